@@ -1,0 +1,68 @@
+"""Continual graph learning: published protocols, methods as small plugins, reports with honest statistics.
+
+This is the public interface for plugins and scripts. Importing it imports neither torch nor pandas; ``Method``, ``Catalogue`` and
+``load_catalogue`` are fetched when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.host.hookspecs import hookimpl
+from cglsuite.specs import (
+    BackboneSpec,
+    DatasetSpec,
+    ExecutorSpec,
+    Hyperparameter,
+    MethodSpec,
+    MetricSpec,
+    NotebookSpec,
+    ScenarioSpec,
+    Seeds,
+    TrainingSpec,
+)
+
+if TYPE_CHECKING:
+    from cglsuite.host.catalogue import Catalogue, load_catalogue
+    from cglsuite.learning.method import Method
+
+__all__ = [
+    "BackboneSpec",
+    "Catalogue",
+    "DatasetSpec",
+    "ExecutorSpec",
+    "Hyperparameter",
+    "Method",
+    "MethodSpec",
+    "MetricSpec",
+    "NotebookSpec",
+    "ScenarioSpec",
+    "Seeds",
+    "TrainingSpec",
+    "__version__",
+    "hookimpl",
+    "load_catalogue",
+]
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "Catalogue": "cglsuite.host.catalogue",
+    "Method": "cglsuite.learning.method",
+    "load_catalogue": "cglsuite.host.catalogue",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Fetch a lazy public name and keep it."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

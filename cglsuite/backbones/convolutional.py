@@ -1,0 +1,165 @@
+"""GCN, GAT and GIN for node-level problems: a stack of convolutions with a linear or a convolutional head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cglsuite.backbones.base import Backbone
+from cglsuite.backbones.layers import FeatureLinear, GATConv, GCNConv, GINConv, drop, drop_features
+from cglsuite.graphs import MessageGraph
+from cglsuite.graphs.message import Operator
+
+__all__ = ["ConvolutionalBackbone", "gat", "gcn", "gin"]
+
+
+class ConvolutionalBackbone(Backbone):
+    """``layers`` times [convolution → batch norm → activation → dropout], then the head.
+
+    Args:
+        body: the hidden convolutions in order.
+        head: a linear map of the embeddings, or one more convolution over all nodes.
+        widths: output width of each hidden convolution.
+    """
+
+    def __init__(
+        self,
+        body: list[nn.Module],
+        head: nn.Module,
+        widths: list[int],
+        *,
+        activation: Callable[[Tensor], Tensor],
+        batch_norm: bool,
+        dropout: float,
+        input_dropout: float,
+        convolutional_head: bool,
+    ) -> None:
+        super().__init__()
+        self.body = nn.ModuleList(body)
+        self.norms = nn.ModuleList([nn.BatchNorm1d(w) for w in widths] if batch_norm else [])
+        self.head = head
+        self.activation, self.dropout, self.input_dropout = activation, dropout, input_dropout
+        self.convolutional_head = convolutional_head
+
+    def encode(self, graph: MessageGraph) -> Tensor:
+        """Embeddings before the head: float32 [N, width]."""
+        entering = drop_features(graph.features, self.input_dropout, self.training)
+        hidden: Tensor = self.body[0](entering, graph)
+        for i in range(len(self.body)):
+            if i > 0:
+                hidden = self.body[i](hidden, graph)
+            if len(self.norms):
+                hidden = self.norms[i](hidden)
+            hidden = drop(self.activation(hidden), self.dropout, self.training)
+        return hidden
+
+    def readout(self, hidden: Tensor, graph: MessageGraph, ids: Tensor | None) -> Tensor:
+        """float32 [n, C]."""
+        if not self.convolutional_head:
+            return super().readout(hidden, graph, ids)
+        out: Tensor = self.head(hidden, graph)
+        return out if ids is None else out[ids]
+
+
+def _assemble(
+    make: Callable[[int, int], nn.Module],
+    make_head: Callable[[int, int], nn.Module],
+    in_features: int,
+    outputs: int,
+    *,
+    layers: int,
+    width: int,
+    head: str,
+    batch_norm: bool,
+    dropout: float,
+    input_dropout: float,
+    activation: Callable[[Tensor], Tensor] = functional.relu,
+) -> ConvolutionalBackbone:
+    """``layers`` counts the convolutions, the head's included where the head is one."""
+    hidden = layers - 1 if head == "convolution" else layers
+    sizes = [in_features] + [width] * hidden
+    body = [make(a, b) for a, b in pairwise(sizes)]
+    last = make_head(sizes[-1], outputs) if head == "convolution" else FeatureLinear(sizes[-1], outputs)
+    return ConvolutionalBackbone(
+        body,
+        last,
+        sizes[1:],
+        activation=activation,
+        batch_norm=batch_norm,
+        dropout=dropout,
+        input_dropout=input_dropout,
+        convolutional_head=head == "convolution",
+    )
+
+
+def gcn(
+    in_features: int,
+    outputs: int,
+    *,
+    layers: int,
+    width: int,
+    normalisation: str,
+    bias: bool,
+    batch_norm: bool,
+    dropout: float,
+    input_dropout: float,
+    head: str,
+) -> ConvolutionalBackbone:
+    """GCN (Kipf & Welling 2017) with symmetric normalisation, or plain sums over neighbours and self."""
+    operator: Operator = "sym" if normalisation == "symmetric" else "sum-self"
+
+    def make(a: int, b: int) -> nn.Module:
+        return GCNConv(a, b, operator, bias)
+
+    return _assemble(
+        make,
+        make,
+        in_features,
+        outputs,
+        layers=layers,
+        width=width,
+        head=head,
+        batch_norm=batch_norm,
+        dropout=dropout,
+        input_dropout=input_dropout,
+    )
+
+
+def gin(
+    in_features: int, outputs: int, *, layers: int, width: int, eps: float, batch_norm: bool, dropout: float, head: str
+) -> ConvolutionalBackbone:
+    """GIN (Xu et al. 2019) with one linear map per layer."""
+
+    def make(a: int, b: int) -> nn.Module:
+        return GINConv(a, b, eps)
+
+    return _assemble(
+        make, make, in_features, outputs, layers=layers, width=width, head=head, batch_norm=batch_norm, dropout=dropout, input_dropout=0.0
+    )
+
+
+def gat(
+    in_features: int, outputs: int, *, layers: int, width: int, heads: int, dropout: float, attention_dropout: float, head: str
+) -> ConvolutionalBackbone:
+    """GAT (Veličković et al. 2018): ``heads`` heads of ``width`` units, concatenated in hidden layers, averaged in a convolutional head."""
+    hidden = layers - 1 if head == "convolution" else layers
+    sizes = [in_features] + [heads * width] * hidden
+    body: list[nn.Module] = [GATConv(a, width, heads, True, attention_dropout) for a in sizes[:-1]]
+    last: nn.Module
+    if head == "convolution":
+        last = GATConv(sizes[-1], outputs, heads, False, attention_dropout)
+    else:
+        last = FeatureLinear(sizes[-1], outputs)
+    return ConvolutionalBackbone(
+        body,
+        last,
+        sizes[1:],
+        activation=functional.elu,
+        batch_norm=False,
+        dropout=dropout,
+        input_dropout=dropout,
+        convolutional_head=head == "convolution",
+    )

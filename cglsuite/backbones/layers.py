@@ -1,0 +1,127 @@
+"""Graph layers on a :class:`~cglsuite.graphs.MessageGraph`; input features may stay sparse.
+
+Each layer is written as ``P (H W)`` with P prepared once per graph: features stay CSR on the input layer, and aggregation runs on the
+narrower side of the product.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cglsuite.graphs import MessageGraph, SparseMatrix
+from cglsuite.graphs.message import Operator
+
+__all__ = ["FeatureLinear", "GATConv", "GCNConv", "GINConv", "drop", "drop_features"]
+
+
+def drop(x: Tensor, p: float, training: bool) -> Tensor:
+    """Dropout with probability ``p``: float32 of any shape."""
+    return x * _keep(x, p) if training and p > 0 else x
+
+
+def drop_features(x: Tensor | SparseMatrix, p: float, training: bool) -> Tensor | SparseMatrix:
+    """Dropout that leaves the zeros of sparse features alone (they would stay zero anyhow)."""
+    if not isinstance(x, SparseMatrix):
+        return drop(x, p, training)
+    return x.with_values(drop(x.values, p, training)) if training and p > 0 else x
+
+
+def _keep(x: Tensor, p: float) -> Tensor:
+    """A mask like ``x`` of 0 and 1 / (1 - p), without gradient.
+
+    On a CPU torch draws one 64-bit number per entry, which takes longer than the layer that follows; here one serves four entries, so
+    that ``p`` is rounded to a multiple of 2^-16 (and the scale with it).
+    """
+    if x.device.type != "cpu":
+        return functional.dropout(torch.ones_like(x, requires_grad=False), p)
+    numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    kept = round((1 - p) * 2**16)
+    mask = numbers.view(torch.int16)[: x.numel()].view(x.shape) < kept - 2**15
+    return mask.to(x.dtype).mul_(2**16 / kept)
+
+
+class FeatureLinear(nn.Module):
+    """``x W + b`` with Glorot-uniform W; x is float32 [N, in], dense or sparse."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(in_features, out_features))
+        self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+        """float32 [N, in] to [N, out]."""
+        product = x @ self.weight
+        return product if self.bias is None else product + self.bias
+
+
+class GCNConv(nn.Module):
+    """Graph convolution (Kipf & Welling 2017): ``P H W + b`` with P = D^-1/2 (A + I) D^-1/2 (``sym``) or A + I (``sum-self``)."""
+
+    def __init__(self, in_features: int, out_features: int, operator: Operator = "sym", bias: bool = True) -> None:
+        super().__init__()
+        self.operator: Operator = operator
+        self.linear = FeatureLinear(in_features, out_features, bias=False)
+        self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
+
+    def forward(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+        """float32 [N, in] to [N, out]."""
+        out = graph.propagate(self.operator, self.linear(x))
+        return out if self.bias is None else out + self.bias
+
+
+class GINConv(nn.Module):
+    """Graph isomorphism convolution (Xu et al. 2019): ``((1 + ε) H + Σ_neighbours H) W + b``, one linear map, ε fixed."""
+
+    def __init__(self, in_features: int, out_features: int, eps: float = 0.0, bias: bool = True) -> None:
+        super().__init__()
+        self.eps = eps
+        self.linear = FeatureLinear(in_features, out_features, bias=False)
+        self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
+
+    def forward(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+        """float32 [N, in] to [N, out]."""
+        hidden = self.linear(x)
+        out = graph.propagate("sum-self", hidden) if self.eps == 0 else (1 + self.eps) * hidden + graph.propagate("sum", hidden)
+        return out if self.bias is None else out + self.bias
+
+
+class GATConv(nn.Module):
+    """Graph attention (Veličković et al. 2018): per head, ``softmax_j(LeakyReLU_0.2(a_l·W h_i + a_r·W h_j))`` over neighbours and self."""
+
+    def __init__(
+        self, in_features: int, out_features: int, heads: int, concat: bool = True, attention_dropout: float = 0.0, bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.heads, self.out_features, self.concat, self.attention_dropout = heads, out_features, concat, attention_dropout
+        self.linear = FeatureLinear(in_features, heads * out_features, bias=False)
+        self.target = nn.Parameter(torch.empty(heads, out_features))
+        self.source = nn.Parameter(torch.empty(heads, out_features))
+        bound = math.sqrt(6 / (1 + out_features))
+        nn.init.uniform_(self.target, -bound, bound)
+        nn.init.uniform_(self.source, -bound, bound)
+        self.bias = nn.Parameter(torch.zeros(heads * out_features if concat else out_features)) if bias else None
+
+    def forward(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+        """float32 [N, in] to [N, heads·out], or [N, out] (mean over heads)."""
+        hidden = self.linear(x).view(-1, self.heads, self.out_features)
+        source, target = graph.edges_with_loops
+        score = (hidden * self.target).sum(-1)[target] + (hidden * self.source).sum(-1)[source]
+        attention = segment_softmax(functional.leaky_relu(score, 0.2), target, graph.n_nodes)
+        attention = functional.dropout(attention, self.attention_dropout, self.training)
+        out = torch.zeros_like(hidden).index_add(0, target, hidden[source] * attention.unsqueeze(-1))
+        joined = out.flatten(1) if self.concat else out.mean(dim=1)
+        return joined if self.bias is None else joined + self.bias
+
+
+def segment_softmax(score: Tensor, segment: Tensor, n_segments: int) -> Tensor:
+    """Softmax of ``score`` (float32 [E, h]) over the entries with equal ``segment`` (int64 [E])."""
+    index = segment.unsqueeze(-1).expand_as(score)
+    top = torch.full((n_segments, score.shape[1]), -torch.inf, device=score.device).scatter_reduce(0, index, score.detach(), "amax")
+    weight = (score - top[segment]).exp()
+    total = torch.zeros(n_segments, score.shape[1], device=score.device).index_add(0, segment, weight)
+    return weight / total[segment]

@@ -1,0 +1,51 @@
+"""Cells: what one is, its key, its record, the store of records, and the campaigns that span grids of them.
+
+Importing the package imports neither torch nor pandas nor pydantic; the names below load their modules when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cglsuite.cells.campaign import Campaign, load_campaign, plan_campaign
+    from cglsuite.cells.frame import results_frame
+    from cglsuite.cells.record import Record
+    from cglsuite.cells.run import run_cell
+    from cglsuite.cells.spec import CellSpec, cell_key, design_key, resolve_cell
+    from cglsuite.cells.store import Store
+
+__all__ = [
+    "Campaign",
+    "CellSpec",
+    "Record",
+    "Store",
+    "cell_key",
+    "design_key",
+    "load_campaign",
+    "plan_campaign",
+    "resolve_cell",
+    "results_frame",
+    "run_cell",
+]
+
+_HOMES = {
+    "campaign": ("Campaign", "load_campaign", "plan_campaign"),
+    "frame": ("results_frame",),
+    "record": ("Record",),
+    "run": ("run_cell",),
+    "spec": ("CellSpec", "cell_key", "design_key", "resolve_cell"),
+    "store": ("Store",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"cglsuite.cells.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

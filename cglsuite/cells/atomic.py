@@ -1,0 +1,75 @@
+"""Writing files so that a reader sees the old one or the new one and never a part of it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import time
+from pathlib import Path
+
+from cglsuite.errors import StoreError
+
+__all__ = ["TEMPORARY_SUFFIX", "store_error", "sweep_temporaries", "write_atomic"]
+
+TEMPORARY_SUFFIX = ".tmp"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+def store_error(error: OSError, path: Path) -> StoreError:
+    """``error`` as a :class:`StoreError` that names ``path`` and says what to do."""
+    if error.errno in _FULL:
+        advice = "the disk or quota is full: free some space, or name another folder with --store; what was finished is kept"
+    elif error.errno in _CLOSED:
+        advice = "the folder cannot be written: change its permissions, or name another one with --store"
+    else:
+        advice = "nothing was changed; name another folder with --store if this one cannot be used"
+    return StoreError(f"cannot write {path}: {error.strerror or error}; {advice}")
+
+
+def write_atomic(path: Path, data: bytes | memoryview) -> None:
+    """Put ``data`` at ``path``: a temporary file in the same folder, flushed to disk, then renamed over it.
+
+    A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads.
+
+    Raises:
+        StoreError: the disk is full or the folder cannot be written; the old file is untouched and no temporary one is left.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            # Not mkstemp: its 0600 would hide the records of a shared store from the rest of the lab, whatever the umask says.
+            with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+    except OSError as error:
+        raise store_error(error, path) from error
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # The rename itself reaches the disk with the folder; not every file system allows it, and then there is no more to be done.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sweep_temporaries(folder: Path, older_than_s: float = 3600.0) -> None:
+    """Remove what killed writers left below ``folder`` (only files so old that no writer can still be at them)."""
+    limit = time.time() - older_than_s
+    for path in folder.glob(f"*/.*{TEMPORARY_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < limit:
+                path.unlink()

@@ -1,0 +1,260 @@
+"""Campaigns: a TOML file that spans a grid of cells, may search hyper-parameters first, and names the reports to render.
+
+.. code-block:: toml
+
+    name = "demo"
+    title = "What the suite does, on synthetic data"
+    description = "..."
+
+    [grid]                       # every scenario × method × backbone
+    scenarios = ["synthetic-csbm/task-il@begin-1", "synthetic-csbm/class-il@begin-1"]
+    methods = ["bare", "ewc", "joint"]
+    backbones = []               # none: the preset's own
+
+    [seeds]                      # "zip": the longest list sets the length, single values are repeated; "cross": every combination
+    design = "zip"
+    order = [0, 1, 2]
+    split = [0]
+    init = [0, 1, 2]
+
+    [settings]                   # for every cell that has the setting; quoted dotted keys and plain ones mean the same
+    training.epochs = 50
+
+    [[override]]                 # narrower, in order; globs on scenario, method and backbone
+    match = { method = "ewc" }
+    settings = { "method.lambda" = 1e4 }
+
+    [search]                     # before the grid: per scenario, method and backbone, scored by validation only
+    seeds = { order = [0, 1000], init = [0, 1] }
+    grid = { "training.lr" = [1e-3, 5e-3] }
+
+    [search.methods.ewc]         # further axes of one method
+    "method.lambda" = [1e2, 1e4]
+
+    [run]
+    workers = 1
+    device = "auto"
+    timeout_s = 3600
+    threads = 1
+    executor = "local"
+
+    [[report]]
+    notebook = "campaign_report"
+    parameters = {}
+
+Precedence: command line over environment over search over override over settings over preset. A setting of a method, backbone or dataset
+(``method.lambda``) goes to the cells that declare it; one that no cell declares is an error, like every unknown key.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+
+from cglsuite.cells.planning import FILTERS, plan_campaign, plan_search, select_cells
+from cglsuite.errors import UsageError, nearest
+from cglsuite.specs import Seeds
+
+__all__ = ["FILTERS", "Campaign", "Report", "load_campaign", "plan_campaign", "plan_search", "select_cells"]
+
+
+def _flatten(given: Any) -> Any:
+    """``{a: {b: 1}}`` as ``{"a.b": 1}``: TOML reads unquoted dotted keys as tables."""
+    if not isinstance(given, dict):
+        return given
+    flat: dict[str, Any] = {}
+    for key, value in given.items():
+        inner = _flatten(value)
+        flat |= {f"{key}.{k}": v for k, v in inner.items()} if isinstance(value, dict) else {key: value}
+    return flat
+
+
+Setting = bool | int | float | str | list[Any]
+Settings = Annotated[dict[str, Setting], BeforeValidator(_flatten)]
+Axes = Annotated[dict[str, Annotated[list[Setting], Field(min_length=1)]], BeforeValidator(_flatten)]
+Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=False)
+
+
+class SeedAxes(_Section):
+    """The three seed axes and how they combine."""
+
+    order: Annotated[list[int], Field(min_length=1)] = [0]
+    split: Annotated[list[int], Field(min_length=1)] = [0]
+    init: Annotated[list[int], Field(min_length=1)] = [0]
+    design: Literal["zip", "cross"] = "zip"
+
+    @model_validator(mode="after")
+    def _lengths_fit(self) -> SeedAxes:
+        lengths = {len(self.order), len(self.split), len(self.init)} - {1}
+        if self.design == "zip" and len(lengths) > 1:
+            given = f"order has {len(self.order)}, split {len(self.split)}, init {len(self.init)}"
+            raise ValueError(f'{given} seeds: design "zip" needs equal lengths or 1 (design = "cross" takes every combination)')
+        return self
+
+    def expand(self) -> list[Seeds]:
+        """The seeds of every repetition."""
+        axes = (self.order, self.split, self.init)
+        if self.design == "cross":
+            return [Seeds(order=o, split=s, init=i) for o, s, i in itertools.product(*axes)]
+        length = max(map(len, axes))
+        order, split, init = (list(axis) * length if len(axis) == 1 else list(axis) for axis in axes)
+        return [Seeds(order=o, split=s, init=i) for o, s, i in zip(order, split, init, strict=True)]
+
+
+class Grid(_Section):
+    """What is crossed; no backbones means each preset's own."""
+
+    scenarios: Names
+    methods: Names
+    backbones: list[str] = []
+
+
+class Match(_Section):
+    """Which cells an override is for: globs."""
+
+    scenario: str = "*"
+    method: str = "*"
+    backbone: str = "*"
+
+
+class Override(_Section):
+    """Settings for some of the cells."""
+
+    match: Match
+    settings: Settings
+
+
+class SearchSection(_Section):
+    """The hyper-parameter search that comes before the grid."""
+
+    seeds: SeedAxes = SeedAxes()
+    grid: Axes = {}
+    methods: dict[str, Axes] = {}
+
+
+class RunSection(_Section):
+    """How cells are executed."""
+
+    workers: Annotated[int, Field(ge=1)] = 1
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    timeout_s: Annotated[float, Field(gt=0)] | None = None
+    threads: Annotated[int, Field(ge=1)] = 1
+    executor: str = "local"
+
+
+class Report(_Section):
+    """A notebook to render after the cells."""
+
+    notebook: Annotated[str, Field(min_length=1)]
+    parameters: dict[str, Any] = {}
+
+
+class Campaign(_Section):
+    """A campaign file, checked. ``reports`` and ``overrides`` are the file's ``[[report]]`` and ``[[override]]``."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    title: str = ""
+    description: str = ""
+    grid: Grid
+    seeds: SeedAxes = SeedAxes()
+    settings: Settings = {}
+    overrides: Annotated[list[Override], Field(alias="override")] = []
+    search: SearchSection | None = None
+    run: RunSection = RunSection()
+    reports: Annotated[list[Report], Field(alias="report")] = []
+    _path: Path | None = PrivateAttr(default=None)
+
+    @property
+    def path(self) -> Path | None:
+        """The file that this came from."""
+        return self._path
+
+    @property
+    def where(self) -> str:
+        """What to call this campaign in messages."""
+        return str(self._path) if self._path else f"campaign {self.name!r}"
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any], path: Path | None = None) -> Campaign:
+        """A checked campaign from decoded TOML.
+
+        Raises:
+            UsageError: an unknown key, an absent or wrong value; the message names file and key path.
+        """
+        try:
+            campaign = cls.model_validate(dict(data))
+        except ValidationError as error:
+            problems = [_explain(cls, e) for e in error.errors(include_url=False)[:8]]
+            raise UsageError("\n".join(f"{path or 'campaign'}: {problem}" for problem in problems)) from error
+        campaign._path = path
+        return campaign
+
+
+def load_campaign(path: str | Path) -> Campaign:
+    """The campaign in a TOML file.
+
+    Raises:
+        UsageError: there is no such file (the message suggests those in ``./reports``), it is no TOML, or it does not check.
+    """
+    path = Path(path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(_no_such_file(path)) from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not a TOML file: {error}") from error
+    return Campaign.parse(data, path)
+
+
+def _no_such_file(path: Path) -> str:
+    known = sorted(str(p) for p in Path("reports").glob("*.toml"))
+    by_stem = {Path(k).stem: k for k in known}
+    close = [by_stem[stem] for stem in nearest(path.stem, by_stem)] or known[:5]
+    advice = "Did you mean " + " or ".join(close) + "?" if close else "A campaign is a TOML file, for example reports/demo.toml."
+    return f"there is no campaign file {path}. {advice}"
+
+
+def _explain(model: type[BaseModel], error: Any) -> str:
+    """One problem found by pydantic, with its key path and, for an unknown key, the nearest known ones."""
+    location = [part for part in error["loc"] if part not in _UNION_ARMS]
+    where = ".".join(f"[{part}]" if isinstance(part, int) else str(part) for part in location).replace(".[", "[")
+    if error["type"] != "extra_forbidden":
+        given = error.get("input")
+        message = error["msg"].removeprefix("Value error, ")
+        shown = "" if error["type"] in {"missing", "value_error"} or isinstance(given, dict) else f" (given: {given!r:.60})"
+        return f"{where or 'file'}: {message}{shown}"
+    known = _keys_at(model, location[:-1])
+    close = nearest(str(location[-1]), known)
+    advice = "Did you mean " + " or ".join(repr(c) for c in close) + "?" if close else "Known here: " + ", ".join(known) + "."
+    return f"{where}: unknown key. {advice}"
+
+
+_UNION_ARMS = {"bool", "int", "float", "str", "list[any]", "function-before[_flatten(), dict[str,union[bool,int,float,str,list[any]]]]"}
+
+
+def _keys_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
+    """The keys that are known in the section at ``location``."""
+    here = model
+    for part in location:
+        for name, info in here.model_fields.items():
+            inner = _section_in(info.annotation)
+            if part in {name, info.alias} and inner is not None:
+                here = inner
+    return [info.alias or name for name, info in here.model_fields.items()]
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and not get_origin(annotation) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _section_in(arg)) is not None), None)

@@ -1,0 +1,100 @@
+"""The functions by which cells are resolved, keyed and run, each imported when first called.
+
+Planning, searching and executing go through an :class:`Engine`, which has a name (``"package.module:function"``) so that worker processes
+can find the same one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.errors import NotApplicable, UsageError
+
+if TYPE_CHECKING:
+    from cglsuite.cells.record import Record
+    from cglsuite.cells.spec import CellSpec
+    from cglsuite.host import Catalogue
+
+__all__ = ["DEFAULT_ENGINE", "Engine", "default_engine", "load_engine"]
+
+DEFAULT_ENGINE = "cglsuite.cells.engine:default_engine"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """How cells are resolved, keyed and run (signatures: :mod:`cglsuite.cells.spec` and :mod:`cglsuite.cells.run`)."""
+
+    reference: str
+    load_catalogue: Callable[[], Catalogue]
+    resolve_cell: Callable[..., CellSpec]
+    cell_key: Callable[[CellSpec, Catalogue], str]
+    design_key: Callable[[CellSpec], str]
+    prefix_keys: Callable[[CellSpec, Catalogue], Sequence[str]]
+    sources: Callable[[CellSpec, Catalogue], Mapping[str, Mapping[str, str]]]
+    run_cell: Callable[..., Record]
+
+    def plan(self, request: CellRequest, catalogue: Catalogue) -> PlannedCell:
+        """``request`` resolved and keyed, or N/A with its reason.
+
+        Raises:
+            UnknownNameError, SpecError: the request itself is wrong.
+        """
+        try:
+            cell = self.resolve_cell(
+                catalogue,
+                scenario=request.scenario,
+                method=request.method,
+                backbone=request.backbone,
+                settings=request.settings,
+                seeds=request.seeds,
+                threads=request.threads,
+                device=request.device,
+            )
+        except NotApplicable as error:
+            return PlannedCell(request=request, state="n/a", reason=str(error))
+        return PlannedCell(request=request, state="ready", cell=cell, key=self.cell_key(cell, catalogue))
+
+
+def default_engine() -> Engine:
+    """The suite's own."""
+    return Engine(
+        reference=DEFAULT_ENGINE,
+        load_catalogue=_late("cglsuite.host:load_catalogue"),
+        resolve_cell=_late("cglsuite.cells.spec:resolve_cell"),
+        cell_key=_late("cglsuite.cells.spec:cell_key"),
+        design_key=_late("cglsuite.cells.spec:design_key"),
+        prefix_keys=_late("cglsuite.cells.spec:prefix_keys"),
+        sources=_late("cglsuite.cells.spec:sources"),
+        run_cell=_late("cglsuite.cells.run:run_cell"),
+    )
+
+
+def load_engine(reference: str = DEFAULT_ENGINE) -> Engine:
+    """The engine that ``"package.module:function"`` returns.
+
+    Raises:
+        UsageError: there is none.
+    """
+    try:
+        engine = _find(reference)()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"no engine {reference!r}: {error}") from error
+    if not isinstance(engine, Engine):
+        raise UsageError(f"{reference!r} returns {type(engine).__name__}, not an Engine")
+    return engine
+
+
+def _find(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _late(reference: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _find(reference)(*args, **kwargs)
+
+    return call

@@ -1,0 +1,61 @@
+"""The record of a cell that left none itself: its process died, ran out of time, or could not even begin."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+from typing import TYPE_CHECKING
+
+from cglsuite.cells.engine import Engine
+from cglsuite.cells.record import Record, Status
+from cglsuite.hashing import plain
+from cglsuite.specs import switches
+
+if TYPE_CHECKING:
+    from cglsuite.cells.spec import CellSpec
+    from cglsuite.host import Catalogue
+
+__all__ = ["failure_record"]
+
+
+def failure_record(
+    cell: CellSpec, catalogue: Catalogue, engine: Engine, *, key: str, status: Status, reason: str, elapsed_s: float | None = None
+) -> Record:
+    """A record that says what ``cell`` was and why there is no result. Imports no torch: it is made in the parent of the workers.
+
+    Args:
+        elapsed_s: how long the cell had been running, if it had begun.
+    """
+    used = engine.sources(cell, catalogue)
+    return Record(
+        key=key,
+        design=engine.design_key(cell),
+        status=status,
+        reason=reason,
+        cell={
+            "scenario": cell.scenario.name,
+            "preset": cell.preset,
+            "method": cell.method,
+            "backbone": cell.backbone,
+            "seeds": dataclasses.asdict(cell.seeds),
+            "settings": plain(cell.settings),
+            "threads": cell.threads,
+            "device": cell.device,
+            "dtype": cell.dtype,
+        },
+        scenario=plain({**switches(cell.scenario), "training": switches(cell.scenario.training)}),
+        timings_s={} if elapsed_s is None else {"total": elapsed_s},
+        provenance={
+            "plugins": [{**source, "role": role} for role, source in used.items() if role != "core"],
+            "core": used["core"],
+            "resumed_from_task": 0,
+        },
+        environment={
+            "python": platform.python_version(),
+            "torch": importlib.metadata.version("torch"),
+            "platform": f"{platform.system()} {platform.machine()}",
+            "cpu": None,
+            "cuda": None,
+        },
+    )

@@ -1,0 +1,96 @@
+"""Getting the record of one cell: from the store if it is there, else by running the cell under a lease."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cglsuite.cells.engine import Engine
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.record import Record
+from cglsuite.cells.store import Store
+from cglsuite.errors import NotApplicable
+
+if TYPE_CHECKING:
+    from cglsuite.cells.lease import Holder
+    from cglsuite.host import Catalogue
+
+__all__ = ["obtain_record", "run_if_free"]
+
+
+def run_if_free(
+    planned: PlannedCell,
+    catalogue: Catalogue,
+    store: Store,
+    engine: Engine,
+    *,
+    rerun: bool = False,
+    on_start: Callable[[], None] = lambda: None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Record | None:
+    """The cell's finished record, or the outcome of running it now, or None while another live runner is at it.
+
+    Args:
+        rerun: run even if there is a result, from the first task on; a result is only ever replaced by another.
+        on_start: called when the cell is held and about to run.
+        progress: called with (tasks learnt, tasks in all).
+
+    Raises:
+        StoreError: the record or a checkpoint cannot be written.
+    """
+    cell = planned.cell
+    if cell is None:
+        raise NotApplicable(planned.reason or "nothing was resolved")
+    if not rerun and (record := store.cached(planned.key)) is not None:
+        return record
+    lease = store.lease(planned.key)
+    if lease is None:
+        return None
+    with lease:
+        # Whoever held the lease a moment ago may have finished between our look at the store and our taking the lease.
+        if not rerun and (record := store.cached(planned.key)) is not None:
+            return record
+        on_start()
+        if not rerun:
+            record = engine.run_cell(cell, catalogue, store, progress=progress)
+            store.put(record)
+            return record
+        store.drop_checkpoints(engine.prefix_keys(cell, catalogue))
+        with store.set_aside(planned.key):
+            record = engine.run_cell(cell, catalogue, store, progress=progress)
+            store.put(record)
+            return record
+
+
+def obtain_record(
+    planned: PlannedCell,
+    catalogue: Catalogue,
+    store: Store,
+    engine: Engine,
+    *,
+    rerun: bool = False,
+    on_wait: Callable[[Holder], None] = lambda holder: None,
+    progress: Callable[[int, int], None] | None = None,
+    poll_s: float = 0.5,
+) -> Record:
+    """As :func:`run_if_free`, but waits for another runner (``on_wait`` is told whom, once). A cell that finished
+    here leaves no checkpoints.
+
+    Raises:
+        NotApplicable: the planned cell is N/A.
+        StoreError: the record or a checkpoint cannot be written.
+    """
+    told, started = False, []
+
+    def attempt() -> Record | None:
+        return run_if_free(planned, catalogue, store, engine, rerun=rerun, on_start=lambda: started.append(True), progress=progress)
+
+    while (record := attempt()) is None:
+        if not told and (holder := store.holder(planned.key)) is not None:
+            on_wait(holder)
+            told = True
+        time.sleep(poll_s)
+    if started and record.done and planned.cell is not None:
+        store.drop_checkpoints(engine.prefix_keys(planned.cell, catalogue))
+    return record

@@ -1,0 +1,89 @@
+"""Settings in layers: command line over environment over campaign over preset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cglsuite.errors import UsageError
+
+__all__ = ["Overrides", "merge_settings", "parse_settings"]
+
+
+def parse_settings(pairs: Iterable[str], where: str) -> dict[str, str]:
+    """``key=value`` texts as a mapping; values stay text until the setting's declaration parses them.
+
+    Raises:
+        UsageError: a text without ``=``, or the same key twice; the message names ``where``.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key:
+            raise UsageError(f"{where} {pair!r}: expected key=value, as in training.epochs=50")
+        if key in found:
+            raise UsageError(f"{where}: {key!r} is given twice ({found[key]!r} and {value!r})")
+        found[key] = value
+    return found
+
+
+def merge_settings(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """All layers, later ones winning; a bare key (``lr``) and its dotted form (``training.lr``) are one setting."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged = {k: v for k, v in merged.items() if not any(_same(k, given) for given in layer)} | dict(layer)
+    return merged
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overrides:
+    """What the command line or the environment say over a campaign; ``None`` and absent keys leave the campaign's word."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+    workers: int | None = None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Overrides:
+        """``CGLSUITE_SET="key=value;key=value"``, ``CGLSUITE_DEVICE`` and ``CGLSUITE_WORKERS``.
+
+        Raises:
+            UsageError: a value that cannot be read.
+        """
+        pairs = [pair for pair in environ.get("CGLSUITE_SET", "").split(";") if pair.strip()]
+        workers = environ.get("CGLSUITE_WORKERS") or None
+        if workers is not None and not (workers.isdigit() and int(workers) >= 1):
+            raise UsageError(f"CGLSUITE_WORKERS={workers!r}: expected a whole number of at least 1")
+        return cls(
+            settings=parse_settings(pairs, "CGLSUITE_SET"),
+            device=environ.get("CGLSUITE_DEVICE") or None,
+            workers=int(workers) if workers else None,
+        )
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables that give a child process the same overrides (its :meth:`from_environment` reads them back)."""
+        found = {
+            "CGLSUITE_SET": ";".join(f"{key}={value}" for key, value in self.settings.items()),
+            "CGLSUITE_DEVICE": self.device or "",
+            "CGLSUITE_WORKERS": str(self.workers or ""),
+        }
+        return {name: value for name, value in found.items() if value}
+
+    @classmethod
+    def of(cls, given: Overrides | Mapping[str, Any] | None) -> Overrides:
+        """``given``, or a plain mapping of settings as overrides, laid over the environment."""
+        lower = cls.from_environment()
+        if given is None:
+            return lower
+        upper = given if isinstance(given, Overrides) else cls(settings=given)
+        return cls(
+            settings=merge_settings(lower.settings, upper.settings),
+            device=upper.device or lower.device,
+            workers=upper.workers or lower.workers,
+        )

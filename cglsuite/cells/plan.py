@@ -1,0 +1,109 @@
+"""What is to be run: requests in plain words, the cells they resolve to, and plan files that workers on any machine can read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cglsuite.cells.atomic import write_atomic
+from cglsuite.errors import UsageError
+from cglsuite.specs import Seeds
+
+if TYPE_CHECKING:
+    from cglsuite.cells.spec import CellSpec
+
+__all__ = ["CellRequest", "PlanFile", "PlannedCell", "PlannedState"]
+
+PlannedState = Literal["ready", "n/a", "waiting"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellRequest:
+    """One cell in the words of a command line or a campaign: names, dotted settings that differ from the preset's, seeds, device.
+
+    ``backbone=None`` means the preset's. Requests are what travels to workers: each worker resolves them with its own catalogue.
+    """
+
+    scenario: str
+    method: str
+    backbone: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: Seeds = Seeds()  # noqa: RUF009 - frozen
+    threads: int = 1
+    device: str = "cpu"
+
+    @property
+    def label(self) -> str:
+        """One line for people."""
+        backbone = f" × {self.backbone}" if self.backbone else ""
+        return f"{self.scenario} × {self.method}{backbone} (order {self.seeds.order}, split {self.seeds.split}, init {self.seeds.init})"
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON types only."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CellRequest:
+        """The inverse of :meth:`to_json`."""
+        return cls(**{**data, "seeds": Seeds(**data["seeds"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedCell:
+    """A request and what became of it.
+
+    ``ready``: ``cell`` and ``key`` are there. ``n/a``: the combination is impossible, ``reason`` says why. ``waiting``: its settings are
+    chosen by a search that has not finished.
+    """
+
+    request: CellRequest
+    state: PlannedState
+    cell: CellSpec | None = None
+    key: str = ""
+    reason: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether this can be run."""
+        return self.state == "ready"
+
+    @property
+    def backbone(self) -> str:
+        """The backbone's name, the preset's own included; as requested where nothing was resolved."""
+        return self.cell.backbone if self.cell is not None else self.request.backbone or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanFile:
+    """A list of cells for workers: keys and requests, and the engine that resolves and runs them."""
+
+    engine: str
+    cells: Sequence[tuple[str, CellRequest]]
+
+    @classmethod
+    def of(cls, cells: Iterable[PlannedCell], engine: str) -> PlanFile:
+        """The plan of all ``cells`` that are ready."""
+        return cls(engine=engine, cells=[(p.key, p.request) for p in cells if p.ready])
+
+    def write(self, path: Path) -> None:
+        """Write atomically. The file's modification time tells attempts of this plan from earlier ones."""
+        cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
+        write_atomic(path, json.dumps({"plan": 1, "engine": self.engine, "cells": cells}, sort_keys=True).encode())
+
+    @classmethod
+    def read(cls, path: Path) -> PlanFile:
+        """The plan in a file.
+
+        Raises:
+            UsageError: it cannot be read or is no plan.
+        """
+        try:
+            data = json.loads(path.read_bytes())
+            if data["plan"] != 1:
+                raise ValueError(f"plan version {data['plan']!r}; expected 1")
+            return cls(engine=data["engine"], cells=[(c["key"], CellRequest.from_json(c["request"])) for c in data["cells"]])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{path} is not a plan of cells: {type(error).__name__}: {error}") from error

@@ -1,0 +1,252 @@
+"""Planning: a campaign, a catalogue and overrides become cells to run, N/A ones with the reason, and searches that come first."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.cells.device import resolve_device
+from cglsuite.cells.engine import Engine, default_engine
+from cglsuite.cells.overrides import Overrides, merge_settings, parse_settings
+from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.search import Candidate, Search, expand_grid
+from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.hashing import canonical
+from cglsuite.specs import ScenarioSpec, Seeds, TrainingSpec
+
+if TYPE_CHECKING:
+    from cglsuite.cells.campaign import Campaign, Match
+    from cglsuite.cells.store import Store
+    from cglsuite.host import Catalogue
+
+__all__ = ["FILTERS", "plan_campaign", "plan_search", "select_cells"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """One (scenario, method, backbone) of a grid, and the settings that its plugins declare, by section."""
+
+    scenario: str
+    method: str
+    backbone: str | None
+    declared: Mapping[str, frozenset[str]]
+
+    def takes(self, key: str) -> bool:
+        """Whether a setting is meant for this group: sections that every cell has always, the others where declared."""
+        section, dot, name = key.partition(".")
+        if dot:
+            return section not in self.declared or name in self.declared[section]
+        return key in _ALWAYS or any(key in names for names in self.declared.values())
+
+    def matches(self, match: Match) -> bool:
+        """Whether an override is for this group."""
+        pairs = ((self.scenario, match.scenario), (self.method, match.method), (self.backbone or "", match.backbone))
+        return all(fnmatch.fnmatchcase(value, pattern) for value, pattern in pairs)
+
+
+_ALWAYS = {f.name for spec in (ScenarioSpec, TrainingSpec) for f in dataclasses.fields(spec) if f.metadata.get("doc")}
+
+
+class _Planner:
+    """A campaign, a catalogue and the overrides in force: everything that planning needs."""
+
+    def __init__(
+        self, campaign: Campaign, catalogue: Catalogue, overrides: Overrides | Mapping[str, Any] | None, engine: Engine | None
+    ) -> None:
+        self.campaign, self.catalogue = campaign, catalogue
+        self.engine = engine or default_engine()
+        self.overrides = Overrides.of(overrides)
+        self.device = resolve_device(self.overrides.device or campaign.run.device)
+        grid = campaign.grid
+        backbones: list[str | None] = [*_unique(grid.backbones)] or [None]
+        self.groups = [
+            self._group(scenario, method, backbone)
+            for scenario in _unique(grid.scenarios)
+            for backbone in backbones
+            for method in _unique(grid.methods)
+        ]
+        self._check_layers()
+
+    def _group(self, scenario: str, method: str, backbone: str | None) -> _Group:
+        spec = self._spec("grid.scenarios", "scenario", scenario)
+        own = backbone or spec.training.backbone
+        declared = {
+            "method": [h.name for h in self._spec("grid.methods", "method", method).hyperparameters],
+            "backbone": [h.name for h in self._spec("grid.backbones" if backbone else "grid.scenarios", "backbone", own).hyperparameters],
+            "dataset": [h.name for h in self._spec("grid.scenarios", "dataset", spec.dataset).parameters],
+        }
+        frozen = {section: frozenset(names) for section, names in declared.items()}
+        return _Group(scenario=scenario, method=method, backbone=backbone, declared=frozen)
+
+    def _spec(self, where: str, kind: str, name: str) -> Any:
+        with _at(f"{self.campaign.where}: {where}"):
+            return self.catalogue.get(kind, name).spec
+
+    def _check_layers(self) -> None:
+        """Every key of every layer must be meant for some cell, and every override must match one."""
+        campaign = self.campaign
+        layers: list[tuple[str, Iterable[str], Sequence[_Group]]] = [
+            (f"{campaign.where}: settings", campaign.settings, self.groups),
+            ("--set or CGLSUITE_SET", self.overrides.settings, self.groups),
+        ]
+        for n, override in enumerate(campaign.overrides):
+            matched = [g for g in self.groups if g.matches(override.match)]
+            if not matched:
+                raise UsageError(f"{campaign.where}: override[{n}].match: no cell of the grid matches {override.match.model_dump()}")
+            layers.append((f"{campaign.where}: override[{n}].settings", override.settings, matched))
+        if campaign.search:
+            layers.append((f"{campaign.where}: search.grid", campaign.search.grid, self.groups))
+            for method, axes in campaign.search.methods.items():
+                if method not in campaign.grid.methods:
+                    raise UnknownNameError(f"method in {campaign.where}: search.methods", method, campaign.grid.methods)
+                layers.append((f"{campaign.where}: search.methods.{method}", axes, [g for g in self.groups if g.method == method]))
+        for where, keys, groups in layers:
+            for key in keys:
+                if not any(g.takes(key) for g in groups):
+                    raise UnknownNameError(f"setting in {where}:", key, _known_settings(groups))
+
+    def axes(self, group: _Group) -> dict[str, list[Any]]:
+        """The searched settings of a group with their values."""
+        search = self.campaign.search
+        if search is None:
+            return {}
+        axes = merge_settings(search.grid, search.methods.get(group.method, {}))
+        return {key: values for key, values in axes.items() if group.takes(key)}
+
+    def settings(self, group: _Group, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a group's cells: all layers above the preset."""
+        narrower = [override.settings for override in self.campaign.overrides if group.matches(override.match)]
+        merged = merge_settings(self.campaign.settings, *narrower, chosen, self.overrides.settings)
+        return {key: value for key, value in merged.items() if group.takes(key)}
+
+    def request(self, group: _Group, seeds: Seeds, settings: Mapping[str, Any]) -> CellRequest:
+        """The request for one cell of a group."""
+        return CellRequest(
+            scenario=group.scenario,
+            method=group.method,
+            backbone=group.backbone,
+            settings=settings,
+            seeds=seeds,
+            threads=self.campaign.run.threads,
+            device=self.device,
+        )
+
+    def plan(self, group: _Group, seeds: Iterable[Seeds], chosen: Mapping[str, Any]) -> list[PlannedCell]:
+        """A group's cells with the given seeds."""
+        settings = self.settings(group, chosen)
+        with _at(f"{self.campaign.where}: {group.scenario} × {group.method}"):
+            return [self.engine.plan(self.request(group, s, settings), self.catalogue) for s in seeds]
+
+    def search(self, group: _Group) -> Search | None:
+        """The search of a group, None where there is nothing to choose between."""
+        section, points = self.campaign.search, expand_grid(self.axes(group))
+        # Overrides win over the search: points that they make equal are one.
+        unlike = {canonical(self.settings(group, point)): point for point in reversed(points)}
+        points = [point for point in points if unlike[canonical(self.settings(group, point))] is point]
+        if section is None or len(points) < 2:
+            return None
+        seeds = section.seeds.expand()
+        candidates = [Candidate(settings=point, cells=self.plan(group, seeds, point)) for point in points]
+        return Search(scenario=group.scenario, method=group.method, backbone=group.backbone, candidates=candidates)
+
+    def grid(self, group: _Group, store: Store | None) -> list[PlannedCell]:
+        """A group's cells of the grid, with what the search chose."""
+        seeds = self.campaign.seeds.expand()
+        search = self.search(group)
+        if search is None:
+            points = expand_grid(self.axes(group))
+            return self.plan(group, seeds, points[0])
+        choice = search.choose(store) if store is not None else None
+        if choice is not None and choice.settings is not None:
+            return self.plan(group, seeds, choice.settings)
+        reasons = {p.reason for p in search.cells if p.state == "n/a"}
+        if reasons and not any(p.ready for p in search.cells):
+            return [PlannedCell(request=self.request(group, s, self.settings(group, {})), state="n/a", reason=min(reasons)) for s in seeds]
+        reason = "its search has not finished" if choice is None else "no candidate of its search finished on every seed"
+        return [PlannedCell(request=self.request(group, s, self.settings(group, {})), state="waiting", reason=reason) for s in seeds]
+
+
+def plan_campaign(
+    campaign: Campaign,
+    catalogue: Catalogue,
+    overrides: Overrides | Mapping[str, Any] | None = None,
+    *,
+    store: Store | None = None,
+    engine: Engine | None = None,
+) -> list[PlannedCell]:
+    """The cells of a campaign's grid, in the file's order: ready, N/A with the reason, or waiting for a search.
+
+    Args:
+        overrides: what goes over the campaign (the environment's always does), or a plain mapping of settings.
+        store: where the outcomes of searches are; without it searched cells wait.
+
+    Raises:
+        UsageError: a name or setting that is unknown, or a value outside what its setting declares.
+    """
+    planner = _Planner(campaign, catalogue, overrides, engine)
+    return [cell for group in planner.groups for cell in planner.grid(group, store)]
+
+
+def plan_search(
+    campaign: Campaign,
+    catalogue: Catalogue,
+    overrides: Overrides | Mapping[str, Any] | None = None,
+    *,
+    engine: Engine | None = None,
+) -> list[Search]:
+    """The searches that come before the grid (none without a ``[search]``); see :func:`plan_campaign` for the arguments."""
+    planner = _Planner(campaign, catalogue, overrides, engine)
+    return [search for group in planner.groups if (search := planner.search(group)) is not None]
+
+
+FILTERS = ("scenario", "method", "backbone", "order_seed", "split_seed", "init_seed")
+
+
+def select_cells(cells: Iterable[PlannedCell], only: Sequence[str], *, seeds: bool = True) -> list[PlannedCell]:
+    """The cells that pass every filter ``key=value``: globs; commas and repeated keys mean "or", different keys "and".
+
+    Args:
+        seeds: False leaves the filters on seeds out of account (a search has seeds of its own).
+
+    Raises:
+        UsageError: an unknown key (see :data:`FILTERS`).
+    """
+    wanted: dict[str, list[str]] = {}
+    for text in only:
+        for key, value in parse_settings([text], "--only").items():
+            if key not in FILTERS:
+                raise UnknownNameError("key of --only", key, FILTERS)
+            wanted.setdefault(key, []).extend(part.strip() for part in value.split(","))
+    kept = {key: patterns for key, patterns in wanted.items() if seeds or not key.endswith("_seed")}
+    return [cell for cell in cells if all(_passes(cell, key, patterns) for key, patterns in kept.items())]
+
+
+def _passes(cell: PlannedCell, key: str, patterns: Sequence[str]) -> bool:
+    request = cell.request
+    if key == "backbone":
+        value = cell.backbone
+    else:
+        value = str(getattr(request.seeds, key.removesuffix("_seed")) if key.endswith("_seed") else getattr(request, key))
+    return any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def _known_settings(groups: Sequence[_Group]) -> list[str]:
+    declared = {f"{section}.{name}" for group in groups for section, names in group.declared.items() for name in names}
+    return sorted(declared | {f"training.{f.name}" for f in dataclasses.fields(TrainingSpec)})
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+@contextlib.contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Errors of the request raised inside say where in the campaign they come from."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error

@@ -1,0 +1,168 @@
+"""The record of one cell: what was run, what came out, how long it took, by whose code. Plain data, never unpickled."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from cglsuite.errors import StoreError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SCHEMA", "STATUSES", "Matrix", "NewerSchemaError", "Record", "Status"]
+
+SCHEMA = 1
+Status = Literal["done", "failed", "diverged", "timeout", "oom", "skipped"]
+STATUSES: tuple[str, ...] = get_args(Status)
+Matrix = Sequence[Sequence[float | None]]
+
+
+class NewerSchemaError(StoreError):
+    """A record written by a later version of the suite: not corrupt, only not readable here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One cell's outcome in the form in which it is stored (schema 1; :mod:`cglsuite.cells.schema` lists every field).
+
+    Whatever is not a finite number is ``None`` in here; NumPy arrays, tensors and NaN are accepted and turned into plain lists when a
+    record is made. :meth:`performance` and :meth:`validation` give matrices with NaN back.
+
+    Args:
+        key: the cell's key (hex); ``design`` the same without source hashes, torch version and hardware.
+        status: only ``done`` counts as cached; every other status has a ``reason``.
+        cell: names, seeds and all resolved settings; ``scenario``: every switch of the protocol.
+        matrix: float64 ``[T + 1][T]``, row 0 before training; ``validation_matrix`` likewise, tasks ≤ k in row k.
+        per_class: accuracies by class after the last task.
+
+    Raises:
+        StoreError: a part is absent, of the wrong type or shape; the message says which.
+
+    Example:
+        >>> Record.from_json(record.to_json()) == record  # doctest: +SKIP
+        True
+    """
+
+    key: str
+    design: str
+    status: Status
+    cell: Mapping[str, Any]
+    scenario: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    reason: str | None = None
+    matrix: Matrix = ()
+    validation_matrix: Matrix = ()
+    per_class: Matrix = ()
+    tasks: Sequence[Mapping[str, Any]] = ()
+    curves: Sequence[Mapping[str, Any]] = ()
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    timings_s: Mapping[str, float | None] = field(default_factory=dict)
+    memory: Mapping[str, float | None] = field(default_factory=dict)
+    parameters: Mapping[str, float | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            object.__setattr__(self, f.name, _plain(getattr(self, f.name)))
+        _check(self.to_json())
+
+    @property
+    def done(self) -> bool:
+        """Whether this record counts as a result."""
+        return self.status == "done"
+
+    @property
+    def label(self) -> str:
+        """One line for people: what was run with which seeds."""
+        seeds = self.cell["seeds"]
+        return f"{self.cell['preset']} × {self.cell['method']} (order {seeds['order']}, split {seeds['split']}, init {seeds['init']})"
+
+    def performance(self) -> NDArray[np.float64]:
+        """The performance matrix, float64 ``[T + 1, T]``: row 0 before training, NaN where no query could be asked."""
+        return _array(self.matrix)
+
+    def validation(self) -> NDArray[np.float64]:
+        """Validation accuracies, float64 ``[T + 1, T]``; NaN in row 0 and for tasks not yet seen."""
+        return _array(self.validation_matrix)
+
+    def validation_average_performance(self) -> float:
+        """``1/T Σ_j V[T, j]``: mean validation accuracy of all tasks after the last; NaN where there is none. Reads no test result."""
+        values = [v for v in self.validation_matrix[-1] if v is not None] if self.validation_matrix else []
+        return math.fsum(values) / len(values) if values else math.nan
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON types."""
+        return {"schema": SCHEMA} | {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def to_text(self) -> str:
+        """The file's text: sorted keys, one line, every float exactly as it was."""
+        return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, given: str | bytes | Mapping[str, Any]) -> Record:
+        """The record in a file's text, or in already decoded JSON.
+
+        Raises:
+            StoreError: not JSON, cut short, or not of schema 1 (:class:`NewerSchemaError` when it is of a later one).
+        """
+        data = _decode(given) if isinstance(given, (str, bytes)) else dict(given)
+        if not isinstance(data, dict):
+            raise StoreError(f"a record is a JSON object, not {type(data).__name__}")
+        version = data.pop("schema", None)
+        if isinstance(version, int) and not isinstance(version, bool) and version > SCHEMA:
+            raise NewerSchemaError(f"a record of schema {version}; this version of cglsuite reads up to {SCHEMA}: upgrade it")
+        if version != SCHEMA:
+            raise StoreError(f"schema: {version!r}; expected {SCHEMA}")
+        known = {f.name for f in dataclasses.fields(cls)}
+        if unlike := (known ^ data.keys()):
+            raise StoreError("; ".join(f"{name}: {'absent' if name in known else 'not a part of a record'}" for name in sorted(unlike)))
+        return cls(**data)
+
+
+def _decode(text: str | bytes) -> Any:
+    def refuse(token: str) -> Any:
+        raise ValueError(f"{token} is not JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"not a JSON file: {error}") from error
+
+
+def _check(data: dict[str, Any]) -> None:
+    from pydantic import ValidationError
+
+    from cglsuite.cells.schema import RecordModel
+
+    try:
+        RecordModel.model_validate(data)
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, e['loc'])) or 'record'}: {e['msg']}" for e in error.errors(include_url=False)[:5]]
+        raise StoreError(f"record {str(data.get('key'))[:16]}: " + "; ".join(problems)) from error
+
+
+def _plain(value: Any) -> Any:
+    """JSON types only: arrays and tuples as lists, numbers that are not finite as None."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "tolist"):  # a NumPy array or scalar, or a tensor
+        return _plain(value.tolist())
+    raise StoreError(f"a record holds numbers, text, lists and mappings, not {type(value).__name__} ({value!r:.60})")
+
+
+def _array(rows: Matrix) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(len(rows), -1)

@@ -1,0 +1,257 @@
+"""Run one cell to a record: load, build, learn, score. A failing method ends as a status with its reason, never as a crash."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import resource
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cglsuite.cells.record import Record
+from cglsuite.cells.spec import CellSpec, cell_key, design_key, prefix_keys, share_key, sources
+from cglsuite.cells.store import Store
+from cglsuite.datafiles import DataRoot
+from cglsuite.errors import CglsuiteError, DivergenceError, NotApplicable, UsageError
+from cglsuite.hashing import digest, plain
+from cglsuite.learning.runner import RunResult, StreamRunner
+from cglsuite.specs import switches
+from cglsuite.streams import TaskStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cglsuite.graphs import NodeData
+    from cglsuite.host import Catalogue
+
+__all__ = ["build_stream", "make_runner", "metrics_of", "run_cell"]
+
+
+def run_cell(cell: CellSpec, catalogue: Catalogue, store: Store, *, progress: Callable[[int, int], None] | None = None) -> Record:
+    """The cell's record: from the store where it is done, else by running what no checkpoint covers.
+
+    Args:
+        progress: called with (tasks learnt, tasks in all).
+
+    Raises:
+        UsageError: the request itself is wrong (an unknown name, a class order that is no permutation).
+        KeyboardInterrupt: passed on; finished tasks stay in their checkpoints.
+    """
+    key = cell_key(cell, catalogue)
+    if (cached := store.cached(key)) is not None:
+        return cached
+    outcome: RunResult | None = None
+    facts: list[dict[str, Any]] = []
+    status, reason = "done", None
+    data_hash = None
+    _reset_peak(cell.device)
+    try:
+        stream = build_stream(cell, catalogue)
+        data_hash = stream.data_hash
+        facts = [plain(f) for f in stream.tasks]
+        report = (lambda k: progress(k, len(stream))) if progress else (lambda k: None)
+        with _numerics(cell):
+            runner = make_runner(cell, catalogue, stream, on_task=report)
+            outcome = runner.run(_StoreCheckpoints(store, prefix_keys(cell, catalogue)[0]))
+    except (KeyboardInterrupt, UsageError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the cell boundary: whatever a plugin raises becomes the record's status
+        status, reason = _status(error), _reason(error)
+    record = _record(cell, catalogue, key, status, reason, outcome, facts, data_hash)
+    store.put(record)
+    return record
+
+
+def build_stream(cell: CellSpec, catalogue: Catalogue) -> TaskStream:
+    """The stream of a cell; the dataset is loaded once per process and kept."""
+    data = _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_settings.items())))
+    builder = catalogue.resolve(catalogue.get("scenario", cell.scenario.name))
+    stream: TaskStream = builder(cell.scenario, data, cell.seeds, cell.device)
+    return stream
+
+
+def make_runner(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, on_task: Callable[[int], None] = lambda k: None) -> StreamRunner:
+    """The runner of a cell over its stream."""
+    method_entry = catalogue.get("method", cell.method)
+    build = catalogue.resolve(catalogue.get("backbone", cell.backbone))
+
+    def build_model() -> Any:
+        return build(stream.n_features, stream.n_outputs, **cell.backbone_settings).to(cell.device)
+
+    return StreamRunner(
+        stream,
+        catalogue.resolve(method_entry),
+        build_model,
+        settings=dict(cell.method_settings),
+        training=cell.scenario.training,
+        init_seed=cell.seeds.init,
+        identity=digest([share_key(cell, catalogue), stream.data_hash]),
+        past_views="past-views" in method_entry.spec.needs,  # type: ignore[attr-defined]
+        device=cell.device,
+        on_task=on_task,
+    )
+
+
+_DATA: dict[tuple[Any, ...], NodeData] = {}
+
+
+def _load(catalogue: Catalogue, name: str, settings: tuple[tuple[str, Any], ...]) -> NodeData:
+    entry = catalogue.get("dataset", name)
+    root = DataRoot.from_environment()
+    place = (name, settings, entry.record.distribution, str(root.root))
+    if place not in _DATA:
+        _DATA.clear()  # one dataset at a time: workers are fed cells of one dataset back to back
+        _DATA[place] = catalogue.resolve(entry)(root, **dict(settings))
+    return _DATA[place]
+
+
+@contextmanager
+def _numerics(cell: CellSpec) -> Iterator[None]:
+    """Threads and deterministic algorithms for one cell; what was set before is set again afterwards."""
+    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.set_num_threads(cell.threads)
+    # CUDA has no deterministic form of some sparse products: there the promise is statistical, and torch warns instead of refusing.
+    torch.use_deterministic_algorithms(True, warn_only=cell.device != "cpu")
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+
+
+class _StoreCheckpoints:
+    """Checkpoints of one family of cells in a store."""
+
+    def __init__(self, store: Store, family: str) -> None:
+        self.store, self.family = store, family
+
+    def load(self, prefix: str) -> dict[str, Any] | None:
+        return self.store.load_checkpoint(f"{self.family}-{prefix}")
+
+    def save(self, prefix: str, payload: dict[str, Any]) -> None:
+        self.store.save_checkpoint(f"{self.family}-{prefix}", payload)
+
+
+def _status(error: Exception) -> str:
+    if isinstance(error, DivergenceError):
+        return "diverged"
+    if isinstance(error, NotApplicable):
+        return "skipped"
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error):
+        return "oom"
+    return "failed"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, CglsuiteError):
+        return str(error)
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} (at {Path(where.filename).name}:{where.lineno} in {where.name})"
+
+
+def metrics_of(cell: CellSpec, catalogue: Catalogue, matrix: list[list[float]], joint: Any = None) -> dict[str, float | None]:
+    """Every metric of the catalogue that is defined in the cell's setting; ``None`` where it is not, or needs what is absent."""
+    out: dict[str, float | None] = {}
+    for entry in catalogue.entries("metric"):
+        spec: Any = entry.spec
+        applies = cell.scenario.setting in spec.settings and not (spec.needs_joint and joint is None)
+        out[entry.name] = float(catalogue.resolve(entry)(matrix, joint=joint)) if applies else None
+    return out
+
+
+def _record(
+    cell: CellSpec,
+    catalogue: Catalogue,
+    key: str,
+    status: Any,
+    reason: str | None,
+    outcome: RunResult | None,
+    tasks: list[dict[str, Any]],
+    data_hash: str | None,
+) -> Record:
+    used = sources(cell, catalogue)
+    return Record(
+        key=key,
+        design=design_key(cell),
+        status=status,
+        reason=reason,
+        cell={
+            "scenario": cell.scenario.name,
+            "preset": cell.preset,
+            "method": cell.method,
+            "backbone": cell.backbone,
+            "seeds": dataclasses.asdict(cell.seeds),
+            "settings": plain(cell.settings),
+            "threads": cell.threads,
+            "device": cell.device,
+            "dtype": cell.dtype,
+        },
+        scenario=plain({**switches(cell.scenario), "training": switches(cell.scenario.training)}),
+        tasks=tasks,
+        matrix=outcome.matrix if outcome else [],
+        validation_matrix=outcome.validation_matrix if outcome else [],
+        per_class=[outcome.per_class] if outcome else [],
+        curves=outcome.curves if outcome else [],
+        metrics=metrics_of(cell, catalogue, outcome.matrix) if outcome else {},
+        timings_s=outcome.timings_s if outcome else {},
+        memory={**outcome.memory, "peak_bytes": _peak(cell.device)} if outcome else {},
+        parameters=outcome.parameters if outcome else {},
+        provenance={
+            "plugins": [s | {"role": role} for role, s in used.items() if role != "core"],
+            "core": used["core"],
+            "data": data_hash,
+            "resumed_from_task": outcome.resumed_from_task if outcome else 0,
+            "fingerprints": outcome.fingerprints if outcome else [],
+        },
+        environment=_environment(cell),
+    )
+
+
+def _environment(cell: CellSpec) -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cpu": _cpu(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "cuda": torch.version.cuda if cell.device == "cuda" else None,
+    }
+
+
+@lru_cache
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _reset_peak(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # Linux: start VmHWM again, since one worker runs many cells
+    except OSError:
+        return
+
+
+def _peak(device: str) -> int:
+    """Peak resident memory of the process since the cell began, in bytes (the device's allocations on a GPU)."""
+    if device == "cuda":
+        return int(torch.cuda.max_memory_allocated())
+    try:
+        lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,115 @@
+"""The JSON schema of a record, version 1: what a file must hold to count (checked with pydantic, imported when first used)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = ["RecordModel"]
+
+Row = list[float | None]
+Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{16,128}$")]
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Open(BaseModel):
+    """A part that later versions of the same schema may add names to."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+
+class SeedsModel(_Open):
+    """The three axes of randomness."""
+
+    order: int
+    split: int
+    init: int
+
+
+class CellModel(_Open):
+    """What was run: names, seeds and every resolved setting under its dotted name."""
+
+    scenario: Text
+    preset: Text
+    method: Text
+    backbone: Text
+    seeds: SeedsModel
+    settings: dict[str, Any]
+    threads: Annotated[int, Field(ge=1)]
+    device: Text
+    dtype: Text
+
+
+class TaskModel(_Open):
+    """One task of the stream."""
+
+    classes: list[int]
+    n_train: Count
+    n_validation: Count
+    n_test: Count
+
+
+class CurveModel(_Open):
+    """How the training of one task went, epoch by epoch."""
+
+    task: int
+    loss: Row
+    monitor: Row
+    best_epoch: int | None
+
+
+class SourceModel(_Open):
+    """A distribution (absent for the core itself), its version and the hash of its sources."""
+
+    version: str
+    source: str
+
+
+class ProvenanceModel(_Open):
+    """Whose code computed this, and where a resumed run took up."""
+
+    plugins: list[SourceModel]
+    core: SourceModel
+    resumed_from_task: Count
+
+
+class RecordModel(BaseModel):
+    """A whole record; only schema 1 is read here."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    schema_: Annotated[Literal[1], Field(alias="schema")]
+    key: Hex
+    design: Hex
+    status: Literal["done", "failed", "diverged", "timeout", "oom", "skipped"]
+    reason: str | None
+    cell: CellModel
+    scenario: dict[str, Any]
+    matrix: list[Row]
+    validation_matrix: list[Row]
+    per_class: list[Row]
+    tasks: list[TaskModel]
+    curves: list[CurveModel]
+    metrics: dict[str, float | None]
+    timings_s: dict[str, float | None]
+    memory: dict[str, float | None]
+    parameters: dict[str, float | None]
+    provenance: ProvenanceModel
+    environment: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RecordModel:
+        n_tasks = len(self.matrix[0]) if self.matrix else len(self.tasks)
+        for name, matrix in (("matrix", self.matrix), ("validation_matrix", self.validation_matrix)):
+            if matrix and (len(matrix) != n_tasks + 1 or any(len(row) != n_tasks for row in matrix)):
+                shape = f"{len(matrix)} rows of {sorted({len(row) for row in matrix})}"
+                raise ValueError(f"{name}: {shape} entries; expected {n_tasks + 1} rows (the first before training) of {n_tasks} tasks")
+        if self.status == "done" and not (self.matrix and n_tasks):
+            raise ValueError("matrix: empty, although the status is done")
+        if self.tasks and self.matrix and len(self.tasks) != n_tasks:
+            raise ValueError(f"tasks: {len(self.tasks)} entries for a matrix of {n_tasks} tasks")
+        if self.status != "done" and not self.reason:
+            raise ValueError(f"reason: none, although the status is {self.status}")
+        return self

@@ -1,0 +1,143 @@
+"""Hyper-parameter search: a grid of settings, scored by validation only, one choice per scenario, method and backbone.
+
+The choice is a pure function of records: the mean, over the search's seeds, of the validation average performance after the last task.
+Nothing here reads a test accuracy.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.record import Record
+from cglsuite.cells.store import Store
+from cglsuite.hashing import canonical, digest
+
+__all__ = ["CRITERION", "Candidate", "Choice", "Search", "best", "expand_grid"]
+
+CRITERION = "mean over seeds of the validation average performance after the last task"
+logger = logging.getLogger(__name__)
+
+
+def expand_grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every combination of the axes' values; the first axis varies slowest. No axes give one empty combination."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def best(scores: Sequence[Sequence[float | None]]) -> int | None:
+    """The index of the candidate with the highest mean score; the first of equals.
+
+    A candidate with a score missing on any seed (it diverged, failed, or has no validation items) is out.
+
+    Returns:
+        None when every candidate is out.
+    """
+    means = [_mean(row) for row in scores]
+    eligible = [i for i, mean in enumerate(means) if mean is not None]
+    return max(eligible, key=lambda i: (means[i], -i), default=None)
+
+
+def _mean(scores: Sequence[float | None]) -> float | None:
+    values = [s for s in scores if s is not None and math.isfinite(s)]
+    return math.fsum(values) / len(values) if values and len(values) == len(scores) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One point of the grid: the searched settings, and its cells, one per seed."""
+
+    settings: Mapping[str, Any]
+    cells: Sequence[PlannedCell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a search chose. ``settings`` is None when no candidate finished on every seed."""
+
+    settings: Mapping[str, Any] | None
+    outcome: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """The search of one (scenario, method, backbone)."""
+
+    scenario: str
+    method: str
+    backbone: str | None
+    candidates: Sequence[Candidate]
+
+    @property
+    def cells(self) -> list[PlannedCell]:
+        """All cells of all candidates."""
+        return [cell for candidate in self.candidates for cell in candidate.cells]
+
+    @property
+    def label(self) -> str:
+        """One line for people."""
+        return f"{self.scenario} × {self.method}" + (f" × {self.backbone}" if self.backbone else "")
+
+    @property
+    def digest(self) -> str:
+        """The name of the outcome's file: whatever changes a candidate's cells changes it."""
+        grid = [[dict(c.settings), [p.key for p in c.cells]] for c in self.candidates]
+        return digest(["search", self.scenario, self.method, self.backbone, grid])
+
+    def choose(self, store: Store) -> Choice | None:
+        """The choice that the records in ``store`` support, or the stored one where they are gone; None while cells are missing."""
+        records = {p.key: store.get(p.key) for p in self.cells if p.ready}
+        if any(record is None for record in records.values()):
+            stored = store.get_search(self.digest)
+            return None if stored is None else Choice(settings=stored.get("settings"), outcome=stored)
+        return self._choice({key: record for key, record in records.items() if record is not None})
+
+    def settle(self, store: Store) -> Choice | None:
+        """:meth:`choose`, and store the whole grid with its scores beside the choice."""
+        choice = self.choose(store)
+        if choice is not None:
+            path = store.put_search(self.digest, choice.outcome)
+            for row in choice.outcome["candidates"]:
+                if row["mean"] is None:
+                    logger.warning(
+                        "search %s: %s is out (%s)", self.label, canonical(row["settings"]), ", ".join(sorted(set(row["statuses"])))
+                    )
+            logger.info("search %s: %s (%s)", self.label, canonical(choice.settings) if choice.settings else "no candidate finished", path)
+        return choice
+
+    def _choice(self, records: Mapping[str, Record]) -> Choice:
+        table = [[_score(records.get(p.key)) for p in candidate.cells] for candidate in self.candidates]
+        chosen = best(table)
+        settings = None if chosen is None else dict(self.candidates[chosen].settings)
+        rows = [
+            {
+                "settings": dict(candidate.settings),
+                "scores": scores,
+                "mean": _mean(scores),
+                "keys": [p.key for p in candidate.cells],
+                "statuses": [records[p.key].status if p.key in records else p.state for p in candidate.cells],
+            }
+            for candidate, scores in zip(self.candidates, table, strict=True)
+        ]
+        outcome = {
+            "search": 1,
+            "scenario": self.scenario,
+            "method": self.method,
+            "backbone": self.backbone,
+            "criterion": CRITERION,
+            "candidates": rows,
+            "chosen": chosen,
+            "settings": settings,
+        }
+        return Choice(settings=settings, outcome=outcome)
+
+
+def _score(record: Record | None) -> float | None:
+    if record is None or not record.done:
+        return None
+    value = record.validation_average_performance()
+    return value if math.isfinite(value) else None

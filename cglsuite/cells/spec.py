@@ -1,0 +1,303 @@
+"""A cell: one scenario, method and backbone with every setting resolved and every seed named, and the keys that follow from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.errors import NotApplicable, SpecError, UnknownNameError
+from cglsuite.hashing import digest, source_digest
+from cglsuite.specs import (
+    BackboneSpec,
+    DatasetSpec,
+    MethodSpec,
+    ScenarioSpec,
+    Seeds,
+    TrainingSpec,
+    Value,
+    parse_switch,
+    resolve_hyperparameters,
+    switches,
+)
+
+if TYPE_CHECKING:
+    from cglsuite.host import Catalogue, Entry
+
+__all__ = ["CellSpec", "cell_key", "design_key", "execution", "prefix_keys", "resolve_cell", "share_key", "sources"]
+
+_SECTIONS = ("scenario", "training", "dataset", "backbone", "method")
+_NUMERICAL_ROOMS = ("graphs", "streams", "backbones", "problems", "learning")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSpec:
+    """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is the name to show for it."""
+
+    scenario: ScenarioSpec
+    preset: str
+    method: str
+    method_settings: Mapping[str, Value]
+    backbone: str
+    backbone_settings: Mapping[str, Value]
+    dataset_settings: Mapping[str, Value]
+    seeds: Seeds = field(default_factory=Seeds)
+    threads: int = 1
+    device: str = "cpu"
+    dtype: str = "float32"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every resolved setting by its dotted key."""
+        scenario = {k: v for k, v in switches(self.scenario).items() if k not in ("dataset_settings", "backbone_settings")}
+        sections = {
+            "scenario": scenario,
+            "training": switches(self.scenario.training),
+            "dataset": self.dataset_settings,
+            "backbone": self.backbone_settings,
+            "method": self.method_settings,
+        }
+        return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
+
+
+def resolve_cell(
+    catalogue: Catalogue,
+    scenario: str,
+    method: str,
+    backbone: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seeds: Seeds = Seeds(),  # noqa: B008 - frozen
+    threads: int = 1,
+    device: str = "cpu",
+) -> CellSpec:
+    """A cell from names and overrides: preset < the preset's searched defaults of the method < ``settings``.
+
+    ``settings`` keys are dotted (``scenario.classes_per_task``, ``training.lr``, ``method.lambda``), or bare where only one section
+    declares the name.
+
+    Raises:
+        UnknownNameError: a name that is not in the catalogue, or a key that nobody declares; the nearest are named.
+        SpecError: a value of the wrong type or range, an ambiguous bare key.
+        NotApplicable: a combination that cannot be; the message is the reason.
+    """
+    preset: ScenarioSpec = catalogue.get("scenario", scenario).spec  # type: ignore[assignment]
+    method_spec: MethodSpec = catalogue.get("method", method).spec  # type: ignore[assignment]
+    dataset_spec: DatasetSpec = catalogue.get("dataset", preset.dataset).spec  # type: ignore[assignment]
+    given = dict(settings or {})
+    chosen = backbone or given.pop("training.backbone", None) or preset.training.backbone
+    backbone_spec: BackboneSpec = catalogue.get("backbone", str(chosen)).spec  # type: ignore[assignment]
+    declared = {
+        "scenario": [
+            n for n in switches(preset) if n not in ("dataset_settings", "backbone_settings", "searched", "dataset", "level", "setting")
+        ],
+        "training": [n for n in switches(preset.training) if n != "backbone"],
+        "dataset": [h.name for h in dataset_spec.parameters],
+        "backbone": [h.name for h in backbone_spec.hyperparameters],
+        "method": [h.name for h in method_spec.hyperparameters],
+    }
+    own_backbone = chosen == preset.training.backbone
+    chosen_for_method = dict(preset.method_defaults.get(method, {}))
+    defaults = _by_section(chosen_for_method if own_backbone else _without(chosen_for_method, "backbone"), declared)
+    asked = _by_section(given, declared)
+    resolved_scenario = _scenario(preset, str(chosen), defaults, asked)
+    _check_applicable(preset, method_spec, backbone_spec, dataset_spec)
+    base_backbone = dict(preset.backbone_settings) if own_backbone else {}
+    cell = CellSpec(
+        scenario=resolved_scenario,
+        preset=preset.name,
+        method=method,
+        method_settings=resolve_hyperparameters(method_spec.hyperparameters, {**defaults["method"], **asked["method"]}, f"method.{method}"),
+        backbone=str(chosen),
+        backbone_settings=resolve_hyperparameters(
+            backbone_spec.hyperparameters, {**base_backbone, **defaults["backbone"], **asked["backbone"]}, f"backbone.{chosen}"
+        ),
+        dataset_settings=resolve_hyperparameters(
+            dataset_spec.parameters, {**dict(preset.dataset_settings), **asked["dataset"]}, f"dataset.{preset.dataset}"
+        ),
+        seeds=seeds,
+        threads=threads,
+        device=device,
+    )
+    return dataclasses.replace(cell, preset=_shown_name(catalogue, cell, preset, asked, own_backbone))
+
+
+def _without(settings: dict[str, Value], section: str) -> dict[str, Value]:
+    return {k: v for k, v in settings.items() if not k.startswith(section + ".")}
+
+
+def _by_section(settings: Mapping[str, Any], declared: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """Settings sorted into sections; bare keys only where one section alone declares them."""
+    out: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
+    everything = [f"{section}.{name}" for section, names in declared.items() for name in names]
+    for key, value in settings.items():
+        section, dot, name = key.partition(".")
+        if not dot:
+            owners = [s for s in _SECTIONS if key in declared[s]]
+            if len(owners) > 1:
+                raise SpecError(f"setting {key!r} is ambiguous: write " + " or ".join(f"{s}.{key}" for s in owners))
+            section, name = (owners[0] if owners else ""), key
+        if section not in out or name not in declared[section]:
+            raise UnknownNameError("setting", key, everything + [e.partition(".")[2] for e in everything] if not dot else everything)
+        out[section][name] = value
+    return out
+
+
+def _scenario(preset: ScenarioSpec, backbone: str, defaults: Mapping[str, Any], asked: Mapping[str, Any]) -> ScenarioSpec:
+    given = {**defaults["training"], **asked["training"], "backbone": backbone}
+    training = dataclasses.replace(preset.training, **{n: parse_switch(TrainingSpec, n, v, "training") for n, v in given.items()})
+    changes = {n: parse_switch(ScenarioSpec, n, v, "scenario") for n, v in {**defaults["scenario"], **asked["scenario"]}.items()}
+    return dataclasses.replace(preset, training=training, **changes)
+
+
+def _check_applicable(scenario: ScenarioSpec, method: MethodSpec, backbone: BackboneSpec, dataset: DatasetSpec) -> None:
+    if scenario.level not in dataset.levels:
+        raise NotApplicable(f"dataset {dataset.name!r} has levels {', '.join(dataset.levels)}; {scenario.name!r} is {scenario.level}")
+    if scenario.level not in backbone.levels:
+        raise NotApplicable(f"backbone {backbone.name!r} works on {', '.join(backbone.levels)}; {scenario.name!r} is {scenario.level}")
+    if scenario.level not in method.levels:
+        raise NotApplicable(f"method {method.name!r} works on {', '.join(method.levels)}; {scenario.name!r} is {scenario.level}")
+    if scenario.setting not in method.settings:
+        raise NotApplicable(f"method {method.name!r} is defined for {', '.join(method.settings)}; {scenario.name!r} is {scenario.setting}")
+    if "task-id" in method.needs and not scenario.task_ids_at_test:
+        raise NotApplicable(f"method {method.name!r} needs the task at test time, which {scenario.setting} does not give")
+
+
+def _shown_name(catalogue: Catalogue, cell: CellSpec, preset: ScenarioSpec, asked: Mapping[str, Any], own_backbone: bool) -> str:
+    """The preset's name, with a hash where switches were overridden that its protocol does not leave to search."""
+    if not own_backbone:
+        backbone_changes: dict[str, Any] = {"training.backbone": cell.backbone}
+    else:
+        backbone_changes = {}
+    values = cell.settings
+    plain = _plain_values(catalogue, preset)
+    free = set(preset.searched)
+    changed = {
+        f"{section}.{name}": values[f"{section}.{name}"]
+        for section in ("scenario", "training", "dataset", "backbone")
+        for name in asked[section]
+        if f"{section}.{name}" not in free and values[f"{section}.{name}"] != plain.get(f"{section}.{name}", object())
+    } | backbone_changes
+    return f"{preset.name}+{digest(changed)[:8]}" if changed else preset.name
+
+
+def _plain_values(catalogue: Catalogue, preset: ScenarioSpec) -> dict[str, Any]:
+    backbone: BackboneSpec = catalogue.get("backbone", preset.training.backbone).spec  # type: ignore[assignment]
+    dataset: DatasetSpec = catalogue.get("dataset", preset.dataset).spec  # type: ignore[assignment]
+    values: dict[str, Any] = {f"scenario.{n}": v for n, v in switches(preset).items()}
+    values |= {f"training.{n}": v for n, v in switches(preset.training).items()}
+    values |= {f"backbone.{h.name}": h.default for h in backbone.hyperparameters}
+    values |= {f"backbone.{n}": v for n, v in preset.backbone_settings}
+    values |= {f"dataset.{h.name}": h.default for h in dataset.parameters}
+    values |= {f"dataset.{n}": v for n, v in preset.dataset_settings}
+    return values
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------------------
+
+
+def design_key(cell: CellSpec) -> str:
+    """SHA-256 (hex) of what was asked for: names, every setting, seeds. Independent of code versions and hardware."""
+    return digest(_design(cell))
+
+
+def _design(cell: CellSpec) -> dict[str, Any]:
+    return {
+        "scenario": cell.scenario.name,
+        "builder": cell.scenario.builder,
+        "method": cell.method,
+        "backbone": cell.backbone,
+        "settings": cell.settings,
+        "seeds": cell.seeds,
+        "dtype": cell.dtype,
+    }
+
+
+def cell_key(cell: CellSpec, catalogue: Catalogue) -> str:
+    """SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class and threads."""
+    return digest([_design(cell), execution(cell, catalogue)])
+
+
+def share_key(cell: CellSpec, catalogue: Catalogue) -> str:
+    """What cells have in common that may share checkpoints: everything but the order in which classes arrive."""
+    design = _design(cell)
+    design["settings"] = {k: v for k, v in design["settings"].items() if k != "scenario.class_order"}
+    design["seeds"] = {"split": cell.seeds.split, "init": cell.seeds.init}
+    return digest([design, execution(cell, catalogue)])
+
+
+def prefix_keys(cell: CellSpec, catalogue: Catalogue) -> list[str]:
+    """What the names of this cell's checkpoints begin with; cells that may share checkpoints have it in common."""
+    return [share_key(cell, catalogue)[:32]]
+
+
+def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
+    """What else the bits of a result depend on."""
+    return {
+        "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
+        "torch": importlib.metadata.version("torch"),
+        "device": cell.device,
+        "threads": cell.threads,
+    }
+
+
+def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
+    """Provider and source hash of everything numerical in a cell: by role, ``{"distribution", "version", "source", "name"}``."""
+    out = {"core": {"name": "core", "distribution": "cglsuite", "version": _version("cglsuite"), "source": _core_source()}}
+    roles = {"dataset": cell.scenario.dataset, "scenario": cell.scenario.name, "backbone": cell.backbone, "method": cell.method}
+    for kind, name in roles.items():
+        entry = catalogue.get(kind, name)
+        factory = cell.scenario.builder if kind == "scenario" else entry.spec.factory  # type: ignore[attr-defined]
+        out[kind] = {
+            "name": name,
+            "distribution": entry.record.distribution,
+            "version": entry.record.version,
+            "source": _module_source(factory.partition(":")[0], entry),
+        }
+    return out
+
+
+def _module_source(module: str, entry: Entry) -> str:
+    if module == "cglsuite" or any(module.startswith(f"cglsuite.{room}") for room in _NUMERICAL_ROOMS):
+        return _core_source()
+    return _source_below(module, entry.record.module)
+
+
+@lru_cache
+def _source_below(module: str, plugin_module: str) -> str:
+    """The package folder of ``module``; a plugin's hook module counts only where it is itself the factory's module.
+
+    Specs are left out on purpose: what they say is in the key as resolved settings.
+    """
+    origin = _origin(module)
+    if origin is None:
+        return "unknown"
+    package = origin.parent
+    if "." not in module and origin.name != "__init__.py":
+        return source_digest(origin)
+    hook = None if plugin_module == module else _origin(plugin_module)
+    files = [f for f in sorted(package.rglob("*.py")) if f != hook]
+    return digest([[f.relative_to(package).as_posix(), source_digest(f)] for f in files])
+
+
+def _origin(module: str) -> Path | None:
+    spec = importlib.util.find_spec(module)
+    return Path(spec.origin) if spec is not None and spec.origin else None
+
+
+@lru_cache
+def _core_source() -> str:
+    root = Path(__file__).parents[1]
+    return source_digest(*(root / room for room in _NUMERICAL_ROOMS))
+
+
+@lru_cache
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,262 @@
+"""The store: a folder with one file per record, checkpoints to resume from, leases, and the outcomes of searches."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cglsuite.cells.atomic import sweep_temporaries, write_atomic
+from cglsuite.cells.lease import LIFETIME_S, Holder, Lease, discard_if_stale, read_holder
+from cglsuite.cells.record import NewerSchemaError, Record
+from cglsuite.errors import StoreError
+
+__all__ = ["Problem", "Store", "default_store"]
+
+logger = logging.getLogger(__name__)
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
+_MAGIC = b"cglsuite checkpoint 1"
+
+
+def default_store() -> Path:
+    """``$CGLSUITE_STORE``, else ``.cglsuite`` in the current folder."""
+    return Path(os.environ.get("CGLSUITE_STORE") or ".cglsuite")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file that does not count: which, why, and where it lies now (None = where it was)."""
+
+    path: Path
+    reason: str
+    moved_to: Path | None
+
+
+class Store:
+    """A folder of records. Opening writes nothing; folders appear with their first file; many processes may use one store at once.
+
+    Args:
+        path: the folder; ``None`` means :func:`default_store`.
+
+    ``problems`` lists the unreadable files met so far; each was reported once through :mod:`logging`.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = Path(default_store() if path is None else path).expanduser().absolute()
+        if self.path.exists() and not self.path.is_dir():
+            raise StoreError(f"the store {self.path} is a file; name a folder")
+        self.problems: list[Problem] = []
+        self._reported: set[Path] = set()
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    # Records
+
+    def record_path(self, key: str) -> Path:
+        """Where the record of ``key`` is or would be."""
+        return self._file("cells", key, ".json")
+
+    def get(self, key: str) -> Record | None:
+        """The record of ``key`` whatever its status, or None: absent, or unreadable (moved to ``corrupt/`` and reported)."""
+        return self._read(self.record_path(key))
+
+    def cached(self, key: str) -> Record | None:
+        """The record of ``key`` if it counts as a result: only status ``done`` does."""
+        record = self.get(key)
+        return record if record is not None and record.done else None
+
+    def put(self, record: Record) -> None:
+        """Store ``record`` atomically. A finished record is never replaced by an unfinished one.
+
+        Raises:
+            StoreError: the disk is full or the folder cannot be written; whatever was there before is still there.
+        """
+        if not record.done and self.cached(record.key) is not None:
+            logger.warning("kept the finished record of %s; not replaced by one with status %s", record.key[:12], record.status)
+            return
+        write_atomic(self.record_path(record.key), record.to_text().encode())
+
+    @contextlib.contextmanager
+    def set_aside(self, key: str) -> Iterator[None]:
+        """Inside, the store has no record of ``key``; afterwards the former result is back unless there is a new one."""
+        former = self.cached(key)
+        if former is not None:
+            self.record_path(key).unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            if former is not None and self.cached(key) is None:
+                self.put(former)
+
+    def attempted_since(self, key: str, instant_ns: int) -> bool:
+        """Whether a record of ``key`` was written at or after ``instant_ns`` (modification times of this folder's file system)."""
+        try:
+            return self.record_path(key).stat().st_mtime_ns >= instant_ns
+        except OSError:
+            return False
+
+    def records(self) -> Iterator[Record]:
+        """All readable records, in the order of their keys."""
+        for path in sorted((self.path / "cells").glob("*.json")):
+            if not path.name.startswith(".") and (record := self._read(path)) is not None:
+                yield record
+
+    def _read(self, path: Path) -> Record | None:
+        try:
+            record = _parse(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._report(path, f"cannot be read: {error.strerror or error}", None)
+        except NewerSchemaError as error:
+            self._report(path, str(error), None)
+        except StoreError as error:
+            return self._quarantine(path, str(error))
+        else:
+            return record
+        return None
+
+    def _quarantine(self, path: Path, reason: str) -> Record | None:
+        target = self.path / "corrupt" / path.name
+        for n in range(1, 1000):
+            if not target.exists():
+                break
+            target = target.with_name(f"{path.stem}.{n}{path.suffix}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self._report(path, reason, None)
+            return None
+        with contextlib.suppress(OSError, StoreError):
+            # A runner may have put a good record between our reading and our moving: give that one back.
+            record = _parse(target, path.stem)
+            os.replace(target, path)
+            return record
+        self._report(path, reason, target)
+        return None
+
+    def _report(self, path: Path, reason: str, moved_to: Path | None) -> None:
+        if path in self._reported and moved_to is None:
+            return
+        self._reported.add(path)
+        self.problems.append(Problem(path, reason, moved_to))
+        where = f"moved to {moved_to}" if moved_to else "left where it is"
+        logger.warning("%s does not count: %s (%s)", path, reason, where)
+
+    # Leases
+
+    def lease(self, key: str, lifetime_s: float = LIFETIME_S) -> Lease | None:
+        """A lease on ``key`` (a context manager), or None while another live runner holds it."""
+        return Lease.acquire(self._file("leases", key, ".json"), lifetime_s)
+
+    def holder(self, key: str) -> Holder | None:
+        """Who is at work on ``key``, if anybody."""
+        return read_holder(self._file("leases", key, ".json"))
+
+    def discard_stale_lease(self, key: str) -> None:
+        """Remove the lease on ``key`` if its holder is gone."""
+        discard_if_stale(self._file("leases", key, ".json"))
+
+    # Checkpoints
+
+    def checkpoint_path(self, prefix_key: str) -> Path:
+        """Where the checkpoint of ``prefix_key`` is or would be."""
+        return self._file("checkpoints", prefix_key, ".pt")
+
+    def save_checkpoint(self, prefix_key: str, payload: Mapping[str, Any]) -> None:
+        """Store ``payload`` (tensors, str, int, float, bool, None, list, dict) atomically, with its checksum.
+
+        Raises:
+            StoreError: the disk is full or the folder cannot be written.
+        """
+        import torch
+
+        buffer = io.BytesIO()
+        torch.save(dict(payload), buffer)
+        body = buffer.getvalue()
+        write_atomic(self.checkpoint_path(prefix_key), _checkpoint_header(prefix_key, body) + body)
+
+    def load_checkpoint(self, prefix_key: str) -> dict[str, Any] | None:
+        """The payload of ``prefix_key`` with every tensor on the CPU, or None: absent, or damaged (moved to ``corrupt/`` and reported)."""
+        path = self.checkpoint_path(prefix_key)
+        try:
+            header, _, body = path.read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._report(path, f"cannot be read: {error.strerror or error}", None)
+            return None
+        if header + b"\n" != _checkpoint_header(prefix_key, body):
+            self._quarantine(path, "a checkpoint that is cut short, damaged or another's; its tasks are trained again")
+            return None
+        import torch
+
+        try:
+            payload: dict[str, Any] = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+        except Exception as error:  # noqa: BLE001 - torch raises what it likes; a checkpoint is only ever a saving of time
+            self._quarantine(path, f"a checkpoint that torch does not load ({type(error).__name__}: {error!s:.200})")
+            return None
+        return payload
+
+    def drop_checkpoints(self, prefix_keys: Iterable[str]) -> None:
+        """Remove these checkpoints and all whose names continue theirs after a ``-``; absent ones are no matter."""
+        for prefix_key in prefix_keys:
+            path = self.checkpoint_path(prefix_key)
+            for found in (path, *path.parent.glob(f"{prefix_key}-*{path.suffix}")):
+                with contextlib.suppress(OSError):
+                    found.unlink()
+
+    # Searches
+
+    def put_search(self, digest: str, outcome: Mapping[str, Any]) -> Path:
+        """Store the outcome of a hyper-parameter search atomically and say where."""
+        path = self._file("searches", digest, ".json")
+        write_atomic(path, (json.dumps(outcome, sort_keys=True, indent=1, allow_nan=False) + "\n").encode())
+        return path
+
+    def get_search(self, digest: str) -> dict[str, Any] | None:
+        """The stored outcome of a search, or None: absent, or unreadable (moved to ``corrupt/`` and reported)."""
+        path = self._file("searches", digest, ".json")
+        try:
+            outcome = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            self._quarantine(path, f"the outcome of a search that cannot be read ({error})")
+            return None
+        return outcome if isinstance(outcome, dict) else None
+
+    # Housekeeping
+
+    def sweep(self) -> None:
+        """Remove hidden temporary files that killed writers left an hour or longer ago."""
+        sweep_temporaries(self.path)
+
+    def _file(self, folder: str, name: str, suffix: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise StoreError(f"{name!r} is not a key: expected letters, digits, - and _")
+        return self.path / folder / f"{name}{suffix}"
+
+
+def _parse(path: Path, key: str | None = None) -> Record:
+    record = Record.from_json(path.read_bytes())
+    if record.key != (key or path.stem):
+        raise StoreError(f"the record of another key ({record.key[:16]}) under this name")
+    return record
+
+
+def _checkpoint_header(prefix_key: str, body: bytes) -> bytes:
+    # torch does not check what it reads back: without a checksum a flipped bit would become a wrong result.
+    return b"%s %s %s\n" % (_MAGIC, prefix_key.encode(), hashlib.sha256(body).hexdigest().encode())

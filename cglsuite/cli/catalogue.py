@@ -1,0 +1,163 @@
+"""``cglsuite list KIND`` and ``cglsuite show KIND NAME``: what the plugins provide, for the eye or as JSON."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+
+from cglsuite.cli.output import descriptions, heading, paragraph, print_json, properties, table, tidy
+from cglsuite.cli.session import Session, pass_session
+from cglsuite.errors import nearest
+from cglsuite.host import Entry
+from cglsuite.specs import KINDS, Hyperparameter, MetricSpec, ScenarioSpec, switches
+
+__all__ = ["kind_of", "list_names", "show"]
+
+_log = logging.getLogger(__name__)
+_COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "dataset": {"LEVELS": lambda s: s.levels, "LICENCE": lambda s: s.licence},
+    "scenario": {"LEVEL": lambda s: s.level, "EDGES": lambda s: s.edge_policy},
+    "backbone": {"LEVELS": lambda s: s.levels},
+    "method": {"CATEGORY": lambda s: s.category, "LEVELS": lambda s: s.levels},
+    "metric": {"BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
+    "notebook": {"FOR": lambda s: "exploring" if s.interactive else "reports"},
+    "executor": {},
+}
+"""What the table of each kind shows between the name and the provider."""
+
+
+def kind_of(ctx: click.Context, param: click.Parameter, given: str | None) -> str | None:
+    """Callback of an argument KIND: accepts singular and plural (``method``, ``methods``), and suggests the nearest.
+
+    Raises:
+        click.BadParameter: no such kind.
+    """
+    if given is None:
+        return None
+    kind = given.lower()
+    if kind.removesuffix("s") in KINDS:
+        return kind.removesuffix("s")
+    plurals = [f"{k}s" for k in KINDS]
+    close = nearest(kind, plurals, 1)
+    raise click.BadParameter(f"unknown kind {given!r}. " + (f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(plurals)}."))
+
+
+@click.command("list")
+@click.argument("kind", callback=kind_of, required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print an array of objects with all fields of the specs.")
+@pass_session
+def list_names(session: Session, kind: str | None, as_json: bool) -> None:
+    """List the datasets, scenarios, backbones, methods, metrics, notebooks or executors that plugins provide; without KIND, all.
+
+    The table is cut to the terminal's width; through a pipe nothing is cut.
+    """
+    catalogue = session.catalogue()
+    kinds = [kind] if kind else list(KINDS)
+    if as_json:
+        print_json([entry.describe() for k in kinds for entry in catalogue.entries(k)])
+        return
+    shown = [k for k in kinds if catalogue.entries(k)]
+    if not shown:
+        _log.warning("there are no %ss: is a plugin that provides them installed? (see `cglsuite plugins`)", kind or "name")
+    for number, k in enumerate(shown):
+        if not kind:
+            click.echo(("\n" if number else "") + heading(f"{k}s"))
+        click.echo(_listing(k, catalogue.entries(k)))
+
+
+@click.command()
+@click.argument("kind", callback=kind_of)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one object with all fields of the spec.")
+@pass_session
+def show(session: Session, kind: str, name: str, as_json: bool) -> None:
+    """Show one dataset, scenario, backbone, method, metric, notebook or executor.
+
+    With everything that can be set, what it means, who provides it, its citation and licence.
+    """
+    entry = session.catalogue().get(kind, name)
+    if as_json:
+        print_json(entry.describe())
+        return
+    click.echo("\n".join(_page(entry)))
+
+
+def _listing(kind: str, entries: Sequence[Entry]) -> str:
+    columns = _COLUMNS[kind]
+    header = ("NAME", *columns, "PROVIDER", "SUMMARY")
+    rows = [(e.name, *(column(e.spec) for column in columns.values()), e.record.distribution, e.spec.summary) for e in entries]
+    return table(header, rows)
+
+
+def _page(entry: Entry) -> Iterable[str]:
+    spec: Any = entry.spec
+    yield heading(f"{entry.kind} {entry.name}")
+    yield paragraph(tidy(spec.summary), first="  ", rest="  ")
+    yield ""
+    yield properties(_facts(entry))
+    if isinstance(spec, ScenarioSpec):
+        yield from _scenario(spec)
+    for title, prefix, declared in _declared(entry):
+        yield from ("", heading(title), _settings(prefix, declared))
+
+
+def _facts(entry: Entry) -> Iterable[tuple[str, Any]]:
+    """What is known of the entry in a line each; empty fields are left out."""
+    spec: Any = entry.spec
+    yield "provider", entry.provider
+    labels = {"levels": "levels", "settings": "settings", "needs": "needs", "category": "category", "formula": "formula"}
+    labels |= {"needs_joint": "needs joint", "licence": "licence", "home": "home", "embedded": "embedded", "citation": "citation"}
+    labels |= {
+        "note": "note",
+        "factory": "factory",
+        "builder": "builder",
+        "path": "path",
+        "interactive": "interactive",
+        "replaces": "replaces",
+    }
+    for attribute, label in labels.items():
+        value = getattr(spec, attribute, None)
+        if value not in (None, "", ()):
+            yield label, value
+    if isinstance(spec, MetricSpec):
+        low, high = spec.range
+        yield "range", f"{low:g} to {high:g}, {'higher' if spec.direction == 'up' else 'lower'} is better"
+
+
+def _declared(entry: Entry) -> Iterable[tuple[str, str, tuple[Hyperparameter, ...]]]:
+    for attribute, title in (("hyperparameters", "hyper-parameters"), ("parameters", "parameters")):
+        if declared := getattr(entry.spec, attribute, ()):
+            yield f"{title} (--set {entry.kind}.NAME=VALUE)", entry.kind, declared
+
+
+def _settings(prefix: str, declared: Sequence[Hyperparameter]) -> str:
+    rows = [(f"{prefix}.{h.name}", h.type.__name__, tidy(h.default), _bounds(h), h.doc) for h in declared]
+    return descriptions(("SETTING", "TYPE", "DEFAULT", "ALLOWED", "MEANING"), rows)
+
+
+def _bounds(h: Hyperparameter) -> str:
+    if h.choices:
+        return " | ".join(map(tidy, h.choices))
+    limits = [f">= {h.minimum:g}" if h.minimum is not None else "", f"<= {h.maximum:g}" if h.maximum is not None else ""]
+    text = ", ".join(filter(None, limits)) or "any"
+    return f"{text} or none" if h.optional else text
+
+
+def _scenario(spec: ScenarioSpec) -> Iterable[str]:
+    """Every switch of the protocol with its value and meaning, how tasks are trained, and what the preset's search chose."""
+    for title, prefix, part in (("protocol", "scenario", spec), ("training", "training", spec.training)):
+        documents = {f.name: f.metadata["doc"] for f in type(part).__dataclass_fields__.values() if f.metadata.get("doc")}
+        rows = [(f"{prefix}.{name}", _value(value), documents[name]) for name, value in switches(part).items()]
+        yield from ("", heading(f"{title} (--set {prefix}.NAME=VALUE)"), descriptions(("SWITCH", "VALUE", "MEANING"), rows))
+    if spec.method_defaults:
+        rows = [(m, k, _value(v)) for m, settings in sorted(spec.method_defaults.items()) for k, v in sorted(settings.items())]
+        yield from ("", heading("settings of this preset per method"), table(("METHOD", "SETTING", "VALUE"), rows, indent="  "))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return ", ".join(f"{name}={tidy(v)}" for name, v in value)
+    return tidy(value)

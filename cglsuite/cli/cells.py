@@ -1,0 +1,381 @@
+"""``cglsuite cell``, ``run``, ``status`` and ``results``: cells and campaigns, run and looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from cglsuite.cli.output import heading, print_json, properties, table
+from cglsuite.cli.session import Session, pass_session
+from cglsuite.errors import NotApplicable, UsageError
+from cglsuite.specs import MetricSpec, Seeds
+
+if TYPE_CHECKING:
+    from cglsuite.cells.campaign import Campaign
+    from cglsuite.cells.engine import Engine
+    from cglsuite.cells.overrides import Overrides
+    from cglsuite.cells.plan import PlannedCell
+    from cglsuite.cells.record import Record
+    from cglsuite.cells.store import Store
+    from cglsuite.executors.campaign import CampaignOutcome
+    from cglsuite.host import Catalogue
+
+__all__ = ["cell", "results", "run", "status"]
+
+_log = logging.getLogger(__name__)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+FAILED, NOT_APPLICABLE = 1, 3
+
+
+def _store_option(command: _Command) -> _Command:
+    text = "Folder of results.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
+    return click.option("--store", "store_path", type=click.Path(file_okay=False, path_type=Path), help=text)(command)
+
+
+def _set_option(command: _Command) -> _Command:
+    text = "Override one setting, as in training.epochs=50; repeatable. Goes over $CGLSUITE_SET (key=value;key=value)."
+    return click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help=text)(command)
+
+
+def _device_option(command: _Command) -> _Command:
+    text = "Where to train; auto takes a GPU when there is one.  [default: $CGLSUITE_DEVICE, else the campaign's, else auto]"
+    return click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help=text)(command)
+
+
+def _engine() -> Engine:
+    from cglsuite.cells.engine import default_engine
+
+    return default_engine()
+
+
+def _open_store(path: Path | None, must_exist: bool = False) -> Store:
+    from cglsuite.cells.store import Store
+
+    store = Store(path)
+    if must_exist and not store.path.is_dir():
+        raise UsageError(f"there is no store at {store.path}: name one with --store, or run something first")
+    return store
+
+
+def _overrides(settings: Sequence[str], device: str | None = None, workers: int | None = None) -> Overrides:
+    """What this command line says, over what the environment says."""
+    from cglsuite.cells.overrides import Overrides, parse_settings
+
+    return Overrides.of(Overrides(settings=parse_settings(settings, "--set"), device=device, workers=workers))
+
+
+# One cell
+
+
+@click.command()
+@click.option("--scenario", required=True, metavar="NAME", help="A preset, as `cglsuite list scenarios` prints them.")
+@click.option("--method", required=True, metavar="NAME", help="A method, as `cglsuite list methods` prints them.")
+@click.option("--backbone", metavar="NAME", help="A backbone.  [default: the preset's]")
+@_set_option
+@click.option("--order-seed", type=int, default=0, show_default=True, help="Seed of the order in which tasks and classes arrive.")
+@click.option("--split-seed", type=int, default=0, show_default=True, help="Seed of the data split.")
+@click.option("--init-seed", type=int, default=0, show_default=True, help="Seed of everything that the method draws.")
+@_device_option
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Threads; part of what a cell is.")
+@_store_option
+@click.option("--json", "as_json", is_flag=True, help="Print the whole record as one JSON object.")
+@click.option("--rerun", is_flag=True, help="Run again even if the store has a result.")
+@pass_session
+@click.pass_context
+def cell(
+    ctx: click.Context,
+    session: Session,
+    scenario: str,
+    method: str,
+    backbone: str | None,
+    settings: Sequence[str],
+    order_seed: int,
+    split_seed: int,
+    init_seed: int,
+    device: str | None,
+    threads: int,
+    store_path: Path | None,
+    as_json: bool,
+    rerun: bool,
+) -> None:
+    """Run one cell, unless its result is in the store already, and print its matrix, metrics, times and memory.
+
+    Exit status: 0 done, 1 failed (the record says how), 2 wrong request, 3 not applicable.
+    """
+    from cglsuite.cells.device import resolve_device
+    from cglsuite.cells.plan import CellRequest
+
+    overrides = _overrides(settings, device)
+    request = CellRequest(
+        scenario=scenario,
+        method=method,
+        backbone=backbone,
+        settings=overrides.settings,
+        seeds=Seeds(order=order_seed, split=split_seed, init=init_seed),
+        threads=threads,
+        device=resolve_device(overrides.device or "auto"),
+    )
+    store, catalogue, engine = _open_store(store_path), session.catalogue(), _engine()
+    planned = engine.plan(request, catalogue)
+    if not planned.ready:
+        if as_json:
+            print_json({"key": None, "status": "skipped", "reason": planned.reason, "request": request.to_json()})
+        raise NotApplicable(f"{request.label}: not applicable: {planned.reason}")
+    record = _obtain(planned, catalogue, store, engine, rerun)
+    if as_json:
+        print_json(record.to_json())
+    else:
+        click.echo(_shown(record, [entry.spec for entry in catalogue.entries("metric") if isinstance(entry.spec, MetricSpec)]))
+    if not record.done:
+        _log.error("%s: %s: %s", record.label, record.status, record.reason)
+        ctx.exit(NOT_APPLICABLE if record.status == "skipped" else FAILED)
+
+
+def _obtain(planned: PlannedCell, catalogue: Catalogue, store: Store, engine: Engine, rerun: bool) -> Record:
+    from cglsuite.cells.obtain import obtain_record
+    from cglsuite.executors.progress import TaskProgress, say
+
+    with contextlib.closing(TaskProgress(planned.request.method)) as progress:
+        return obtain_record(
+            planned,
+            catalogue,
+            store,
+            engine,
+            rerun=rerun,
+            on_wait=lambda holder: say(f"waiting: process {holder.pid} on {holder.host} is running this cell"),
+            progress=progress,
+        )
+
+
+def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:
+    """A record for the eye: accuracies in percent, metrics with their definition and sign, shares of time."""
+    facts = {"backbone": record.cell["backbone"], "device": f"{record.cell['device']}, {record.cell['threads']} threads", "key": record.key}
+    lines = [heading(f"{record.label}: {record.status}"), properties(facts.items())]
+    if record.matrix:
+        n_tasks = len(record.matrix[0])
+        header = ["after task", *(f"task {j + 1}" for j in range(n_tasks)), ""]
+        rows = [["none" if k == 0 else str(k), *map(_percent, row), ""] for k, row in enumerate(record.matrix)]
+        lines += ["", heading("performance, %"), table(header, rows, indent="  ")]
+    if record.metrics:
+        by_name = {spec.name: spec for spec in metrics}
+        lines += ["", heading("metrics"), table(["METRIC", "VALUE", "BETTER", "DEFINITION"], _metric_rows(record, by_name), indent="  ")]
+    if record.timings_s:
+        lines += ["", heading("time"), properties(_shares(record.timings_s))]
+    if record.memory:
+        lines += ["", heading("memory"), properties((name.replace("_", " "), _amount(name, v)) for name, v in record.memory.items())]
+    return "\n".join(lines)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[str]]:
+    for name, value in record.metrics.items():
+        spec = specs.get(name)
+        low, high = spec.range if spec else (-math.inf, math.inf)
+        sign = "+" if low < 0 else ""
+        if value is None:
+            shown = "needs joint" if spec and spec.needs_joint else "-"
+        else:
+            shown = f"{100 * value:{sign}.1f} %" if max(-low, high) <= 1 else f"{value:{sign}.4g}"
+        better = {"up": "higher", "down": "lower"}[spec.direction] if spec else ""
+        yield [name, shown, better, spec.formula if spec else ""]
+
+
+def _shares(timings: Any) -> Iterator[tuple[str, str]]:
+    parts = {name: value for name, value in timings.items() if name != "total" and value is not None}
+    total = timings.get("total") or math.fsum(parts.values())
+    for name, value in parts.items():
+        yield name, f"{value:.2f} s ({100 * value / total:.1f} %)" if total else f"{value:.2f} s"
+    yield "total", f"{total:.2f} s"
+
+
+def _amount(name: str, value: float | None) -> str:
+    if value is None:
+        return "no limit" if name.startswith("budget") else "-"
+    return f"{value / 1e6:,.1f} MB" if name.endswith("bytes") else f"{value:,g}"
+
+
+# Campaigns
+
+
+@click.command()
+@click.argument("campaign_path", metavar="CAMPAIGN.toml", type=click.Path(path_type=Path))
+@_store_option
+@click.option("--workers", type=click.IntRange(min=1), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
+@_device_option
+@click.option("--only", metavar="KEY=VALUE", multiple=True, help="Run only these cells: method=, scenario=, order_seed=, ...; globs.")
+@click.option("--no-reports", is_flag=True, help="Run cells and render nothing.")
+@_set_option
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for reports.  [default: rendered/NAME beside the file]"
+)
+@pass_session
+@click.pass_context
+def run(
+    ctx: click.Context,
+    session: Session,
+    campaign_path: Path,
+    store_path: Path | None,
+    workers: int | None,
+    device: str | None,
+    only: Sequence[str],
+    no_reports: bool,
+    settings: Sequence[str],
+    out: Path | None,
+) -> None:
+    """Run what is missing of a campaign, then render its reports; their paths are printed on stdout.
+
+    Exit status: 0 ok, 1 a cell or a report failed, 2 wrong request, 3 every cell is not applicable, 130 interrupted.
+    """
+    from cglsuite.cells.campaign import load_campaign
+    from cglsuite.executors.campaign import run_campaign
+    from cglsuite.executors.progress import say
+
+    campaign, store = load_campaign(campaign_path), _open_store(store_path)
+    overrides = _overrides(settings, device, workers)
+    try:
+        outcome = run_campaign(campaign, session.catalogue(), store, overrides, only=only, engine=_engine())
+    except KeyboardInterrupt:
+        say(f"{campaign.name}: interrupted; what is finished is in {store.path}, the same command goes on from there")
+        raise
+    counts = ", ".join(f"{n} {state}" for state, n in outcome.counts.items())
+    say(f"{campaign.name}: {counts} ({len(outcome.states)} cells, store {store.path})")
+    _tell_reasons(outcome)
+    if outcome.all_not_applicable:
+        ctx.exit(NOT_APPLICABLE)
+    rendered = no_reports or not campaign.reports or _render(campaign, store, out, overrides)
+    if not (outcome.complete and rendered):
+        ctx.exit(FAILED)
+
+
+def _tell_reasons(outcome: CampaignOutcome) -> None:
+    """Why cells are N/A or wait, once per reason (the others were told when they ended)."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for planned, state in outcome.states:
+        if planned.reason:
+            reasons.setdefault((state, planned.reason), []).append(f"{planned.request.scenario} × {planned.request.method}")
+    for (state, reason), who in reasons.items():
+        _log.log(logging.WARNING if state == "waiting" else logging.INFO, "%s: %s: %s", ", ".join(dict.fromkeys(who)), state, reason)
+
+
+def _render(campaign: Campaign, store: Store, out: Path | None, overrides: Overrides) -> bool:
+    """Render the campaign's reports, print where they are, and say whether all are complete."""
+    from cglsuite.reports import render_campaign
+
+    path = campaign.path
+    if path is None:
+        raise UsageError(f"campaign {campaign.name!r} has no file to render reports for")
+    complete = True
+    for report in render_campaign(path, store=store, out=out or path.parent / "rendered" / campaign.name, overrides=overrides):
+        click.echo(str(report.path))
+        if report.status != "done":
+            _log.error("report %s: %s: %s", report.path, report.status, report.reason)
+            complete = False
+    return complete
+
+
+def _planned(path: Path, session: Session, store: Store, settings: Sequence[str] = (), device: str | None = None) -> list[PlannedCell]:
+    from cglsuite.cells.campaign import load_campaign, plan_campaign
+
+    return plan_campaign(load_campaign(path), session.catalogue(), _overrides(settings, device), store=store, engine=_engine())
+
+
+COLUMNS = ("done", "running", "failed", "missing", "n/a")
+"""What the table of ``status`` counts; cells that wait for a search are missing."""
+_COLUMN_OF = {"done": "done", "running": "running", "missing": "missing", "waiting": "missing", "n/a": "n/a", "skipped": "n/a"}
+
+
+@click.command()
+@click.argument("campaign_path", metavar="CAMPAIGN.toml", type=click.Path(path_type=Path))
+@_store_option
+@_device_option
+@_set_option
+@click.option("--json", "as_json", is_flag=True, help="Print one object: rows by scenario, method and backbone, and totals.")
+@pass_session
+def status(
+    session: Session, campaign_path: Path, store_path: Path | None, device: str | None, settings: Sequence[str], as_json: bool
+) -> None:
+    """Count a campaign's cells that are done, running, failed, missing or not applicable."""
+    from cglsuite.executors.campaign import cell_state
+
+    store = _open_store(store_path)
+    counts: dict[tuple[str, str, str], Counter[str]] = {}
+    reasons: dict[tuple[str, str, str], set[str]] = {}
+    for planned in _planned(campaign_path, session, store, settings, device):
+        state = cell_state(planned, store)
+        group = (planned.request.scenario, planned.request.method, planned.backbone)
+        counts.setdefault(group, Counter())[_COLUMN_OF.get(state, "failed")] += 1
+        reasons.setdefault(group, set()).update(_why(planned, state, store))
+    rows: list[dict[str, Any]] = [
+        {"scenario": s, "method": m, "backbone": b, **{c: n[c] for c in COLUMNS}, "reasons": sorted(reasons[s, m, b])}
+        for (s, m, b), n in counts.items()
+    ]
+    totals = {column: sum(n[column] for n in counts.values()) for column in COLUMNS}
+    if as_json:
+        print_json({"campaign": str(campaign_path), "store": str(store.path), "rows": rows, "totals": totals})
+        return
+    header = ["SCENARIO", "METHOD", *(c.upper() for c in COLUMNS), "BACKBONE", "WHY"]
+    shown = [[r["scenario"], r["method"], *(r[c] or "" for c in COLUMNS), r["backbone"], "; ".join(r["reasons"])] for r in rows]
+    total = ["total", "", *(n or "" for n in totals.values()), "", ""]
+    click.echo(table(header, [*shown, total]))
+
+
+def _why(planned: PlannedCell, state: str, store: Store) -> list[str]:
+    """What to say about cells that have no result and are not simply missing."""
+    if planned.reason:
+        return [planned.reason]
+    if _COLUMN_OF.get(state, "failed") in {"failed", "n/a"} and (record := store.get(planned.key)) is not None:
+        return [f"{record.status}: {record.reason}"]
+    return []
+
+
+@click.command()
+@click.argument("campaign_path", metavar="[CAMPAIGN.toml]", type=click.Path(path_type=Path), required=False)
+@_store_option
+@_device_option
+@_set_option
+@click.option(
+    "--format", "form", type=click.Choice(["csv", "json", "parquet"]), default="csv", show_default=True, help="Format of the table."
+)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write.  [default: stdout]")
+@pass_session
+def results(
+    session: Session,
+    campaign_path: Path | None,
+    store_path: Path | None,
+    device: str | None,
+    settings: Sequence[str],
+    form: str,
+    output: Path | None,
+) -> None:
+    """Write results as a tidy table, one row per record: those of a campaign's grid, or all in the store.
+
+    Intransigence compares with the joint record of the same scenario and seeds among these rows.
+    """
+    from cglsuite.cells.frame import joint_metrics, render_frame, results_frame, write_frame
+
+    store = _open_store(store_path, must_exist=True)
+    if output is None and form == "parquet" and sys.stdout.isatty():
+        raise UsageError("parquet is not for terminals: name a file with --output")
+    if campaign_path is None:
+        records = list(store.records())
+    else:
+        keys = dict.fromkeys(p.key for p in _planned(campaign_path, session, store, settings, device) if p.ready)
+        records = [record for key in keys if (record := store.get(key)) is not None]
+    if not records:
+        _log.warning("no records in %s", store.path)
+    frame = results_frame(records, joint=joint_metrics(session.catalogue()))
+    if output is not None:
+        write_frame(frame, form, output)
+    else:
+        click.echo(render_frame(frame, form), nl=False)

@@ -1,0 +1,156 @@
+"""The command ``cglsuite``: global options, the table of lazily imported commands, and what errors become."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import select
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from cglsuite import __version__
+from cglsuite.cli.output import configure_logging, release_logging
+from cglsuite.cli.session import Session
+from cglsuite.errors import CglsuiteError, nearest
+
+__all__ = ["COMMANDS", "cli", "main", "run"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "cell": ("cglsuite.cli.cells:cell", "Run one cell and print its metrics."),
+    "list": ("cglsuite.cli.catalogue:list_names", "List what plugins provide: datasets, scenarios, methods, ..."),
+    "plugins": ("cglsuite.cli.plugins:plugins", "List installed plugins and their state; find their faults."),
+    "results": ("cglsuite.cli.cells:results", "Write stored results as CSV, JSON or Parquet."),
+    "run": ("cglsuite.cli.cells:run", "Run what is missing of a campaign, then render its reports."),
+    "show": ("cglsuite.cli.catalogue:show", "Show one dataset, scenario, method, ... with all its settings."),
+    "status": ("cglsuite.cli.cells:status", "Say what of a campaign is done, missing or failed."),
+}
+"""Name to ("module:command", one line of help); a command's module is imported only when that command is used."""
+
+INTERRUPTED = 130
+_log = logging.getLogger(__name__)
+
+
+class _LazyGroup(click.Group):
+    """A group whose commands are in :data:`COMMANDS`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{module}:{attribute} is not a command")
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end with status 1 and say nothing
+            if _stdout_is_open():
+                raise CglsuiteError(f"BrokenPipeError: {error} (a process that this one wrote to has ended)") from error
+            return 0
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = nearest(args[0], COMMANDS, 1)
+            advice = f"Did you mean {close[0]!r}?" if close else f"Commands: {', '.join(sorted(COMMANDS))}."
+            raise click.UsageError(f"No such command {args[0]!r}. {advice}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-v", "--verbose", count=True, help="Say more on stderr: progress and tracebacks; twice: everything.")
+@click.option("--log-json", is_flag=True, help="Write the log on stderr as one JSON object per line.")
+@click.option("--strict", is_flag=True, help="A plugin at fault ends the command with status 4 (also: CGLSUITE_STRICT=1).")
+@click.version_option(__version__, prog_name="cglsuite")
+@click.pass_context
+def cli(ctx: click.Context, verbose: int, log_json: bool, strict: bool) -> None:
+    """Continual graph learning: published protocols, methods as small plugins, reports with honest statistics.
+
+    Exit status: 0 ok, 1 a cell or report failed, 2 usage, 3 not applicable, 4 plugin fault, 130 interrupted.
+    """
+    configure_logging(verbose, log_json)
+    ctx.obj = Session(strict=strict)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; whatever goes wrong is told on stderr.
+
+    Args:
+        arguments: the words after ``cglsuite``; default: those of this process.
+    """
+    configure_logging()
+    _accept_any_text()
+    try:
+        result = cli.main(args=None if arguments is None else list(arguments), prog_name="cglsuite", standalone_mode=False)
+        return result if _stdout_is_open() and isinstance(result, int) else 0
+    except Exception as error:  # noqa: BLE001 - the outermost boundary: told, and turned into the exit status
+        return _told(error)
+    except KeyboardInterrupt:
+        return _interrupted()
+    finally:
+        release_logging()
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run())
+
+
+def _told(error: Exception) -> int:
+    """Log an error in the form that suits it; the exit status."""
+    if isinstance(error, CglsuiteError):
+        _log.error("%s", error, exc_info=error.__cause__)
+        return error.exit_code
+    if isinstance(error, click.exceptions.Abort):
+        return _interrupted()
+    if isinstance(error, click.ClickException):
+        context = getattr(error, "ctx", None)
+        hint = f" (see `{context.command_path} --help`)" if context else ""
+        _log.error("%s%s", error.format_message(), hint)
+        return error.exit_code
+    verbose = logging.getLogger("cglsuite").isEnabledFor(logging.INFO)
+    advice = "" if verbose else " (unexpected: run again as `cglsuite -v ...` for the traceback)"
+    _log.error("%s: %s%s", type(error).__name__, error, advice, exc_info=error)
+    return 1
+
+
+def _interrupted() -> int:
+    _log.error("interrupted")
+    return INTERRUPTED
+
+
+def _accept_any_text() -> None:
+    """A terminal that cannot show a character shows ``?`` instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Any = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _stdout_is_open() -> bool:
+    """Flush stdout; if its reader, such as head, has gone, send the rest nowhere, so that Python's own flush at exit is quiet."""
+    try:
+        sys.stdout.flush()
+        descriptor = sys.stdout.fileno()
+    except BrokenPipeError:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):  # not a file, as under a test runner
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
+        return True
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    return False

@@ -1,0 +1,202 @@
+"""What commands print: data on stdout (aligned text that fits the terminal, or JSON), logs on stderr."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import sys
+import textwrap
+import time
+import traceback
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from cglsuite.hashing import plain
+
+__all__ = [
+    "configure_logging",
+    "descriptions",
+    "heading",
+    "paragraph",
+    "print_json",
+    "properties",
+    "release_logging",
+    "table",
+    "terminal_width",
+    "tidy",
+]
+
+LOGGER = "cglsuite"
+_UNLIMITED = 10_000
+_LAST_COLUMN_MIN = 24
+_MIDDLE_COLUMN_MAX = 18
+_WIDE_CELL = 32
+_READABLE = 120
+_GAP = "  "
+
+
+def terminal_width() -> int:
+    """Columns of the terminal or of ``COLUMNS``; practically unlimited where stdout is a file or a pipe, so that nothing is cut."""
+    if os.environ.get("COLUMNS") or sys.stdout.isatty():
+        return max(20, shutil.get_terminal_size().columns)
+    return _UNLIMITED
+
+
+def tidy(value: Any) -> str:
+    """One line of text for any value: no line breaks, no control characters (escape sequences of strangers' summaries included)."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(tidy(v) for v in value) or "none"
+    return " ".join("".join(c if c.isspace() or unicodedata.category(c)[0] != "C" else "?" for c in str(value)).split())
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None, indent: str = "") -> str:
+    """Aligned columns that fit ``width`` (default: the terminal's), cut with ``…``.
+
+    Where there is no room, first the last column is cut, then long cells of those between; then columns before the last are left out,
+    from the right (they stand in order of importance). The first column is never cut: it holds what one copies.
+    """
+    limit = terminal_width() if width is None else width
+    lines = [[tidy(cell) for cell in line] for line in (header, *rows)]
+    kept = list(range(len(header)))
+    widths = [max(_shown_width(line[i]) for line in lines) for i in kept]
+    full_last, widths[-1] = widths[-1], min(widths[-1], _LAST_COLUMN_MIN)
+    if _needed(kept, widths, indent) > limit:
+        widths[1:-1] = [min(w, _MIDDLE_COLUMN_MAX) for w in widths[1:-1]]
+    while len(kept) > 2 and _needed(kept, widths, indent) > limit:
+        del kept[-2]
+    widths[-1] = max(1, min(full_last, widths[-1] + limit - _needed(kept, widths, indent)))
+    first, last = kept[0], kept[-1]
+    shown = [[line[i] if i == first else _cut(line[i], widths[i]) for i in kept] for line in lines]
+    text = [indent + _GAP.join(_pad(cell, widths[i] if i != last else 0) for i, cell in zip(kept, line, strict=True)) for line in shown]
+    return "\n".join([click.style(text[0].rstrip(), bold=True), *(line.rstrip() for line in text[1:])])
+
+
+def descriptions(header: Sequence[str], rows: Iterable[Sequence[Any]], *, indent: str = "  ") -> str:
+    """Aligned columns whose last one, prose, is wrapped under itself; below the others where they leave it no room."""
+    limit = min(terminal_width(), _READABLE)
+    lines = [[tidy(cell) for cell in line] for line in (header, *rows)]
+    widths = [
+        max((_shown_width(line[i]) for line in lines if _shown_width(line[i]) <= _WIDE_CELL), default=0) for i in range(len(header) - 1)
+    ]
+    column = len(indent) + sum(widths) + len(_GAP) * len(widths)
+    rest = " " * column if limit - column >= _LAST_COLUMN_MIN else indent + " " * 4
+    text: list[str] = []
+    for *cells, prose in lines:
+        first = indent + "".join(_pad(cell, w) + _GAP for cell, w in zip(cells, widths, strict=True))
+        if _shown_width(first) == len(rest):
+            text.append(paragraph(prose, first=first, rest=rest, width=limit))
+            continue
+        text.append(paragraph(first.strip(), first=indent, rest=indent + " " * (widths[0] + len(_GAP)), width=limit))
+        if text[1:]:  # the title of a column that has no room is left out
+            text.append(paragraph(prose, first=rest, rest=rest, width=limit))
+    return "\n".join([click.style(text[0].rstrip(), bold=True), *(line.rstrip() for line in text[1:])])
+
+
+def properties(pairs: Iterable[tuple[str, Any]], *, indent: str = "  ", width: int | None = None) -> str:
+    """``name  value`` lines with values aligned and wrapped under themselves."""
+    rows = [(tidy(name), tidy(value)) for name, value in pairs]
+    column = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(
+        paragraph(value, first=f"{indent}{name:<{column}}{_GAP}", rest=indent + " " * column + _GAP, width=width) for name, value in rows
+    )
+
+
+def paragraph(text: str, *, first: str = "", rest: str = "", width: int | None = None) -> str:
+    """Text wrapped at ``width`` (default: the terminal's, at most 120, for reading) with a hanging indent."""
+    limit = min(terminal_width(), _READABLE) if width is None else width
+    return textwrap.fill(
+        text, max(limit, len(rest) + 20), initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def heading(text: str) -> str:
+    """A section's title."""
+    return click.style(text, bold=True)
+
+
+def print_json(value: Any) -> None:
+    """``value`` on stdout as indented JSON; non-finite numbers become null."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+    click.echo(json.dumps(plain(value), indent=2, ensure_ascii=encoding != "utf8", allow_nan=False))
+
+
+def _needed(kept: Sequence[int], widths: Sequence[int], indent: str) -> int:
+    return len(indent) + sum(widths[i] for i in kept) + len(_GAP) * (len(kept) - 1)
+
+
+def _shown_width(text: str) -> int:
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * max(0, width - _shown_width(text))
+
+
+def _cut(text: str, width: int) -> str:
+    if _shown_width(text) <= width:
+        return text
+    while text and _shown_width(text) > width - 1:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+class _Plain(logging.Formatter):
+    """``warning: text``, as compilers and git write; the traceback only if the logger's level is INFO or finer (``-v``)."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            text = f"{record.levelname.lower()}: {text}"
+        if record.exc_info and record.exc_info[1] and logging.getLogger(LOGGER).isEnabledFor(logging.INFO):
+            text += "\n" + "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+        return text
+
+
+class _Json(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        line = {"time": stamp, "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
+        if record.exc_info and record.exc_info[1]:
+            line["traceback"] = "".join(traceback.format_exception(record.exc_info[1]))
+        return json.dumps(line)
+
+
+class _Stderr(logging.Handler):
+    """Writes to what ``sys.stderr`` is at that moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            click.echo(self.format(record), err=True)
+        except Exception:  # noqa: BLE001 - logging must not end the program
+            self.handleError(record)
+
+
+def configure_logging(verbosity: int = 0, as_json: bool = False) -> None:
+    """Send the suite's log to stderr: warnings, with ``-v`` also progress and tracebacks, with ``-vv`` everything."""
+    release_logging()
+    logger = logging.getLogger(LOGGER)
+    handler = _Stderr()
+    handler.setFormatter(_Json() if as_json else _Plain())
+    logger.addHandler(handler)
+    logger.setLevel([logging.WARNING, logging.INFO][verbosity] if verbosity < 2 else logging.DEBUG)
+    logger.propagate = False
+
+
+def release_logging() -> None:
+    """Undo :func:`configure_logging`: whoever runs a command from Python keeps their own logging."""
+    logger = logging.getLogger(LOGGER)
+    for handler in [h for h in logger.handlers if isinstance(h, _Stderr)]:
+        logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True

@@ -1,0 +1,428 @@
+"""Where raw data files are, where what we derive from them is kept, and checked downloads of what is absent.
+
+Two folders. The *data root* holds raw files that somebody put there (``CGLSUITE_DATA``); nothing is ever written to it. The *cache* is
+ours (``CGLSUITE_CACHE``, else the platform's cache folder)::
+
+    <cache>/downloads/   raw files fetched from their public homes, each beside its ``.sha256``
+    <cache>/derived/     arrays made from raw files, one npz per content key
+    <cache>/checksums/   what large files hashed to, so that they are read once
+    <cache>/staging/     short-lived folders in the layout that a library expects
+    <cache>/locks/
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Any
+
+from cglsuite.errors import DataError, UsageError
+from cglsuite.hashing import digest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Arrays = dict[str, np.ndarray[Any, Any]]
+
+__all__ = ["DataRoot"]
+
+_log = logging.getLogger(__name__)
+_CHUNK_BYTES = 1 << 20
+_TIMEOUT_S = 60
+_STALE_S = 24 * 3600
+_NAMES = "__names__"
+# What numpy and zipfile raise on a damaged npz; MemoryError: a damaged header can claim any shape.
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+
+class DataRoot:
+    """Raw data files, present or downloaded, and a cache of what is derived from them.
+
+    Args:
+        root: the folder of raw files, read only; ``None`` where there is none.
+        cache: the folder that may be written; ``None`` for the platform's cache folder.
+        offline: never open a connection.
+        verify: compare files with the checksums and sizes that loaders know. ``False`` is meant for tests, which write tiny files
+            in the true raw formats.
+
+    Example:
+        >>> DataRoot.from_environment().file("AmazonClothing20/amazon_clothing20.npz")  # doctest: +SKIP
+    """
+
+    def __init__(self, root: Path | None = None, cache: Path | None = None, offline: bool = False, *, verify: bool = True) -> None:
+        self.root = Path(root).expanduser().absolute() if root is not None else None
+        self.cache = Path(cache).expanduser().absolute() if cache is not None else _platform_cache()
+        self.offline = offline
+        self.verify = verify
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> DataRoot:
+        """The data root that ``CGLSUITE_DATA``, ``CGLSUITE_CACHE`` and ``CGLSUITE_OFFLINE`` describe.
+
+        Raises:
+            UsageError: ``CGLSUITE_DATA`` is not a folder, or ``CGLSUITE_OFFLINE`` neither 0 nor 1.
+        """
+        env = os.environ if environment is None else environment
+        root, cache, offline = (env.get(f"CGLSUITE_{name}", "").strip() for name in ("DATA", "CACHE", "OFFLINE"))
+        if root and not Path(root).expanduser().is_dir():
+            raise UsageError(f"CGLSUITE_DATA={root!r} is not a folder: name the folder that holds the data sets, or unset it")
+        words = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+        if offline.lower() not in words:
+            raise UsageError(f"CGLSUITE_OFFLINE={offline!r}: expected 1 (never download) or 0")
+        return cls(Path(root) if root else None, Path(cache) if cache else None, words[offline.lower()])
+
+    def __repr__(self) -> str:
+        return f"DataRoot(root={self.root}, cache={self.cache}, offline={self.offline}, verify={self.verify})"
+
+    # Raw files
+
+    def find(self, relative: str, *, sha256: str | None = None) -> Path | None:
+        """The file at ``relative`` below the data root or among the downloads, checked; ``None`` where it is in neither.
+
+        A damaged download counts as absent. Raises as :meth:`file`.
+        """
+        relative = _inside(relative)
+        if self.root is not None and (present := self.root / relative).exists():
+            self._check_present(present, sha256)
+            return present
+        downloaded = self._downloads / relative
+        if not downloaded.is_file():
+            return None
+        expected = sha256 or _recorded(downloaded)
+        if self.verify and expected and (found := self.sha256(downloaded)) != expected:
+            _log.warning("%s is damaged (sha256 %s, expected %s) and is not used", downloaded, found, expected)
+            return None
+        return downloaded
+
+    def file(self, relative: str, *, sha256: str | None = None, urls: Iterable[str] = (), note: str = "") -> Path:
+        """The raw file at ``relative``: from the data root, else from earlier downloads, else downloaded now.
+
+        Args:
+            relative: path below the data root, with forward slashes.
+            sha256: expected checksum (hex). Where it is not known, the first download is recorded and later ones must equal it.
+            urls: where the file can be had, tried in turn.
+            note: what else a person needs to know to provide the file by hand.
+
+        Raises:
+            DataError: the file has another checksum, or is absent and cannot be downloaded; the message says what to put where.
+        """
+        urls = tuple(urls)
+        if (found := self.find(relative, sha256=sha256)) is not None:
+            return found
+        self._check_may_download([relative], sha256, urls, note)
+        target = self._downloads / relative
+        with self._lock(target):
+            # Another process may have fetched it while this one waited.
+            found = self.find(relative, sha256=sha256)
+            return found if found is not None else self._download(target, [relative], sha256, urls, note)
+
+    def unpacked(self, members: Mapping[str, str], *, urls: Iterable[str], sha256: str | None = None, note: str = "") -> dict[str, Path]:
+        """Raw files that come together in one zip archive: those that are absent are taken from the downloaded archive.
+
+        Args:
+            members: path below the data root to name inside the archive. Nothing else is unpacked, whatever the archive holds.
+            urls: where the archive can be had, tried in turn.
+            sha256: expected checksum of the archive (hex); see :meth:`file`.
+            note: what else a person needs to know to provide the files by hand.
+
+        Returns:
+            the paths by their names below the data root.
+
+        Raises:
+            DataError: a file is absent and the archive cannot be had or does not hold it.
+        """
+        urls = tuple(urls)
+        paths = {relative: self.find(relative) for relative in members}
+        absent = [relative for relative, path in paths.items() if path is None]
+        if absent:
+            self._check_may_download(absent, None, urls, note)
+            archive = self._downloads / "archives" / urls[0].rpartition("/")[2]
+            with self._lock(archive):
+                paths = {relative: self.find(relative) for relative in members}
+                if absent := [relative for relative, path in paths.items() if path is None]:
+                    self._download(archive, absent, sha256, urls, note)
+                    self._unpack(archive, {relative: members[relative] for relative in absent})
+        return {relative: path if path is not None else self._downloads / relative for relative, path in paths.items()}
+
+    def sha256(self, path: Path) -> str:
+        """SHA-256 (hex) of a file; remembered for as long as its path, size and modification time stay the same."""
+        try:
+            stat = path.stat()
+            state = {"path": str(path.absolute()), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+            memo = self.cache / "checksums" / f"{digest(state)}.json"
+            known = _read_memo(memo, state)
+            if known is not None:
+                return known
+            with path.open("rb") as stream:
+                found = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error}") from error
+        _write_atomically(memo, json.dumps({**state, "sha256": found}, sort_keys=True).encode())
+        return found
+
+    # What is derived from them
+
+    def derived(self, name: str, key: object, build: Callable[[], Arrays]) -> Arrays:
+        """Arrays that ``build`` makes from raw files, built once for each ``key`` and read from the cache afterwards.
+
+        Args:
+            name: folder of the cache entry, such as the dataset's name.
+            key: everything that determines the result (checksums of the raw files, the reader's version), as JSON types.
+            build: makes the arrays, by name; called under a file lock, so that one of several processes does the work.
+
+        Raises:
+            DataError: the cache cannot be used. A damaged entry is rebuilt; a full disk costs the entry, not the arrays.
+        """
+        entry = self.cache / "derived" / _inside(name) / f"{digest(key)}.npz"
+        if (arrays := _load(entry)) is not None:
+            return arrays
+        with self._lock(entry):
+            if (arrays := _load(entry)) is None:
+                arrays = build()
+                _save(entry, arrays)
+        return arrays
+
+    @contextmanager
+    def stage(self, files: Mapping[str, Path]) -> Iterator[Path]:
+        """A temporary folder in the cache that shows raw ``files`` in another layout (links, or copies where links are not to be had).
+
+        Libraries that write beside their raw files (PyG's ``processed/``) write there and never into the data root.
+
+        Args:
+            files: path inside the folder to raw file.
+        """
+        parent = self._folder("staging")
+        _sweep(parent)
+        folder = Path(tempfile.mkdtemp(prefix="stage-", dir=parent))
+        try:
+            for relative, source in files.items():
+                target = folder / _inside(relative)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    target.symlink_to(source.absolute())
+                except (OSError, NotImplementedError):
+                    shutil.copyfile(source, target)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # Internals
+
+    @property
+    def _downloads(self) -> Path:
+        return self.cache / "downloads"
+
+    def _check_present(self, path: Path, expected: str | None) -> None:
+        if not path.is_file():
+            raise DataError(f"{path} is not a file: expected a raw data file there")
+        if self.verify and expected and (found := self.sha256(path)) != expected:
+            raise DataError(
+                f"{path} has the wrong checksum: found sha256 {found} ({path.stat().st_size:,} bytes), expected {expected}. The file is "
+                "truncated or another version: replace it, or remove it to have it downloaded"
+            )
+
+    def _check_may_download(self, relatives: list[str], sha256: str | None, urls: tuple[str, ...], note: str) -> None:
+        if self.offline or not urls:
+            why = "CGLSUITE_OFFLINE forbids downloads" if urls else "it has no public home to download it from"
+            raise DataError(self._absent(relatives, why, sha256, urls, note))
+
+    def _absent(self, relatives: list[str], why: str, sha256: str | None, urls: tuple[str, ...], note: str) -> str:
+        where = str(self.root) if self.root is not None else "$CGLSUITE_DATA"
+        what = f"the data file {relatives[0]} is" if len(relatives) == 1 else f"{len(relatives)} data files are"
+        lines = [f"{what} absent: {why}. To provide {'it' if len(relatives) == 1 else 'them'} by hand, put"]
+        lines += [f"  {where}/{relative}" for relative in relatives]
+        lines.append(f"with sha256 {sha256}" if sha256 else "(no checksum is known)")
+        lines += [f"from {url}" for url in urls]
+        lines += [note] if note else []
+        if self.root is None:
+            lines.append("and set CGLSUITE_DATA to the folder that you choose")
+        return "\n".join(lines)
+
+    def _download(self, target: Path, relatives: list[str], sha256: str | None, urls: tuple[str, ...], note: str) -> Path:
+        expected = sha256 or _recorded(target)
+        failures = []
+        for url in urls:
+            try:
+                with _new_file(target) as stream:
+                    found = _fetch(url, stream)
+                    if self.verify and expected and found != expected:
+                        first = "" if sha256 else f" as in the first download (remove {_record(target)} to accept another)"
+                        raise DataError(f"it has sha256 {found}, expected {expected}{first}")
+                _write_atomically(_record(target), f"{found}  {target.name}\n".encode())
+                return target
+            # HTTPException: a server that breaks the protocol; ValueError: an address that is none.
+            except (OSError, http.client.HTTPException, ValueError, DataError) as error:
+                failures.append(f"{url}: {error or type(error).__name__}")
+        raise DataError(self._absent(relatives, "the download failed - " + "; ".join(failures), sha256, urls, note))
+
+    def _unpack(self, archive: Path, members: Mapping[str, str]) -> None:
+        try:
+            with zipfile.ZipFile(archive) as opened:
+                for relative, name in members.items():
+                    target = self._downloads / _inside(relative)
+                    with opened.open(name) as source, _new_file(target) as stream:
+                        shutil.copyfileobj(source, stream, _CHUNK_BYTES)
+                    _write_atomically(_record(target), f"{self.sha256(target)}  {target.name}\n".encode())
+        except _DAMAGED as error:
+            _record(archive).unlink(missing_ok=True)
+            raise DataError(f"the downloaded archive {archive.name} could not be unpacked: {error}") from error
+        finally:
+            archive.unlink(missing_ok=True)
+
+    def _folder(self, name: str) -> Path:
+        folder = self.cache / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"the cache folder {folder} cannot be made ({error}): set CGLSUITE_CACHE to a folder that can be written"
+            ) from error
+        return folder
+
+    def _lock(self, target: Path) -> AbstractContextManager[Any]:
+        import filelock
+
+        return filelock.FileLock(self._folder("locks") / f"{digest(str(target))}.lock")
+
+
+def _platform_cache() -> Path:
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("cglsuite", appauthor=False))
+
+
+def _inside(relative: str) -> str:
+    """``relative`` if it names something below a folder."""
+    path = PurePosixPath(relative)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in relative:
+        raise UsageError(f"{relative!r}: expected a path below the data folder")
+    return relative
+
+
+def _record(target: Path) -> Path:
+    return target.with_name(target.name + ".sha256")
+
+
+def _recorded(target: Path) -> str | None:
+    """The checksum that the first download of ``target`` had, in the format of sha256sum."""
+    try:
+        words = _record(target).read_text(encoding="utf-8").split()
+    except OSError:
+        return None
+    return words[0] if words and len(words[0]) == 64 else None
+
+
+def _read_memo(memo: Path, state: Mapping[str, object]) -> str | None:
+    try:
+        found = json.loads(memo.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(found, dict) or any(found.get(k) != v for k, v in state.items()):
+        return None
+    value = found.get("sha256")
+    return value if isinstance(value, str) else None
+
+
+@contextmanager
+def _new_file(target: Path) -> Iterator[IO[bytes]]:
+    """A stream whose contents appear at ``target`` at once, when the block ends without an exception."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".part-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(name, target)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _write_atomically(target: Path, content: bytes) -> None:
+    """Write a note that speeds up or guards later runs; a disk that is full or read-only costs the note only."""
+    try:
+        with _new_file(target) as stream:
+            stream.write(content)
+    except OSError as error:
+        _log.warning("%s could not be written: %s", target, error)
+
+
+def _fetch(url: str, stream: IO[bytes]) -> str:
+    """Copy ``url`` to ``stream``; returns the SHA-256 (hex) of what came."""
+    from tqdm import tqdm
+
+    _log.info("downloading %s", url)
+    total = hashlib.sha256()
+    request = urllib.request.Request(url, headers={"User-Agent": "cglsuite"})
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+        length = answer.headers.get("Content-Length")
+        expected = int(length) if length else None
+        # disable=None: no bar where stderr is not a terminal.
+        with tqdm(total=expected, unit="B", unit_scale=True, desc=url.rpartition("/")[2], disable=None) as bar:
+            while chunk := answer.read(_CHUNK_BYTES):
+                total.update(chunk)
+                stream.write(chunk)
+                bar.update(len(chunk))
+            # The count is ours: a closed connection reads like an end, and a disabled bar does not count.
+            if expected is not None and stream.tell() != expected:
+                raise OSError(f"the connection ended after {stream.tell():,} of {expected:,} bytes")
+    return total.hexdigest()
+
+
+def _load(entry: Path) -> Arrays | None:
+    """The arrays of a cache entry, or ``None`` where it is absent or damaged."""
+    import numpy as np
+
+    arrays: Arrays = {}
+    try:
+        with zipfile.ZipFile(entry) as opened:
+            for member in opened.namelist():
+                with opened.open(member) as stream:
+                    arrays[member.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
+                    # zipfile compares the CRC at the end of a member: go there, whatever shape the header claimed.
+                    if stream.read():
+                        raise ValueError(f"{member} is longer than its header says")
+        # A damaged directory of the archive can hide a member.
+        if (names := arrays.pop(_NAMES).tolist()) != sorted(arrays):
+            raise ValueError(f"it should hold {names}")
+    except FileNotFoundError:
+        return None
+    except _DAMAGED as error:
+        _log.warning("the cache entry %s is damaged and is built again: %s", entry, error)
+        return None
+    return arrays
+
+
+def _save(entry: Path, arrays: Arrays) -> None:
+    import numpy as np
+
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"array {name!r} of {entry.parent.name} has dtype {array.dtype}: expected plain numbers")
+    try:
+        with _new_file(entry) as stream:
+            np.savez(stream, allow_pickle=False, **arrays, **{_NAMES: np.array(sorted(arrays))})
+    except OSError as error:
+        _log.warning("the cache entry %s could not be written, and the data are read anew next time: %s", entry, error)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what killed processes left behind in the staging folder."""
+    for folder in parent.iterdir():
+        try:
+            if time.time() - folder.stat().st_mtime > _STALE_S:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue

@@ -1,0 +1,103 @@
+"""One exception tree: every error says what was given, what was expected, who provided it and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BudgetError",
+    "CglsuiteError",
+    "CollisionError",
+    "DataError",
+    "DivergenceError",
+    "LeakError",
+    "NotApplicable",
+    "PluginError",
+    "ReportError",
+    "SpecError",
+    "StoreError",
+    "UnknownNameError",
+    "UsageError",
+    "nearest",
+]
+
+
+class CglsuiteError(Exception):
+    """Base of all errors that the suite raises on purpose; ``exit_code`` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(CglsuiteError):
+    """The request itself is wrong: an unknown key, a bad value, an unreadable campaign file."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """A name that is not in the catalogue; the message suggests the nearest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        known = sorted(known)
+        close = nearest(name, known)
+        if close:
+            advice = "Did you mean " + " or ".join(repr(c) for c in close) + "?"
+        elif known and len(known) <= 12:
+            advice = "Known: " + ", ".join(known) + "."
+        elif known:
+            advice = f"There are {len(known)}; the command `cglsuite list` prints them."
+        else:
+            advice = "None is known: is the plugin that provides it installed?"
+        super().__init__(f"unknown {kind} {name!r}. {advice}" + (f" {hint}" if hint else ""))
+        self.kind, self.name, self.suggestions = kind, name, close
+
+
+class SpecError(UsageError):
+    """A spec, a hyper-parameter or a switch has a value outside what it declares."""
+
+
+class NotApplicable(CglsuiteError):
+    """An impossible combination (N/A in published tables): the message is the reason."""
+
+    exit_code = 3
+
+
+class PluginError(CglsuiteError):
+    """A plugin broke its contract."""
+
+    exit_code = 4
+
+
+class CollisionError(PluginError):
+    """Two distributions provide the same name."""
+
+
+class DataError(CglsuiteError):
+    """Data are absent, truncated, or not what the loader expects."""
+
+
+class StoreError(CglsuiteError):
+    """The result store cannot be read or written."""
+
+
+class LeakError(CglsuiteError):
+    """A method touched what it must not: hidden labels, shared tensors, or its own state while predicting."""
+
+
+class BudgetError(CglsuiteError):
+    """A method asked its metered memory for more than the scenario's budget."""
+
+
+class DivergenceError(CglsuiteError):
+    """The loss or the parameters became non-finite."""
+
+
+class ReportError(CglsuiteError):
+    """A notebook could not be rendered to a complete report."""
+
+
+def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
+    """The up to ``n`` known names closest to ``name`` (case-insensitive), best first."""
+    lowered = {k.lower(): k for k in known}
+    return [lowered[m] for m in difflib.get_close_matches(name.lower(), lowered, n=n, cutoff=0.55)]

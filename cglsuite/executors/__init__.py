@@ -1,0 +1,33 @@
+"""Executors: ways to run a list of cells. All do the same thing, "run these cells if nobody has", and differ in where.
+
+Importing the package imports nothing heavy; the names below load their modules when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cglsuite.executors.base import Executor, ExecutorError, RunOptions
+    from cglsuite.executors.campaign import CampaignOutcome, run_campaign
+    from cglsuite.executors.local import LocalExecutor
+
+__all__ = ["CampaignOutcome", "Executor", "ExecutorError", "LocalExecutor", "RunOptions", "run_campaign"]
+
+_HOMES = {
+    "base": ("Executor", "ExecutorError", "RunOptions"),
+    "campaign": ("CampaignOutcome", "run_campaign"),
+    "local": ("LocalExecutor",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"cglsuite.executors.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,124 @@
+"""Running a campaign: its searches, then its grid. What is already in the store is not run again."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.cells.engine import Engine, default_engine
+from cglsuite.cells.overrides import Overrides
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.store import Store
+from cglsuite.errors import UsageError
+from cglsuite.executors.base import Executor, RunOptions
+
+if TYPE_CHECKING:
+    from cglsuite.cells.campaign import Campaign
+    from cglsuite.host import Catalogue
+
+__all__ = ["CampaignOutcome", "cell_state", "find_executor", "run_campaign"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignOutcome:
+    """What became of a campaign's cells: state (see :func:`cell_state`) by planned cell, in the campaign's order."""
+
+    states: Sequence[tuple[PlannedCell, str]]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells are in which state."""
+        return dict(sorted(Counter(state for _, state in self.states).items()))
+
+    @property
+    def all_not_applicable(self) -> bool:
+        """Whether there was nothing to run at all."""
+        return all(state in {"n/a", "skipped"} for _, state in self.states)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is done or N/A."""
+        return all(state in {"done", "n/a", "skipped"} for _, state in self.states)
+
+
+def cell_state(planned: PlannedCell, store: Store) -> str:
+    """``n/a``, ``waiting`` (for a search), ``done``, ``running``, the status of an unfinished record (``failed``, ...), or ``missing``."""
+    if not planned.ready:
+        return planned.state
+    record = store.get(planned.key)
+    if record is not None and record.done:
+        return "done"
+    if store.holder(planned.key) is not None:
+        return "running"
+    return "missing" if record is None else record.status
+
+
+def find_executor(catalogue: Catalogue, name: str) -> Executor:
+    """The executor of that name.
+
+    Raises:
+        UnknownNameError: no plugin provides it.
+    """
+    executor: Executor = catalogue.resolve(catalogue.get("executor", name))()
+    return executor
+
+
+def run_campaign(
+    campaign: Campaign,
+    catalogue: Catalogue,
+    store: Store,
+    overrides: Overrides | Mapping[str, Any] | None = None,
+    *,
+    only: Sequence[str] = (),
+    progress: bool = True,
+    executor: Executor | None = None,
+    engine: Engine | None = None,
+) -> CampaignOutcome:
+    """Run the missing cells of a campaign: first those of its searches, then, with what these chose, those of its grid.
+
+    Args:
+        overrides: what goes over the campaign; the environment's always does.
+        only: filters ``key=value`` (see :func:`cglsuite.cells.campaign.select_cells`).
+
+    Raises:
+        UsageError: the campaign, an override or a filter is wrong, or the filters leave no cell.
+        StoreError: the store cannot be written; what was finished is kept.
+    """
+    from cglsuite.cells.campaign import plan_campaign, plan_search, select_cells
+
+    engine = engine or default_engine()
+    forced = Overrides.of(overrides)
+    executor = executor or find_executor(catalogue, campaign.run.executor)
+
+    def run(cells: Iterable[PlannedCell], label: str) -> None:
+        options = RunOptions(
+            catalogue=catalogue,
+            engine=engine.reference,
+            workers=forced.workers or campaign.run.workers,
+            timeout_s=campaign.run.timeout_s,
+            label=label,
+            progress=progress,
+        )
+        executor.run(list(cells), store, options)
+
+    planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine), only)
+    if not planned:
+        raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
+    wanted = {_group(p): p.state for p in planned}
+    searches = [s for s in plan_search(campaign, catalogue, forced, engine=engine) if _group(s.cells[0]) in wanted]
+    if searches:
+        run([cell for s in searches if wanted[_group(s.cells[0])] == "waiting" for cell in s.cells], f"{campaign.name} search")
+        for search in searches:
+            search.settle(store)
+        planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine), only)
+    run(planned, campaign.name)
+    return CampaignOutcome(states=[(p, cell_state(p, store)) for p in planned])
+
+
+def _group(planned: PlannedCell) -> tuple[str, str, str | None]:
+    return planned.request.scenario, planned.request.method, planned.request.backbone

@@ -1,0 +1,328 @@
+"""The local executor: worker processes on this machine, watched, timed, and replaced when they die."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import secrets
+import selectors
+import signal
+import site
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cglsuite.cells.engine import Engine, load_engine
+from cglsuite.cells.failure import failure_record
+from cglsuite.cells.plan import PlanFile, PlannedCell
+from cglsuite.cells.record import Record, Status
+from cglsuite.cells.store import Store
+from cglsuite.errors import StoreError
+from cglsuite.executors.base import ExecutorError, RunOptions
+from cglsuite.executors.progress import CellProgress
+from cglsuite.hashing import canonical
+
+__all__ = ["LocalExecutor"]
+
+POLL_S = 0.25
+FOREIGN_POLL_S = 1.0
+STILLBORN_LIMIT = 3
+GRACE_S = 3.0
+logger = logging.getLogger(__name__)
+
+
+class LocalExecutor:
+    """Runs cells in worker processes on this machine (an :class:`cglsuite.executors.base.Executor`)."""
+
+    def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
+        """Run what is missing; see :class:`cglsuite.executors.base.Executor`."""
+        wanted = {p.key: p for p in sorted((p for p in cells if p.ready), key=_affinity)}
+        missing = {key: p for key, p in wanted.items() if store.cached(key) is None}
+        store.sweep()
+        with CellProgress(len(missing), options.label, options.progress) as progress:
+            run = _Run(missing, store, options, progress)
+            run.drop_needless_checkpoints(wanted.values())
+            if missing:
+                run.supervise()
+        return sum(store.cached(key) is None for key in missing)
+
+
+def _affinity(planned: PlannedCell) -> str:
+    """Cells of one dataset side by side, since a worker keeps one in memory; otherwise the given order stays (sorting is stable)."""
+    cell = planned.cell
+    return "" if cell is None else canonical([cell.scenario.dataset, cell.dataset_settings])
+
+
+class _WorkerProcess:
+    """One worker: its process, the pipe it reports through, what it printed, and the cell it is at."""
+
+    def __init__(self, plan: Path, store: Path, index: int, of: int, environment: Mapping[str, str]) -> None:
+        self.index = index
+        self.held: str | None = None
+        self.since = 0.0
+        self.finished = self.overdue = False
+        self.output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._partial = b""
+        reading, writing = os.pipe()
+        level = logging.getLogger("cglsuite").getEffectiveLevel()
+        facts = {"store": store, "index": index, "of": of, "events": writing, "log-level": level}
+        words = [str(plan), *(word for name, value in facts.items() for word in (f"--{name}", str(value)))]
+        try:
+            # A session of its own: Ctrl-C on the terminal is the supervisor's to deal with. Never a fork of this process that goes on.
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "cglsuite.executors.worker", *words],
+                stdin=subprocess.PIPE,
+                stdout=self.output,
+                stderr=subprocess.STDOUT,
+                pass_fds=(writing,),
+                start_new_session=True,
+                env=dict(environment),
+            )
+        except OSError as error:
+            os.close(reading)
+            self.output.close()
+            raise ExecutorError(f"cannot start a worker process: {error}") from error
+        finally:
+            os.close(writing)
+        os.set_blocking(reading, False)
+        self.events_descriptor = reading
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What the worker has reported since the last look."""
+        while True:
+            try:
+                chunk = os.read(self.events_descriptor, 65536)
+            except BlockingIOError:
+                return
+            if not chunk:
+                return
+            *lines, self._partial = (self._partial + chunk).split(b"\n")
+            for line in lines:
+                yield json.loads(line)
+
+    def kill(self) -> None:
+        """End the worker and whatever it started."""
+        if self.process.poll() is None:  # once it is reaped, its number may be another's
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def let_go(self) -> None:
+        """Close the lifeline: the worker ends itself."""
+        if self.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+
+    def close(self) -> None:
+        """Free what the worker took in this process."""
+        self.let_go()
+        os.close(self.events_descriptor)
+        self.output.close()
+
+    def last_words(self, limit: int = 400) -> str:
+        """The end of what the worker printed."""
+        self.output.seek(0, os.SEEK_END)
+        self.output.seek(max(0, self.output.tell() - 4096))
+        lines = [line.strip() for line in self.output.read().decode(errors="replace").splitlines() if line.strip()]
+        text = " | ".join(lines[-6:])
+        return text[-limit:]
+
+    def how_it_died(self) -> str:
+        """One sentence on the end of the process."""
+        code = self.process.returncode
+        if code >= 0:
+            return f"worker exited with status {code} in the middle of the cell"
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = "unknown"
+        hint = ""
+        if -code == signal.SIGKILL:
+            hint = "; whoever sent it, or the kernel because memory ran out: that cannot be told from here, the kernel's log says it"
+        return f"worker died with signal {-code} ({name}{hint})"
+
+
+class _Run:
+    """One call of the executor: a plan file, live workers, and the cells that nobody has reported on yet."""
+
+    def __init__(self, cells: Mapping[str, PlannedCell], store: Store, options: RunOptions, progress: CellProgress) -> None:
+        self.pending, self.store, self.options, self.progress = dict(cells), store, options, progress
+        self.engine: Engine = load_engine(options.engine)
+        self.plan_path = store.path / "plans" / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+        self.workers: list[_WorkerProcess] = []
+        self.selector = selectors.DefaultSelector()
+        self.stillborn = 0
+        self.size = min(options.workers, len(cells))
+        self.families = Counter[str]()
+        self.family_of: dict[str, list[str]] = {}
+        self.environment = _worker_environment(max((p.request.threads for p in cells.values()), default=1))
+
+    # Checkpoints
+
+    def drop_needless_checkpoints(self, cells: Iterable[PlannedCell]) -> None:
+        """Count who needs which checkpoints, and remove those that only finished cells needed."""
+        needless = set()
+        for planned in cells:
+            if planned.cell is None:
+                continue
+            families = list(self.engine.prefix_keys(planned.cell, self.options.catalogue))
+            if planned.key in self.pending:
+                self.families.update(families)
+                self.family_of[planned.key] = families
+            else:
+                needless.update(families)
+        self.store.drop_checkpoints(sorted(needless - self.families.keys()))
+
+    def _release_checkpoints(self, key: str) -> None:
+        for family in self.family_of.pop(key, ()):
+            self.families[family] -= 1
+            if self.families[family] <= 0:
+                self.store.drop_checkpoints([family])
+
+    # The loop
+
+    def supervise(self) -> None:
+        """Keep workers at it until every cell is accounted for."""
+        plan = PlanFile.of(self.pending.values(), self.options.engine)
+        plan.write(self.plan_path)
+        self.since_ns = self.plan_path.stat().st_mtime_ns
+        try:
+            self._fill()
+            while self.pending:
+                if self.workers:
+                    self._listen()
+                else:
+                    self._look_elsewhere()
+                self.progress.tick()
+        finally:
+            self._stop()
+            self.plan_path.unlink(missing_ok=True)
+
+    def _fill(self) -> None:
+        """Start workers while there are cells that nobody holds."""
+        held = {w.held for w in self.workers}
+        free = sum(key not in held and self.store.holder(key) is None for key in self.pending)
+        indices = set(range(self.size)) - {w.index for w in self.workers}
+        for index in sorted(indices)[: max(0, min(free, self.size - len(self.workers)))]:
+            worker = _WorkerProcess(self.plan_path, self.store.path, index, self.size, self.environment)
+            self.workers.append(worker)
+            self.selector.register(worker.events_descriptor, selectors.EVENT_READ, worker)
+
+    def _listen(self) -> None:
+        for ready, _ in self.selector.select(POLL_S):
+            self._hear(ready.data)
+        for worker in list(self.workers):
+            limit = self.options.timeout_s
+            if limit is not None and worker.held is not None and time.monotonic() - worker.since > limit:
+                worker.overdue = True
+                worker.kill()
+            if worker.process.poll() is not None:
+                self._hear(worker)
+                self._bury(worker)
+
+    def _hear(self, worker: _WorkerProcess) -> None:
+        for event in worker.events():
+            kind, key = event.pop("event"), event.get("key", "")
+            if kind == "start":
+                worker.held, worker.since = key, time.monotonic()
+            elif kind == "end":
+                worker.held = None if worker.held == key else worker.held
+                self._ended(key, event["status"], event["reason"])
+            elif kind == "refused":
+                self._record_failure(key, "failed", event["reason"])
+            elif kind == "task" and key in self.pending:
+                self.progress.working(f"{self.pending[key].request.method} task {event['task']}/{event['of']}")
+            elif kind == "log":
+                logging.getLogger(event["name"]).log(event["level"], "%s", event["message"])
+            elif kind == "store-fault":
+                raise StoreError(event["reason"])
+            elif kind == "finished":
+                worker.finished = True
+
+    def _bury(self, worker: _WorkerProcess) -> None:
+        """A worker has ended: account for the cell it held, and start another if there is work for it."""
+        self.workers.remove(worker)
+        self.selector.unregister(worker.events_descriptor)
+        key, words = worker.held, worker.last_words()
+        if key is not None:
+            elapsed = time.monotonic() - worker.since
+            if worker.overdue:
+                self._record_failure(key, "timeout", f"stopped after {elapsed:.0f} s (limit {self.options.timeout_s:g} s)", elapsed)
+            else:
+                self._record_failure(key, "failed", worker.how_it_died() + (f". It printed: {words}" if words else ""), elapsed)
+        elif not worker.finished:
+            self.stillborn += 1
+        worker.close()
+        if self.stillborn >= STILLBORN_LIMIT:
+            raise ExecutorError(f"{self.stillborn} workers ended before they took up a cell. The last one printed: {words or 'nothing'}")
+        self._fill()
+
+    def _look_elsewhere(self) -> None:
+        """All that is pending is, or was a moment ago, with runners that are not ours."""
+        for key in list(self.pending):
+            done = self.store.cached(key)
+            if done is not None:
+                self._ended(key, done.status, done.reason)
+            elif self.store.attempted_since(key, self.since_ns) and (record := self.store.get(key)) is not None:
+                self._ended(key, record.status, record.reason)
+        self._fill()
+        if self.pending and not self.workers:
+            logger.info("waiting for %d cells that other runners hold", len(self.pending))
+            time.sleep(FOREIGN_POLL_S)
+
+    # Outcomes
+
+    def _ended(self, key: str, status: str, reason: str | None) -> None:
+        planned = self.pending.pop(key, None)
+        if planned is None:
+            return
+        if status == "done":
+            self._release_checkpoints(key)
+        else:
+            logger.warning("%s: %s: %s", planned.request.label, status, reason)
+        self.progress.finished(status)
+
+    def _record_failure(self, key: str, status: Status, reason: str, elapsed_s: float | None = None) -> None:
+        planned = self.pending.get(key)
+        if planned is None or planned.cell is None:
+            return
+        record: Record | None = self.store.cached(key)  # it may have finished in its last moment
+        if record is None:
+            record = failure_record(
+                planned.cell, self.options.catalogue, self.engine, key=key, status=status, reason=reason, elapsed_s=elapsed_s
+            )
+            self.store.put(record)
+        self.store.discard_stale_lease(key)
+        self._ended(key, record.status, record.reason)
+
+    def _stop(self) -> None:
+        """End all workers: politely at first."""
+        for worker in self.workers:
+            worker.let_go()
+        deadline = time.monotonic() + GRACE_S
+        for worker in self.workers:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.process.wait(max(0.0, deadline - time.monotonic()))
+            worker.kill()
+            if worker.held is not None:
+                self.store.discard_stale_lease(worker.held)
+            worker.close()
+        self.workers.clear()
+        self.selector.close()
+
+
+def _worker_environment(threads: int) -> dict[str, str]:
+    """This process's environment with the number of threads, and the suite importable as it is here (from a source tree, say)."""
+    environment = dict(os.environ) | {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    root = str(Path(__file__).resolve().parents[2])
+    installed = {str(Path(folder).resolve()) for folder in (*site.getsitepackages(), site.getusersitepackages())}
+    if root not in installed:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    return environment

@@ -1,0 +1,197 @@
+"""A worker: runs every cell of a plan that nobody else has run or is running. ``python -m cglsuite.executors.worker PLAN --store DIR``
+
+It can be started any number of times, on any machine that sees the store; there is nothing else to coordinate. A supervisor that started
+it (:mod:`cglsuite.executors.local`) hears of every cell through a pipe and holds the worker's standard input as a lifeline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.cells.engine import Engine, load_engine
+from cglsuite.cells.failure import failure_record
+from cglsuite.cells.obtain import run_if_free
+from cglsuite.cells.plan import CellRequest, PlanFile
+from cglsuite.cells.store import Store
+from cglsuite.errors import CglsuiteError, StoreError
+
+if TYPE_CHECKING:
+    from cglsuite.host import Catalogue
+
+__all__ = ["Worker", "main"]
+
+Emit = Callable[..., None]
+STORE_FAULT = 74  # EX_IOERR
+logger = logging.getLogger("cglsuite.worker")
+
+
+class Worker:
+    """Goes through a plan until nothing is left that it could lease.
+
+    Args:
+        share: ``(i, n)``: this is the i-th of n workers; it begins in its own stretch of the plan, where datasets and task prefixes are
+            shared with the cells before, and helps out elsewhere afterwards.
+        since_ns: cells with a record from this instant on have been attempted in this run already.
+    """
+
+    def __init__(
+        self, plan: PlanFile, store: Store, engine: Engine, emit: Emit, *, share: tuple[int, int] = (0, 1), since_ns: int = 0
+    ) -> None:
+        self.plan, self.store, self.engine, self.emit, self.since_ns = plan, store, engine, emit, since_ns
+        first = len(plan.cells) * share[0] // share[1]
+        self.order = [*plan.cells[first:], *plan.cells[:first]]
+
+    def run(self) -> None:
+        """Pass over the plan until a pass runs nothing more."""
+        catalogue = self.engine.load_catalogue()
+        left = list(self.order)
+        while left:
+            held = [(key, request) for key, request in left if not self._take(catalogue, key, request)]
+            if len(held) == len(left):
+                return
+            left = held
+
+    def _take(self, catalogue: Catalogue, key: str, request: CellRequest) -> bool:
+        """Whether ``key`` needs no more looking after: it has been run, here or elsewhere. False while another runner holds it."""
+        if self.store.attempted_since(key, self.since_ns) or self.store.cached(key) is not None:
+            record = self.store.get(key)
+        elif self.store.holder(key) is not None:
+            return False
+        else:
+            try:
+                record = self._run(catalogue, key, request)
+            except StoreError:
+                raise
+            except CglsuiteError as error:
+                # Whoever planned this resolved the very same request: the plugins there and here must differ.
+                self.emit("refused", key=key, reason=str(error))
+                return True
+            if record is None:
+                return False
+        if record is not None:
+            self.emit("end", key=key, status=record.status, reason=record.reason)
+        return True
+
+    def _run(self, catalogue: Catalogue, key: str, request: CellRequest) -> Any:
+        planned = self.engine.plan(request, catalogue)
+        if planned.cell is None or planned.key != key:
+            raise CglsuiteError(
+                planned.reason or f"this worker's plugins or versions give the cell another key ({planned.key[:12]}, planned {key[:12]})"
+            )
+        # Limits of threads are read by the numerical libraries when they load, which the first cell makes them do.
+        os.environ.update({name: str(request.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")})
+        try:
+            return run_if_free(
+                planned,
+                catalogue,
+                self.store,
+                self.engine,
+                on_start=lambda: self.emit("start", key=key),
+                progress=lambda task, of: self.emit("task", key=key, task=task, of=of),
+            )
+        except StoreError:
+            raise
+        except Exception as error:  # the cell boundary: what run_cell does not expect still costs one cell only
+            logger.info("cell %s", key, exc_info=error)
+            reason = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"
+            record = failure_record(planned.cell, catalogue, self.engine, key=key, status="failed", reason=reason)
+            self.store.put(record)
+            return record
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one worker; the exit status is 0 when nothing is left that it could do."""
+    options = _parser().parse_args(argv)
+    faulthandler.enable()
+    emit: Emit = lambda event, **facts: logger.info("%s %s", event, facts)  # noqa: E731
+    if options.events is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        emit = _event_writer(options.events)
+        threading.Thread(target=_hold_lifeline, name="lifeline", daemon=True).start()
+    _configure_logging(emit if options.events is not None else None, options.log_level)
+    try:
+        plan = PlanFile.read(options.plan)
+        store, since_ns = Store(options.store), options.plan.stat().st_mtime_ns
+        Worker(plan, store, load_engine(plan.engine), emit, share=(options.index, options.of), since_ns=since_ns).run()
+    except StoreError as error:
+        emit("store-fault", reason=str(error))
+        logger.error("%s", error)
+        return STORE_FAULT
+    except CglsuiteError as error:
+        logger.error("%s", error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    emit("finished")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m cglsuite.executors.worker", description="Run every cell of a plan that nobody else runs."
+    )
+    parser.add_argument("plan", type=Path, help="a plan file, as an executor writes it")
+    parser.add_argument("--store", type=Path, required=True, help="the folder of records")
+    parser.add_argument("--index", type=int, default=0, help="which of the workers this is, from 0")
+    parser.add_argument("--of", type=int, default=1, help="how many workers there are")
+    parser.add_argument("--events", type=int, help="file descriptor to report to; standard input is then a lifeline: at its end, stop")
+    parser.add_argument("--log-level", type=int, default=logging.WARNING, help="number of the least level to log")
+    return parser
+
+
+def _event_writer(descriptor: int) -> Emit:
+    os.set_inheritable(descriptor, False)
+    lock = threading.Lock()
+
+    def emit(event: str, **facts: Any) -> None:
+        line = (json.dumps({"event": event, **facts}) + "\n").encode()
+        try:
+            with lock:
+                while line:
+                    line = line[os.write(descriptor, line) :]
+        except BrokenPipeError:
+            os._exit(1)  # the supervisor is gone
+
+    return emit
+
+
+def _hold_lifeline() -> None:
+    """End this process at once when the supervisor lets go: finished tasks are in checkpoints, finished cells in the store."""
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+class _EventHandler(logging.Handler):
+    """Sends log records to the supervisor, which has the terminal."""
+
+    def __init__(self, emit: Emit) -> None:
+        super().__init__()
+        self._emit = emit
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._emit("log", name=record.name, level=record.levelno, message=self.format(record))
+        except Exception:  # noqa: BLE001 - logging must not end the program
+            self.handleError(record)
+
+
+def _configure_logging(emit: Emit | None, level: int) -> None:
+    root = logging.getLogger("cglsuite")
+    root.addHandler(_EventHandler(emit) if emit else logging.StreamHandler(sys.stderr))
+    root.setLevel(level)
+    root.propagate = False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""Pure functions and plain containers of graphs: data, sparse products, partitions, orders, splits, edge policies."""
+
+from __future__ import annotations
+
+from cglsuite.graphs.data import NodeData
+from cglsuite.graphs.message import MessageGraph
+from cglsuite.graphs.sparse import SparseMatrix
+
+__all__ = ["MessageGraph", "NodeData", "SparseMatrix"]

@@ -1,0 +1,98 @@
+"""A node-level dataset in memory, checked once when it is made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from cglsuite.errors import DataError
+
+__all__ = ["NodeData"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NodeData:
+    """A graph whose nodes carry features and one class label each.
+
+    Args:
+        x: float32 [N, F], dense or sparse CSR.
+        edge_index: int64 [2, E], source above target.
+        y: int64 [N], class ids in ``0..n_classes-1``; -1 where a node has no label.
+        n_classes: number of classes C.
+        official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` where the source has none.
+        keys: further int64 [N] attributes by name, such as ``year``.
+
+    Raises:
+        DataError: shapes that do not fit, NaN or infinite features, labels or edges out of range.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    y: Tensor
+    n_classes: int
+    official_split: Tensor | None = None
+    keys: Mapping[str, Tensor] = field(default_factory=dict)
+    name: str = "graph"
+
+    def __post_init__(self) -> None:
+        n = self.y.shape[0]
+        if self.y.dtype != torch.int64 or self.y.dim() != 1:
+            raise DataError(f"{self.name}: y is {self.y.dtype} {list(self.y.shape)}; expected int64 [N]")
+        if self.x.dim() != 2 or self.x.shape[0] != n or self.x.dtype != torch.float32:
+            raise DataError(f"{self.name}: x is {self.x.dtype} {list(self.x.shape)}; expected float32 [{n}, F]")
+        if self.x.layout not in (torch.strided, torch.sparse_csr):
+            raise DataError(f"{self.name}: x has layout {self.x.layout}; expected dense or sparse CSR")
+        if self.edge_index.dtype != torch.int64 or self.edge_index.dim() != 2 or self.edge_index.shape[0] != 2:
+            raise DataError(f"{self.name}: edge_index is {self.edge_index.dtype} {list(self.edge_index.shape)}; expected int64 [2, E]")
+        self._check_values(n)
+
+    def _check_values(self, n: int) -> None:
+        values = self.x.values() if self.x.layout == torch.sparse_csr else self.x
+        bad = ~torch.isfinite(values)
+        if bad.any():
+            position = int(bad.flatten().nonzero()[0])
+            if self.x.layout == torch.sparse_csr:
+                row = int(torch.searchsorted(self.x.crow_indices(), position, right=True)) - 1
+            else:
+                row = position // self.x.shape[1]
+            raise DataError(
+                f"{self.name}: {int(bad.sum())} NaN or infinite feature values, the first at node {row}; "
+                "expected finite features: repair the file or impute them in the loader"
+            )
+        if self.edge_index.numel() and (int(self.edge_index.min()) < 0 or int(self.edge_index.max()) >= n):
+            raise DataError(f"{self.name}: an edge names a node outside 0..{n - 1}")
+        if n and (int(self.y.min()) < -1 or int(self.y.max()) >= self.n_classes):
+            raise DataError(f"{self.name}: labels range over {int(self.y.min())}..{int(self.y.max())}; expected -1..{self.n_classes - 1}")
+        for label, value in {"official_split": self.official_split, **self.keys}.items():
+            if value is not None and value.shape[:1] != (n,):
+                raise DataError(f"{self.name}: {label} has shape {list(value.shape)}; expected [{n}]")
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes N."""
+        return self.y.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features F."""
+        return self.x.shape[1]
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 (hex) over everything the dataset holds; equal data have equal hashes on every machine."""
+        total = hashlib.sha256(f"{self.n_nodes}|{self.n_features}|{self.n_classes}".encode())
+        sparse = self.x.layout == torch.sparse_csr
+        parts = [self.x.crow_indices(), self.x.col_indices(), self.x.values()] if sparse else [self.x]
+        parts += [self.edge_index, self.y]
+        named = {"official_split": self.official_split, **self.keys}
+        for part in parts + [v for _, v in sorted(named.items()) if v is not None]:
+            array = part.contiguous().numpy()
+            total.update(f"|{array.dtype.str}{array.shape}|".encode())
+            total.update(array.data)
+        total.update("|".join(k for k, v in sorted(named.items()) if v is not None).encode())
+        return total.hexdigest()

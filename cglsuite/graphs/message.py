@@ -1,0 +1,109 @@
+"""The graph along which messages pass, with its propagation operators prepared once and kept."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from cglsuite.errors import SpecError
+from cglsuite.graphs.sparse import SparseMatrix
+
+__all__ = ["MessageGraph", "Operator", "scipy_features"]
+
+Operator = Literal["sum", "sum-self", "sym"]
+
+
+class MessageGraph:
+    """Features and edges, nothing else: no label is reachable from here.
+
+    Args:
+        x: float32 [N, F] dense, or a SciPy CSR matrix of that shape.
+        edge_index: int64 [2, E] (source, target).
+        device: where the graph's tensors live.
+    """
+
+    def __init__(self, x: Tensor | scipy.sparse.csr_matrix, edge_index: Tensor, device: str | torch.device = "cpu") -> None:
+        self.features: Tensor | SparseMatrix = x.to(device) if isinstance(x, Tensor) else SparseMatrix(x, device)
+        self.edge_index = edge_index.to(device)
+        self.device = torch.device(device)
+        self._operators: dict[str, SparseMatrix | None] = {}
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes N."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of directed edges E."""
+        return int(self.edge_index.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features F."""
+        return int(self.features.shape[1])
+
+    def propagate(self, kind: Operator, hidden: Tensor) -> Tensor:
+        """Messages along the edges: float32 [N, d] to [N, d].
+
+        ``sum`` is A·H (A[i, j] = 1 for an edge j → i, self-loops dropped), ``sum-self`` (A + I)·H, ``sym`` Kipf's
+        D^-1/2 (A + I) D^-1/2 · H with D the row sums of A + I.
+        """
+        if kind not in self._operators:
+            self._operators[kind] = self._prepare(kind)
+        operator = self._operators[kind]
+        if operator is not None:
+            return operator @ hidden
+        return torch.zeros_like(hidden) if kind == "sum" else hidden
+
+    @cached_property
+    def edges_with_loops(self) -> Tensor:
+        """Proper edges followed by one self-loop per node: int64 [2, E']."""
+        proper = self.edge_index[:, self.edge_index[0] != self.edge_index[1]]
+        loops = torch.arange(self.n_nodes, device=self.device)
+        return torch.cat([proper, loops.expand(2, -1)], dim=1)
+
+    def _prepare(self, kind: Operator) -> SparseMatrix | None:
+        if kind not in ("sum", "sum-self", "sym"):
+            raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
+        source, target = self.edge_index.cpu().numpy()
+        proper = source != target
+        source, target = source[proper], target[proper]
+        if source.size == 0:
+            return None  # no edges: A is zero and both other operators are the identity
+        n = self.n_nodes
+        if kind != "sum":
+            loops = np.arange(n)
+            source, target = np.concatenate([source, loops]), np.concatenate([target, loops])
+        adjacency = scipy.sparse.csr_matrix((np.ones(source.size, np.float32), (target, source)), (n, n))
+        adjacency.sum_duplicates()
+        if kind == "sym":
+            scale = scipy.sparse.diags(1.0 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel()))
+            adjacency = scale @ adjacency @ scale
+        return SparseMatrix(adjacency, self.device)
+
+    def rows(self, ids: Tensor) -> Tensor | scipy.sparse.csr_matrix:
+        """The features of ``ids`` (int64 [n]) on the CPU: dense float32 [n, F] or SciPy CSR."""
+        if isinstance(self.features, Tensor):
+            return self.features[ids.to(self.features.device)].cpu()
+        return scipy_features(self.features.csr)[ids.cpu().numpy()]
+
+    def isolated(self, ids: Tensor) -> MessageGraph:
+        """A graph of copies of the nodes ``ids`` without any edge."""
+        return MessageGraph(self.rows(ids), torch.empty(2, 0, dtype=torch.int64), self.device)
+
+    def bytes(self) -> int:
+        """Memory held by features, edges and operators, in bytes."""
+        own = self.features.bytes() if isinstance(self.features, SparseMatrix) else self.features.numel() * 4
+        return own + self.edge_index.numel() * 8 + sum(o.bytes() for o in self._operators.values() if o is not None)
+
+
+def scipy_features(x: Tensor) -> scipy.sparse.csr_matrix:
+    """A torch CSR tensor as a SciPy CSR matrix that shares its memory (after a copy to the CPU where needed)."""
+    parts = (x.values().cpu().numpy(), x.col_indices().cpu().numpy(), x.crow_indices().cpu().numpy())
+    return scipy.sparse.csr_matrix(parts, shape=tuple(x.shape))

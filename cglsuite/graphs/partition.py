@@ -1,0 +1,117 @@
+"""Which classes form which task, which items train, validate and test, and which edges a task sees. Pure functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cglsuite.errors import DataError, SpecError
+
+__all__ = ["class_order", "induced_subgraph", "keep_classes", "official_split", "per_class_split", "split_into_tasks", "symmetrised"]
+
+
+def keep_classes(y: Tensor, n_classes: int, min_size: int) -> Tensor:
+    """The classes (int64, ascending) with at least ``min_size`` items in ``y`` (int64 [N], -1 = none)."""
+    counts = torch.bincount(y[y >= 0], minlength=n_classes)
+    return (counts >= max(min_size, 1)).nonzero().flatten()
+
+
+def class_order(rule: str, classes: Tensor, seed: int) -> Tensor:
+    """The classes (int64 [C]) in the order of their arrival.
+
+    ``native`` keeps ascending ids; ``random`` is ``torch.randperm`` under ``seed``; otherwise ``rule`` lists the ids: ``"3,1,2,0"``.
+
+    Raises:
+        SpecError: an explicit order that is no permutation of ``classes``; the message names the offending element.
+    """
+    if rule == "native":
+        return classes
+    if rule == "random":
+        return classes[torch.randperm(classes.numel(), generator=torch.Generator().manual_seed(seed))]
+    try:
+        explicit = [int(part) for part in rule.split(",")]
+    except ValueError:
+        raise SpecError(f"scenario.class_order = {rule!r}: expected native, random, or class ids such as 3,1,2,0") from None
+    known, seen = set(classes.tolist()), set[int]()
+    for c in explicit:
+        if c not in known:
+            raise SpecError(f"scenario.class_order: {c} is not a class of this scenario; expected a permutation of {sorted(known)}")
+        if c in seen:
+            raise SpecError(f"scenario.class_order: {c} appears twice; expected a permutation of {sorted(known)}")
+        seen.add(c)
+    if missing := sorted(known - seen):
+        raise SpecError(f"scenario.class_order: class {missing[0]} is missing; expected a permutation of {sorted(known)}")
+    return torch.tensor(explicit)
+
+
+def split_into_tasks(order: Tensor, per_task: int, leftover: str, n_tasks: int | None) -> list[Tensor]:
+    """Consecutive groups of ``per_task`` classes; an incomplete last group is dropped or joins the last task.
+
+    Raises:
+        SpecError: fewer classes than the asked tasks need.
+    """
+    full = order.numel() // per_task
+    if full == 0:
+        raise SpecError(f"{order.numel()} classes cannot form a task of {per_task}: lower scenario.classes_per_task or min_class_size")
+    if n_tasks is not None and n_tasks > full:
+        raise SpecError(f"scenario.n_tasks = {n_tasks}: {order.numel()} classes form at most {full} tasks of {per_task}")
+    tasks = list(order[: full * per_task].split(per_task))
+    if leftover == "join-last" and full * per_task < order.numel():
+        tasks[-1] = torch.cat([tasks[-1], order[full * per_task :]])
+    return tasks[:n_tasks]
+
+
+def official_split(split: Tensor | None, dataset: str) -> Tensor:
+    """The dataset's own split (int8 [N]: 0 training, 1 validation, 2 test, -1 unused).
+
+    Raises:
+        SpecError: the dataset has none.
+    """
+    if split is None:
+        raise SpecError(f"scenario.split = official: the dataset {dataset!r} has no official split; expected scenario.split=per-class")
+    return split
+
+
+def per_class_split(y: Tensor, classes: Tensor, ratio: tuple[float, float, float], seed: int) -> Tensor:
+    """A random split drawn class by class: int8 [N] (0 training, 1 validation, 2 test, -1 other).
+
+    Sizes are ``floor(n·r)`` for training and validation and the rest for test; each class has a generator of its own, so that a
+    class is split in the same way whatever other classes the scenario holds.
+
+    Raises:
+        DataError: a class too small to give every part with a positive share at least one item.
+    """
+    out = torch.full_like(y, -1, dtype=torch.int8)
+    for c in classes.tolist():
+        members = (y == c).nonzero().flatten()
+        n = members.numel()
+        train, validation = int(n * ratio[0] + 1e-9), int(n * ratio[1] + 1e-9)
+        sizes = (train, validation, n - train - validation)
+        if any(size == 0 and share > 0 for size, share in zip(sizes, ratio, strict=True)):
+            raise DataError(
+                f"class {c} has {n} items, too few to split {ratio[0]:g}/{ratio[1]:g}/{ratio[2]:g} with one item in every part: "
+                f"raise scenario.min_class_size above {n} to remove it, or change scenario.split_ratio"
+            )
+        shuffled = members[torch.randperm(n, generator=torch.Generator().manual_seed(_mix(seed, c)))]
+        out[shuffled[:train]], out[shuffled[train : train + validation]], out[shuffled[train + validation :]] = 0, 1, 2
+    return out
+
+
+def _mix(seed: int, c: int) -> int:
+    return int(np.random.SeedSequence([seed & 0xFFFFFFFF, c]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def symmetrised(edge_index: Tensor, n_nodes: int) -> Tensor:
+    """Every edge in both directions, duplicates and self-loops removed, sorted by (source, target): int64 [2, E']."""
+    source, target = edge_index[:, edge_index[0] != edge_index[1]]
+    key = torch.cat([source * n_nodes + target, target * n_nodes + source]).unique()
+    return torch.stack([key // n_nodes, key % n_nodes])
+
+
+def induced_subgraph(edge_index: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
+    """The edges among ``nodes`` (int64 [n]) renumbered to positions in it: int64 [2, E']."""
+    position = torch.full((n_nodes,), -1, dtype=torch.int64)
+    position[nodes] = torch.arange(nodes.numel())
+    renumbered = position[edge_index]
+    return renumbered[:, (renumbered >= 0).all(dim=0)]

@@ -1,0 +1,57 @@
+"""Canonical JSON and digests: the one way in which the suite turns a description into a key."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["canonical", "digest", "plain", "source_digest"]
+
+
+def plain(obj: Any) -> Any:
+    """``obj`` as JSON types only: dataclasses and mappings become dicts, tuples lists, non-finite floats ``None``.
+
+    Raises:
+        TypeError: something that has no canonical form (a tensor, a function).
+    """
+    if obj is None or isinstance(obj, (bool, int, str)):
+        return obj
+    if isinstance(obj, float):
+        return obj if math.isfinite(obj) else None
+    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
+        return {f.name: plain(getattr(obj, f.name)) for f in dataclasses.fields(obj)}
+    if isinstance(obj, Mapping):
+        return {str(k): plain(v) for k, v in obj.items()}
+    if isinstance(obj, (list, tuple)):
+        return [plain(v) for v in obj]
+    if isinstance(obj, (set, frozenset)):
+        return sorted(plain(v) for v in obj)
+    raise TypeError(f"{type(obj).__name__} has no canonical form")
+
+
+def canonical(obj: Any) -> str:
+    """Sorted-key, separator-free JSON of :func:`plain` (the same text on every machine)."""
+    return json.dumps(plain(obj), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(obj: Any) -> str:
+    """SHA-256 (hex) of the canonical form of ``obj``."""
+    return hashlib.sha256(canonical(obj).encode()).hexdigest()
+
+
+def source_digest(*roots: Path) -> str:
+    """SHA-256 (hex) over the Python sources below ``roots`` (relative names and contents, line ends folded)."""
+    total = hashlib.sha256()
+    for root in roots:
+        files = [root] if root.is_file() else sorted(root.rglob("*.py"), key=lambda p: p.relative_to(root).as_posix())
+        for file in files:
+            name = file.name if file == root else file.relative_to(root).as_posix()
+            total.update(f"{root.name}/{name}\0".encode())
+            total.update(file.read_bytes().replace(b"\r\n", b"\n"))
+            total.update(b"\0")
+    return total.hexdigest()

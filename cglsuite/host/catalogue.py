@@ -1,0 +1,267 @@
+"""The catalogue: what all loaded plugins provide, sorted, with collisions set aside. An object that is passed around, not a registry."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+from cglsuite.errors import CollisionError, PluginError, SpecError, UnknownNameError, nearest
+from cglsuite.host.discovery import BLOCK, Gate, find_candidates, normalised, strict_by_environment
+from cglsuite.host.faults import one_line
+from cglsuite.host.loading import blocked, load_plugin
+from cglsuite.host.records import Entry, PluginRecord
+from cglsuite.specs import KINDS, NotebookSpec, PluginSpec
+
+__all__ = ["Catalogue", "Collision", "load_catalogue", "load_leniently"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collision:
+    """One name that several plugins provide and none of them overrides on purpose."""
+
+    kind: str
+    name: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def problem(self) -> str:
+        """Who provides the name, with versions."""
+        records = [entry.record for entry in self.entries]
+        labels = [f"{r.label} (entry point {r.entry_point})" if _same_label(r, records) else r.label for r in records]
+        return f"{self.kind} {self.name!r} is provided by {len(records)} plugins: {', '.join(labels)}"
+
+    @property
+    def remedy(self) -> str:
+        """How to resolve it."""
+        names = sorted({entry.record.distribution for entry in self.entries})
+        if len(names) == 1:
+            return f"use a release of {names[0]} that is in order, or block it ({BLOCK}={names[0]})"
+        override = f'or, to override on purpose, set replaces="{names[0]}" in the {KINDS[self.kind].__name__} of {names[1]}'
+        return f"keep one: block the others ({BLOCK}={','.join(names[1:])}) or uninstall them; {override}"
+
+    @property
+    def message(self) -> str:
+        """The problem and the remedy."""
+        return f"{self.problem}. To resolve it, {self.remedy}."
+
+
+def _same_label(record: PluginRecord, records: Sequence[PluginRecord]) -> bool:
+    return sum(r.label == record.label for r in records) > 1
+
+
+class Catalogue:
+    """What the loaded plugins provide.
+
+    A name that several plugins provide is withheld: it is in neither :meth:`names` nor :meth:`entries`, and :meth:`get` raises
+    :class:`CollisionError`. An entry whose ``replaces`` names the distribution of another takes that one's place.
+
+    Args:
+        records: one per plugin, loaded or not.
+        entries: everything that the loaded ones provide, in any order.
+    """
+
+    def __init__(self, records: Iterable[PluginRecord], entries: Iterable[Entry]) -> None:
+        self._records = tuple(records)
+        self._entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
+        self._collisions: dict[tuple[str, str], Collision] = {}
+        for (kind, name), group in _grouped(entries).items():
+            kept = _without_replaced(group)
+            if len(kept) == 1:
+                self._entries[kind][name] = kept[0]
+            else:
+                self._collisions[kind, name] = Collision(kind=kind, name=name, entries=tuple(kept or group))
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{len(names)} {kind}s" for kind, names in self._entries.items() if names)
+        return f"<Catalogue of {len(self._records)} plugins: {counts or 'empty'}>"
+
+    @property
+    def records(self) -> list[PluginRecord]:
+        """One record per plugin, sorted by distribution and entry-point name."""
+        return list(self._records)
+
+    @property
+    def failed(self) -> list[PluginRecord]:
+        """The quarantined plugins."""
+        return [record for record in self._records if record.status == "failed"]
+
+    @property
+    def collisions(self) -> list[Collision]:
+        """The names that are withheld, sorted by kind and name."""
+        return [self._collisions[key] for key in sorted(self._collisions)]
+
+    def raise_faults(self) -> None:
+        """What strict mode does.
+
+        Raises:
+            PluginError: a plugin failed; names all that did, and all collisions.
+            CollisionError: no plugin failed, but a name is provided twice.
+        """
+        collisions = [collision.message for collision in self.collisions]
+        faults = [f"plugin {r.label} failed: {r.error}. To fix it: {r.fix}." for r in self.failed]
+        if faults:
+            raise PluginError("\n".join(["strict mode accepts no fault:", *faults, *collisions]))
+        if collisions:
+            raise CollisionError("\n".join(["strict mode accepts no collision:", *collisions]))
+
+    def names(self, kind: str) -> list[str]:
+        """The names of a kind (``"method"``, ``"dataset"``, ...), sorted."""
+        return list(self._of(kind))
+
+    def entries(self, kind: str) -> list[Entry]:
+        """The entries of a kind, sorted by name."""
+        return list(self._of(kind).values())
+
+    def get(self, kind: str, name: str) -> Entry:
+        """The entry of that name.
+
+        Raises:
+            UnknownNameError: no plugin provides it; suggests the nearest, and says if plugins are quarantined or blocked.
+            CollisionError: several plugins provide it; names all of them with their versions.
+        """
+        known = self._of(kind)
+        if (kind, name) in self._collisions:
+            raise CollisionError(self._collisions[kind, name].message)
+        if name not in known:
+            raise UnknownNameError(kind, name, known, self._absent())
+        return known[name]
+
+    def resolve(self, target: Entry | PluginSpec) -> Any:
+        """Import what an entry or a spec points to: the object that its ``factory`` or ``builder`` names; of a notebook, the file.
+
+        Raises:
+            PluginError: it cannot be imported; names the spec, its provider and version, what failed, and what to do.
+        """
+        spec = target.spec if isinstance(target, Entry) else target
+        entry = target if isinstance(target, Entry) else self._of(_kind(target)).get(target.name)
+        try:
+            return _notebook(spec) if isinstance(spec, NotebookSpec) else _imported(_reference(spec))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            provider = entry.provider if entry else "no plugin of this catalogue"
+            reason = str(error) if isinstance(error, PluginError) else one_line(error)
+            raise PluginError(
+                f"{_kind(spec)} {spec.name!r} of {provider}: {_reference(spec)!r} cannot be loaded: {reason}. {_remedy(error, entry)}"
+            ) from error
+
+    def _of(self, kind: str) -> dict[str, Entry]:
+        if kind not in self._entries:
+            raise UnknownNameError("kind", kind, self._entries)
+        return self._entries[kind]
+
+    def _absent(self) -> str:
+        """Why a name may be missing although its plugin is installed."""
+        states = [(len(self.failed), "quarantined"), (sum(r.status == "blocked" for r in self._records), "blocked")]
+        parts = [f"{n} {'plugin is' if n == 1 else 'plugins are'} {state}" for n, state in states if n]
+        return f"({' and '.join(parts)}: see `cglsuite plugins`.)" if parts else ""
+
+
+def load_catalogue(
+    *,
+    block: Iterable[str] = (),
+    allow: Iterable[str] | None = None,
+    strict: bool = False,
+    entry_points: Iterable[EntryPoint] | None = None,
+) -> Catalogue:
+    """Load every plugin that is installed and neither blocked nor at fault.
+
+    Args:
+        block: distributions whose plugins are not imported; ``CGLSUITE_PLUGINS_BLOCK`` (comma-separated) adds to them.
+        allow: if given, only plugins of these distributions are imported; default ``CGLSUITE_PLUGINS_ALLOW``, else all.
+        strict: raise if any plugin failed or names collide; ``CGLSUITE_STRICT=1`` does the same.
+        entry_points: what to load instead of the installed entry points of the group ``cglsuite``.
+
+    Returns:
+        The catalogue; plugins at fault are in its records with their error and fix.
+
+    Raises:
+        PluginError: in strict mode, if any plugin failed.
+        CollisionError: in strict mode, if no plugin failed but a name is provided twice.
+
+    Example:
+        >>> load_catalogue(entry_points=[]).names("method")
+        []
+    """
+    catalogue = load_leniently(block=block, allow=allow, entry_points=entry_points)
+    if strict or strict_by_environment():
+        catalogue.raise_faults()
+    return catalogue
+
+
+def load_leniently(
+    *, block: Iterable[str] = (), allow: Iterable[str] | None = None, entry_points: Iterable[EntryPoint] | None = None
+) -> Catalogue:
+    """:func:`load_catalogue` for who looks at the faults themselves: never strict, whatever the environment says."""
+    candidates = find_candidates(entry_points)
+    gate = Gate.from_environment(block, allow)
+    gate.warn_of_unknown(c.distribution for c in candidates)
+    records: list[PluginRecord] = []
+    entries: list[Entry] = []
+    for candidate in candidates:
+        refusal = gate.refusal(candidate.distribution)
+        record, provided = (blocked(candidate, *refusal), ()) if refusal else load_plugin(candidate)
+        records.append(record)
+        entries.extend(provided)
+    return Catalogue(records, entries)
+
+
+def _grouped(entries: Iterable[Entry]) -> dict[tuple[str, str], list[Entry]]:
+    """Entries by (kind, name), sorted by that and then by provider: the order in which plugins were asked does not show."""
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in sorted(entries, key=lambda e: (e.kind, e.name, normalised(e.record.distribution), e.record.entry_point)):
+        groups.setdefault((entry.kind, entry.name), []).append(entry)
+    return groups
+
+
+def _without_replaced(group: list[Entry]) -> list[Entry]:
+    replaced = {normalised(entry.spec.replaces) for entry in group if entry.spec.replaces}
+    return [entry for entry in group if normalised(entry.record.distribution) not in replaced]
+
+
+def _kind(spec: PluginSpec) -> str:
+    return next(kind for kind, known in KINDS.items() if isinstance(spec, known))
+
+
+def _reference(spec: PluginSpec) -> str:
+    """The lazy string of a spec."""
+    for attribute in ("factory", "builder", "path"):
+        if text := getattr(spec, attribute, None):
+            return str(text)
+    raise SpecError(f"{type(spec).__name__} {spec.name!r} points to nothing")
+
+
+def _imported(reference: str) -> Any:
+    module_name, _, attribute = reference.partition(":")
+    module = importlib.import_module(module_name)
+    try:
+        found = getattr(module, attribute)
+    except AttributeError:
+        close = nearest(attribute, vars(module), 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise PluginError(f"module {module_name!r} has no {attribute!r}{hint}") from None
+    if not callable(found):
+        raise PluginError(f"{attribute!r} is a {type(found).__name__}, which cannot be called")
+    return found
+
+
+def _notebook(spec: NotebookSpec) -> Path:
+    """The file: inside the package, or (``_notebooks/x`` of an editable install, which maps nothing) in ``notebooks/`` beside it."""
+    package, _, relative = spec.path.partition(":")
+    folder = Path(str(resources.files(package)))
+    found = [path for path in (folder / relative, folder.parent / relative.removeprefix("_")) if path.is_file()]
+    if not found:
+        raise PluginError(f"there is no file {relative} in the package {package}")
+    return found[0]
+
+
+def _remedy(error: BaseException, entry: Entry | None) -> str:
+    name = entry.record.distribution if entry else "what provides it"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"Install what provides the module {error.name!r}, or another version of {name}."
+    return f"Reinstall {name}, try another version of it, or tell its authors."

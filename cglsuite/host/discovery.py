@@ -1,0 +1,163 @@
+"""Which plugins are installed, and which of them may be loaded: decided from metadata alone, before anything is imported."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.metadata import Distribution, EntryPoint
+
+from cglsuite.errors import nearest
+
+__all__ = [
+    "ALLOW",
+    "BLOCK",
+    "GROUP",
+    "STRICT",
+    "Candidate",
+    "Gate",
+    "find_candidates",
+    "find_entry_points",
+    "normalised",
+    "strict_by_environment",
+]
+
+GROUP = "cglsuite"
+CORE = "cglsuite"
+BLOCK = "CGLSUITE_PLUGINS_BLOCK"
+ALLOW = "CGLSUITE_PLUGINS_ALLOW"
+STRICT = "CGLSUITE_STRICT"
+_UNKNOWN = "unknown"
+_VALUE = re.compile(r"[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\])?\s*")
+_log = logging.getLogger(__name__)
+
+
+def normalised(distribution: str) -> str:
+    """A distribution's name as packaging tools compare it: lower case, runs of ``-_.`` as one ``-``."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An entry point that may become a plugin. ``problem`` says why it cannot even be tried."""
+
+    distribution: str
+    version: str
+    entry_point: EntryPoint
+    problem: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """(distribution, entry-point name, entry-point value): what candidates are sorted by and told apart with."""
+        return normalised(self.distribution), self.entry_point.name, self.entry_point.value
+
+    @property
+    def module(self) -> str:
+        """Dotted name of the module that the entry point names."""
+        return re.split(r"[:\[]", self.entry_point.value)[0].strip()
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Block and allow lists, compared by normalised distribution name; ``allow`` of ``None`` lets everything in.
+
+    The core's own distribution needs no mention in ``allow``; it can be blocked.
+    """
+
+    block: frozenset[str]
+    allow: frozenset[str] | None
+
+    @classmethod
+    def from_environment(cls, block: Iterable[str] = (), allow: Iterable[str] | None = None) -> Gate:
+        """The given lists with those of the environment: blocks add up, an allow list that is given wins over the environment's."""
+        blocked = [*block, *_names(os.environ.get(BLOCK, ""))]
+        allowed = list(allow) if allow is not None else _names(os.environ.get(ALLOW, "")) or None
+        return cls(frozenset(map(normalised, blocked)), None if allowed is None else frozenset(map(normalised, allowed)))
+
+    def refusal(self, distribution: str) -> tuple[str, str] | None:
+        """(why, what to do) if plugins of this distribution must not be imported, else ``None``."""
+        name = normalised(distribution)
+        if name in self.block:
+            return "blocked: it is in the block list", f"take {distribution} out of {BLOCK} (or of the argument block=) to load it"
+        if self.allow is not None and name not in self.allow and name != CORE:
+            return "blocked: it is not in the allow list", f"add {distribution} to {ALLOW} (or to the argument allow=) to load it"
+        return None
+
+    def warn_of_unknown(self, installed: Iterable[str]) -> None:
+        """Log a warning for every listed name that no installed plugin has: a misspelt block would silently load the plugin."""
+        known = {normalised(name) for name in installed} | {CORE}
+        for word, listed in (("block", self.block), ("allow", self.allow or frozenset())):
+            for name in sorted(listed - known):
+                close = nearest(name, known, 1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                _log.warning("the %s list names %r, which is not an installed plugin%s", word, name, hint)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def strict_by_environment() -> bool:
+    """Whether ``CGLSUITE_STRICT`` asks for strict mode."""
+    return os.environ.get(STRICT, "").strip().lower() in {"1", "true", "yes", "on"}
+
+
+def find_entry_points(path: Sequence[str] | None = None) -> list[EntryPoint]:
+    """Entry points of the group ``cglsuite`` of every distribution on ``path`` (default: ``sys.path``).
+
+    A distribution that is found several times counts once, as the copy that comes first on the path: the one that is imported. Two
+    distributions may use the same entry-point name. Metadata of distributions without this group are never parsed.
+    """
+    where = list(sys.path if path is None else path)
+    found: dict[str, Distribution] = {}
+    for number, distribution in enumerate(metadata.distributions(path=where)):
+        if f"[{GROUP}]" in _entry_points_text(distribution):
+            name, _ = _identity(distribution)
+            found.setdefault(normalised(name) if name else f" unnamed {number}", distribution)
+    entry_points: list[EntryPoint] = []
+    for name, distribution in found.items():
+        # The first copy on the path may be another release, which shadows this one and may have no plugin at all.
+        active = distribution if name.startswith(" ") else next(iter(metadata.distributions(name=name, path=where)), distribution)
+        entry_points.extend(active.entry_points.select(group=GROUP))
+    return entry_points
+
+
+def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Candidate]:
+    """The candidates behind ``entry_points`` (default: all installed ones), without repetitions, sorted by :attr:`Candidate.key`."""
+    given = find_entry_points() if entry_points is None else entry_points
+    candidates: dict[tuple[str, str, str], Candidate] = {}
+    for candidate in map(_candidate, given):
+        candidates.setdefault(candidate.key, candidate)
+    return [candidates[key] for key in sorted(candidates)]
+
+
+def _candidate(entry_point: EntryPoint) -> Candidate:
+    """Raises nothing: what is wrong with the metadata goes into ``problem``."""
+    distribution = entry_point.dist
+    malformed = None if _VALUE.fullmatch(entry_point.value) else f"its entry point {entry_point.name} = {entry_point.value} names no module"
+    if distribution is None:  # made by hand, as in a notebook or a test
+        top = entry_point.value.partition(":")[0].partition(".")[0].strip()
+        return Candidate(distribution=top.replace("_", "-"), version=_UNKNOWN, entry_point=entry_point, problem=malformed)
+    name, version = _identity(distribution)
+    problem = malformed if name else f"its metadata below {distribution.locate_file('')} state no name"
+    return Candidate(distribution=name or "(unnamed)", version=version or _UNKNOWN, entry_point=entry_point, problem=problem)
+
+
+def _identity(distribution: Distribution) -> tuple[str, str]:
+    """Name and version; empty where the metadata lack them or cannot be read."""
+    try:
+        header = distribution.metadata.json  # parsed on every access
+        return str(header.get("name", "")), str(header.get("version", ""))
+    except Exception:  # noqa: BLE001 - metadata of strangers, through finders of strangers; what is unreadable is reported as unnamed
+        return "", ""
+
+
+def _entry_points_text(distribution: Distribution) -> str:
+    try:
+        return distribution.read_text("entry_points.txt") or ""
+    except Exception:  # noqa: BLE001 - as above; what cannot be read declares no plugin
+        return ""

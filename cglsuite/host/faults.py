@@ -1,0 +1,84 @@
+"""Turning what a plugin did wrong into one line that says so and one that says what to do."""
+
+from __future__ import annotations
+
+import reprlib
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cglsuite.host.discovery import BLOCK, Candidate
+from cglsuite.specs import PluginSpec
+
+__all__ = ["PluginFault", "advice", "one_line", "shown", "traceback_of"]
+
+_HOST = str(Path(__file__).resolve().parent)
+_LONGEST = 400
+
+
+class PluginFault(Exception):
+    """A plugin broke its contract; never leaves the host. ``fix`` of ``None`` means the general advice."""
+
+    def __init__(self, error: str, fix: str | None = None) -> None:
+        super().__init__(error)
+        self.error, self.fix = error, fix
+
+
+def one_line(error: BaseException) -> str:
+    """``Type: message (file.py, line 3)`` of an exception that may be of any kind, its own text included."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return _flat(f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}, line {error.lineno})")
+    text, where = _text(str, error, "(its message cannot be shown)"), _place(error)
+    return _flat(f"{type(error).__name__}: {text}" if text else type(error).__name__) + (f" ({where})" if where else "")
+
+
+def shown(value: Any) -> str:
+    """``type repr`` of a value that should not have come, shortened; classes are said to be classes."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, PluginSpec):
+        return f"{type(value).__name__} {reprlib.repr(value.name)}"
+    text = _text(reprlib.repr, value, "(which cannot be shown)")
+    return _flat(text if text.startswith(type(value).__name__) else f"{type(value).__name__} {text}")
+
+
+def _text(convert: Callable[[Any], str], value: Any, otherwise: str) -> str:
+    try:
+        return convert(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - __str__ and __repr__ of strangers' classes; that they fail is what is shown
+        return otherwise
+
+
+def traceback_of(error: BaseException) -> str:
+    """The whole traceback as text, so that no frame is kept alive."""
+    return "".join(traceback.format_exception(error))
+
+
+def advice(error: BaseException, candidate: Candidate) -> str:
+    """What the user can do about an exception that the plugin's code raised."""
+    name, block = candidate.distribution, f"or block it: {BLOCK}={candidate.distribution}"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        if error.name.partition(".")[0] == candidate.module.partition(".")[0]:
+            return f"reinstall {name}: its entry point {candidate.entry_point.name!r} names a module that is not there; {block}"
+        return f"install what provides the module {error.name!r} (a dependency that {name} should declare), {block}"
+    if isinstance(error, SystemExit):
+        return f"its authors must not end the process when the plugin is imported or asked; try another version of {name}, {block}"
+    return f"try another version of {name} and tell its authors, {block}"
+
+
+def _place(error: BaseException) -> str:
+    """``file.py, line 3`` of the innermost frame that is neither the host's nor the import machinery's, if there is one."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(("<", _HOST)) and "importlib" not in Path(frame.filename).parts:
+            return f"{Path(frame.filename).name}, line {frame.lineno}"
+    return ""
+
+
+def _flat(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

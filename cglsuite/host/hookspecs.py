@@ -1,0 +1,65 @@
+"""The hooks: what a plugin may provide, one function per kind of spec. All take no arguments and return an iterable of frozen specs."""
+
+# mypy: disable-error-code="empty-body"
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pluggy
+
+from cglsuite.specs import KINDS, BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, NotebookSpec, ScenarioSpec
+
+__all__ = [
+    "HOOKS",
+    "PROJECT",
+    "cglsuite_backbones",
+    "cglsuite_datasets",
+    "cglsuite_executors",
+    "cglsuite_methods",
+    "cglsuite_metrics",
+    "cglsuite_notebooks",
+    "cglsuite_scenarios",
+    "hookimpl",
+    "hookspec",
+]
+
+PROJECT = "cglsuite"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+HOOKS: dict[str, str] = {f"{PROJECT}_{kind}s": kind for kind in KINDS}
+"""Hook name to the kind of spec that it returns."""
+
+
+@hookspec
+def cglsuite_datasets() -> Iterable[DatasetSpec]:
+    """Datasets: raw data with their licence, citation and loader."""
+
+
+@hookspec
+def cglsuite_scenarios() -> Iterable[ScenarioSpec]:
+    """Scenarios: versioned presets with every switch of the protocol explicit."""
+
+
+@hookspec
+def cglsuite_backbones() -> Iterable[BackboneSpec]:
+    """Backbones: the networks that methods train."""
+
+
+@hookspec
+def cglsuite_methods() -> Iterable[MethodSpec]:
+    """Methods: how to learn one task after another."""
+
+
+@hookspec
+def cglsuite_metrics() -> Iterable[MetricSpec]:
+    """Metrics: pure functions of the performance matrix."""
+
+
+@hookspec
+def cglsuite_notebooks() -> Iterable[NotebookSpec]:
+    """Notebooks: parameterised reports and explorations."""
+
+
+@hookspec
+def cglsuite_executors() -> Iterable[ExecutorSpec]:
+    """Executors: where and how cells run."""

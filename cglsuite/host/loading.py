@@ -1,0 +1,252 @@
+"""Load one plugin in isolation: import, check its hooks, ask them, check the answers; on any fault nothing of it remains."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+from cglsuite.errors import UsageError, nearest
+from cglsuite.hashing import plain
+from cglsuite.host import hookspecs
+from cglsuite.host.discovery import CORE, Candidate, normalised
+from cglsuite.host.faults import PluginFault, advice, one_line, shown, traceback_of
+from cglsuite.host.hookspecs import HOOKS, PROJECT
+from cglsuite.host.records import Entry, PluginRecord, Status
+from cglsuite.specs import API_VERSION, KINDS, Hyperparameter, PluginSpec
+
+__all__ = ["MOST_SPECS", "blocked", "load_plugin"]
+
+MOST_SPECS = 10_000
+"""A hook that yields more specs than this is taken to be endless."""
+Observer = Callable[[str], None]
+
+
+def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) -> tuple[PluginRecord, tuple[Entry, ...]]:
+    """Import a plugin and collect what it provides; a plugin at fault yields a record with status ``failed`` and no entries.
+
+    Whatever the plugin raises is caught, ``SystemExit`` included; what it prints goes to stderr. After a fault the modules of its own
+    package that were imported for it are gone from ``sys.modules``.
+
+    Args:
+        candidate: what to load; block and allow lists have been applied already.
+        observe: told each stage before it starts (``"import"``, then each hook's name), for whoever watches from another process.
+
+    Raises:
+        KeyboardInterrupt: the user's; the plugin is rolled back.
+    """
+    record = _record(candidate, "ok")
+    before = set(sys.modules)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            specs, hooks = _load(candidate, observe)
+    except KeyboardInterrupt:
+        _forget_modules(candidate.module, before)
+        raise
+    except BaseException as error:  # noqa: BLE001 - the plugin boundary: recorded, and shown by the commands
+        fault = error if isinstance(error, PluginFault) else PluginFault(one_line(error))
+        failed = dataclasses.replace(
+            record,
+            status="failed",
+            error=fault.error,
+            fix=fault.fix or advice((error.__cause__ if error is fault else None) or error, candidate),
+            details=traceback_of(error),
+            source=_source(candidate.module),
+        )
+        _forget_modules(candidate.module, before)
+        return failed, ()
+    provides = {kind: tuple(sorted(s.name for k, s in specs if k == kind)) for kind in KINDS if any(k == kind for k, _ in specs)}
+    record = dataclasses.replace(record, hooks=hooks, provides=provides, source=_source(candidate.module))
+    return record, tuple(Entry(kind=kind, name=spec.name, spec=spec, record=record) for kind, spec in specs)
+
+
+def blocked(candidate: Candidate, why: str, fix: str) -> PluginRecord:
+    """The record of a plugin that must not be imported."""
+    return dataclasses.replace(_record(candidate, "blocked"), error=why, fix=fix)
+
+
+def _record(candidate: Candidate, status: Status) -> PluginRecord:
+    return PluginRecord(
+        distribution=candidate.distribution,
+        version=candidate.version,
+        entry_point=candidate.entry_point.name,
+        module=candidate.module,
+        status=status,
+    )
+
+
+def _load(candidate: Candidate, observe: Observer) -> tuple[list[tuple[str, PluginSpec]], tuple[str, ...]]:
+    """(kind, spec) of everything that the plugin provides, and the hooks that it implements."""
+    if candidate.problem:
+        raise PluginFault(candidate.problem, f"reinstall {candidate.distribution}, or tell its authors")
+    observe("import")
+    plugin = candidate.entry_point.load()
+    implementations = _implementations(plugin)
+    specs: dict[tuple[str, str], PluginSpec] = {}
+    for hook, function in implementations:
+        observe(hook)
+        kind = HOOKS[hook]
+        for spec in _ask(hook, function, candidate):
+            if (kind, spec.name) in specs:
+                raise PluginFault(f"{hook} returns the name {spec.name!r} twice", f"its authors must give every {kind} its own name")
+            specs[kind, spec.name] = spec
+    return [(kind, spec) for (kind, _), spec in specs.items()], tuple(sorted({hook for hook, _ in implementations}))
+
+
+def _implementations(plugin: Any) -> list[tuple[str, Callable[[], Any]]]:
+    """(hook, function) of every valid hook implementation, sorted by hook.
+
+    Every plugin gets a manager of its own: hooks are asked one plugin at a time anyway, and a failed registration leaves nothing behind.
+    """
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(hookspecs)
+    _check_markers(manager, plugin)
+    try:
+        manager.register(plugin, name="plugin")
+    except pluggy.PluginValidationError as error:
+        told = str(error).splitlines()
+        what = ": ".join(line.removeprefix("hookimpl definition: ") for line in told[-2:])
+        raise PluginFault(f"bad signature: {what}", "declare hooks without arguments") from error
+    found: list[tuple[str, Callable[[], Any]]] = []
+    for caller in manager.get_hookcallers(plugin) or ():
+        for implementation in caller.get_hookimpls():
+            if caller.has_spec():
+                _check_plain(caller.name, implementation)
+                found.append((caller.name, implementation.function))
+            elif not implementation.optionalhook:
+                raise _unknown_hook(caller.name)
+    if not found:
+        raise PluginFault(
+            f"implements no hook ({shown(plugin)} has no function marked with @hookimpl)",
+            f"mark the functions with `from cglsuite import hookimpl`; the hooks are {', '.join(HOOKS)}",
+        )
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _check_markers(manager: pluggy.PluginManager, plugin: Any) -> None:
+    """A function that is named like a hook but is not marked is a forgotten marker: pluggy would pass over it in silence."""
+    for name in dir(plugin):
+        named_so = name.startswith(f"{PROJECT}_") and inspect.isroutine(inspect.getattr_static(plugin, name, None))
+        if named_so and manager.parse_hookimpl_opts(plugin, name) is None:
+            raise PluginFault(f"{name} is not marked as a hook", f"put @hookimpl (from cglsuite import hookimpl) above def {name}")
+
+
+def _check_plain(hook: str, implementation: pluggy.HookImpl) -> None:
+    if implementation.hookwrapper or implementation.wrapper:
+        raise PluginFault(f"{hook} is a wrapper, and plugins must not change each other's answers", "use a plain @hookimpl")
+
+
+def _unknown_hook(name: str) -> PluginFault:
+    close = nearest(name, HOOKS, 1)
+    known = f"did you mean {close[0]}?" if close else f"the hooks are {', '.join(HOOKS)}"
+    fix = "rename it; a hook of a newer cglsuite is declared with @hookimpl(optionalhook=True)"
+    return PluginFault(f"unknown hook {name}: {known}", fix)
+
+
+def _ask(hook: str, function: Callable[[], Any], candidate: Candidate) -> Iterator[PluginSpec]:
+    """The checked specs that a hook returns, in its order.
+
+    Raises:
+        PluginFault: it raised, returned rubbish, or asks for a newer interface.
+    """
+    wanted = KINDS[HOOKS[hook]]
+    try:
+        answer = function()
+        items = list(islice(_iterate(hook, answer, wanted), MOST_SPECS + 1))
+    except (KeyboardInterrupt, PluginFault):
+        raise
+    except BaseException as error:
+        raise PluginFault(f"{hook} raised {one_line(error)}") from error
+    if len(items) > MOST_SPECS:
+        raise PluginFault(f"{hook} yields more than {MOST_SPECS} specs: it seems to be endless")
+    for position, spec in enumerate(items):
+        _check_type(hook, position, spec, wanted)
+        _checked(f"item {position} of {hook}", partial(wanted.__post_init__, spec), "a subclass of a spec must not skip its validation")
+        _check_spec(hook, spec, candidate)
+        yield spec
+
+
+def _iterate(hook: str, answer: Any, wanted: type) -> Iterable[Any]:
+    if isinstance(answer, PluginSpec):
+        raise PluginFault(f"{hook} returned one {type(answer).__name__}: expected an iterable of {wanted.__name__}", "return [spec]")
+    if answer is None:
+        raise PluginFault(f"{hook} returned None: expected an iterable of {wanted.__name__}", "return or yield the specs")
+    if isinstance(answer, (str, bytes)) or not isinstance(answer, Iterable):
+        raise PluginFault(f"{hook} returned {shown(answer)}: expected an iterable of {wanted.__name__}")
+    return answer
+
+
+def _check_type(hook: str, position: int, spec: Any, wanted: type) -> None:
+    if isinstance(spec, wanted):
+        return
+    came = f"{hook} returned {shown(spec)} at position {position}: expected {wanted.__name__}"
+    right = next((h for h, kind in HOOKS.items() if isinstance(spec, KINDS[kind])), None)
+    raise PluginFault(came, f"return it from {right}" if right else None)
+
+
+def _check_spec(hook: str, spec: PluginSpec, candidate: Candidate) -> None:
+    """What a spec's own validation cannot know, and what listing, hashing and showing rely on."""
+    what = f"{type(spec).__name__} {spec.name!r} of {hook}"
+    if not isinstance(spec.api_version, int) or spec.api_version < 1:
+        raise PluginFault(f"{what}: api_version {shown(spec.api_version)} is not a positive whole number")
+    if spec.api_version > API_VERSION:
+        raise PluginFault(
+            f"{what} needs plugin interface {spec.api_version}; this cglsuite has {API_VERSION}",
+            f"upgrade cglsuite, or install a release of {candidate.distribution} that was made for interface {API_VERSION}",
+        )
+    if spec.replaces is not None and not isinstance(spec.replaces, str):
+        raise PluginFault(f"{what}: replaces is {shown(spec.replaces)}, not the name of a distribution")
+    if spec.replaces is not None and normalised(spec.replaces) == normalised(candidate.distribution):
+        raise PluginFault(f"{what} replaces its own distribution", "replaces= names the other distribution whose entry is overridden")
+    for field in dataclasses.fields(spec):
+        _check_field(what, field.name, getattr(spec, field.name))
+    _checked(what, lambda: hash(spec), "a spec must be hashable: use tuples instead of lists and dicts")
+
+
+def _check_field(what: str, name: str, value: Any) -> None:
+    if name in {"hyperparameters", "parameters"}:
+        if not isinstance(value, tuple) or not all(isinstance(h, Hyperparameter) for h in value):
+            raise PluginFault(f"{what}: {name} is {shown(value)}, not a tuple of Hyperparameter", "end a tuple of one with a comma: (x,)")
+        names = [h.name for h in value]
+        if doubled := sorted({n for n in names if names.count(n) > 1}):
+            raise PluginFault(f"{what}: {name} declares {', '.join(doubled)} twice")
+    else:
+        _checked(what, lambda: plain(value), f"{name} must hold plain values only (text, numbers, booleans, tuples of them)")
+
+
+def _checked(what: str, check: Callable[[], Any], fix: str) -> None:
+    try:
+        check()
+    except (TypeError, UsageError) as error:
+        raise PluginFault(f"{what}: {error}", fix) from error
+
+
+def _source(module: str) -> Path | None:
+    """The outermost package folder of a module (namespace packages aside), or its file; ``None`` if it is not imported or has no file."""
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        file = getattr(sys.modules.get(".".join(parts[:depth])), "__file__", None)
+        if file:
+            path = Path(file)
+            return path.parent if path.name == "__init__.py" else path
+    return None
+
+
+def _forget_modules(module: str, before: set[str]) -> None:
+    """Take the modules below the plugin's top-level package that were not there ``before`` out of ``sys.modules`` and their parents."""
+    top = module.partition(".")[0]
+    if top == CORE or top in sys.stdlib_module_names:  # shared with everyone else: a second copy would do harm
+        return
+    for name in [n for n in sys.modules if n not in before and (n == top or n.startswith(top + "."))]:
+        parent, _, child = name.rpartition(".")
+        if parent in before and hasattr(sys.modules.get(parent), child):
+            delattr(sys.modules[parent], child)
+        del sys.modules[name]

@@ -1,0 +1,70 @@
+"""The child process of ``plugins doctor``: loads the chosen plugins and writes down, line by line, how far it came.
+
+Each line of the report file is one JSON object, flushed before the step it announces, so that a process that ends itself, crashes or
+hangs leaves the name of the step. Run as ``python -c "...main(report, plugins, deep)"`` by :mod:`cglsuite.host.doctor`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cglsuite.errors import PluginError
+from cglsuite.host.catalogue import Catalogue
+from cglsuite.host.discovery import find_candidates
+from cglsuite.host.loading import load_plugin
+from cglsuite.host.records import Entry, PluginRecord
+from cglsuite.specs import KINDS
+
+__all__ = ["HEAVY", "main"]
+
+HEAVY = ("torch", "torch_geometric")
+"""Modules that listing must not import: they cost seconds."""
+
+
+def main(report: str, plugins: str, deep: str) -> None:
+    """Load plugins and report on them.
+
+    Args:
+        report: the file to write.
+        plugins: JSON list of candidate keys (distribution, entry-point name, value).
+        deep: ``"1"`` to import every factory as well.
+    """
+    chosen = {tuple(key) for key in json.loads(plugins)}
+    with Path(report).open("a", encoding="utf-8") as file:
+
+        def write(**what: Any) -> None:
+            file.write(json.dumps(what) + "\n")
+            file.flush()
+
+        before = set(sys.modules)
+        records: list[PluginRecord] = []
+        entries: list[Entry] = []
+        for candidate in (c for c in find_candidates() if c.key in chosen):
+            record, provided = load_plugin(candidate, lambda stage: write(stage=stage))
+            records.append(record)
+            entries.extend(provided)
+        heavy = [name for name in HEAVY if name in sys.modules and name not in before]
+        catalogue = Catalogue(records, entries)
+        broken = _broken_factories(catalogue, write) if deep == "1" else []
+        write(
+            records=[record.as_json() for record in records],
+            collisions=[(collision.problem, collision.remedy) for collision in catalogue.collisions],
+            heavy=heavy,
+            factories=broken,
+        )
+
+
+def _broken_factories(catalogue: Catalogue, write: Callable[..., None]) -> list[str]:
+    messages = []
+    for kind in KINDS:
+        for entry in catalogue.entries(kind):
+            write(stage=f"factory of {kind} {entry.name}")
+            try:
+                catalogue.resolve(entry)
+            except PluginError as error:
+                messages.append(str(error))
+    return messages

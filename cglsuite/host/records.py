@@ -1,0 +1,90 @@
+"""What the host remembers: one record per plugin, one entry per name that a plugin provides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from cglsuite.hashing import plain
+from cglsuite.specs import Hyperparameter, PluginSpec
+
+__all__ = ["Entry", "PluginRecord", "Status"]
+
+Status = Literal["ok", "failed", "blocked"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginRecord:
+    """One plugin (one entry point of one distribution): what it is, what became of it, and what to do about that.
+
+    ``error`` is one line that says what is wrong (or why it is blocked), ``fix`` what to do, ``details`` the traceback if there is one.
+    ``source`` is the plugin's outermost package folder, or its file where it is a single module. ``provides`` maps a kind to names.
+    """
+
+    distribution: str
+    version: str
+    entry_point: str
+    module: str
+    status: Status
+    hooks: tuple[str, ...] = ()
+    error: str | None = None
+    fix: str | None = None
+    details: str | None = None
+    source: Path | None = None
+    provides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    @property
+    def label(self) -> str:
+        """``"distribution version"``, as it stands in messages."""
+        return f"{self.distribution} {self.version}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON types, one key per field."""
+        return {f.name: _json(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> PluginRecord:
+        """The inverse of :meth:`as_json`."""
+        source, provides = given["source"], given["provides"]
+        return cls(
+            **{
+                **given,
+                "hooks": tuple(given["hooks"]),
+                "source": None if source is None else Path(source),
+                "provides": {kind: tuple(names) for kind, names in provides.items()},
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One name in the catalogue: its kind, its spec, and the plugin that provides it."""
+
+    kind: str
+    name: str
+    spec: PluginSpec
+    record: PluginRecord
+
+    @property
+    def provider(self) -> str:
+        """``"distribution version"`` of the plugin."""
+        return self.record.label
+
+    def describe(self) -> dict[str, Any]:
+        """Plain JSON types: name, kind, provider, version, summary, then every other field of the spec."""
+        head = {"name": self.name, "kind": self.kind, "provider": self.record.distribution, "version": self.record.version}
+        spec = {f.name: _json(getattr(self.spec, f.name)) for f in fields(self.spec)}
+        return {**head, "summary": spec.pop("summary"), **{k: v for k, v in spec.items() if k not in head}}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Hyperparameter):
+        shown = {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name != "kind"}
+        return {**shown, "type": value.type.__name__}
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_json(v) for v in value]
+    return plain(value)

@@ -1,0 +1,40 @@
+"""Where the time of a cell goes: training, method, evaluation, and what is left is the framework's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+__all__ = ["Clock"]
+
+
+class Clock:
+    """Exclusive times by section: a section inside another is charged to itself alone."""
+
+    def __init__(self) -> None:
+        self.seconds = {"training": 0.0, "method": 0.0, "evaluation": 0.0, "framework": 0.0}
+        self._current = "framework"
+        self._since = perf_counter()
+
+    def switch(self, section: str) -> str:
+        """Charge the time since the last switch, go on in ``section``, and return the section that was current."""
+        now = perf_counter()
+        before = self._current
+        self.seconds[before] += now - self._since
+        self._current, self._since = section, now
+        return before
+
+    @contextmanager
+    def section(self, name: str) -> Iterator[None]:
+        """Charge what runs inside to ``name``."""
+        before = self.switch(name)
+        try:
+            yield
+        finally:
+            self.switch(before)
+
+    def reading(self) -> dict[str, float]:
+        """Seconds by section so far, with their total."""
+        self.switch(self._current)
+        return {**self.seconds, "total": sum(self.seconds.values())}

@@ -1,0 +1,128 @@
+"""The learning loop of one phase: batches, epochs, the schedule, and the hooks around them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adam, Optimizer
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from cglsuite.errors import DivergenceError
+from cglsuite.learning.clock import Clock
+from cglsuite.learning.method import Method
+from cglsuite.specs import TrainingSpec
+from cglsuite.streams import Batch
+
+__all__ = ["Curve", "fit", "make_optimizer"]
+
+
+@dataclass(kw_only=True)
+class Curve:
+    """Loss and monitored value by epoch, and the epoch whose weights were kept (0-based; -1 before any)."""
+
+    loss: list[float] = field(default_factory=list)
+    monitor: list[float] = field(default_factory=list)
+    best_epoch: int = -1
+
+
+def make_optimizer(model: nn.Module, training: TrainingSpec) -> Optimizer:
+    """The protocol's optimiser over the trainable parameters."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if training.optimizer == "sgd":
+        return SGD(parameters, lr=training.lr, weight_decay=training.weight_decay)
+    return Adam(parameters, lr=training.lr, weight_decay=training.weight_decay, fused=True)
+
+
+def fit(
+    method: Method,
+    batches: Sequence[Batch],
+    training: TrainingSpec,
+    optimizer: Optimizer,
+    *,
+    epochs: int,
+    monitor: Callable[[], float] | None,
+    clock: Clock,
+) -> Curve:
+    """Minimise ``method.loss`` over ``batches`` for at most ``epochs`` passes.
+
+    Raises:
+        DivergenceError: a loss or a monitored value that is not finite.
+    """
+    curve, schedule = Curve(), _Schedule(method.model, training, optimizer)
+    for epoch in range(epochs):
+        method.model.train()
+        with clock.section("method"):
+            method.before_epoch(epoch)
+        losses = [_step(method, batch, optimizer, clock) for batch in batches]
+        curve.loss.append(float(torch.stack(losses).mean()))
+        if not math.isfinite(curve.loss[-1]):
+            raise DivergenceError(f"the loss became {curve.loss[-1]} in epoch {epoch + 1}: lower training.lr or the method's weights")
+        if monitor is not None:
+            curve.monitor.append(monitor())
+            if schedule.finished(curve.monitor[-1], epoch):
+                break
+    curve.best_epoch = schedule.restore(len(curve.loss) - 1)
+    return curve
+
+
+def _step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock) -> Tensor:
+    optimizer.zero_grad(set_to_none=True)
+    loss = method.loss(batch)
+    loss.backward()
+    before = clock.switch("method")
+    method.before_step()
+    clock.switch(before)
+    optimizer.step()
+    before = clock.switch("method")
+    method.after_step()
+    clock.switch(before)
+    return loss.detach()
+
+
+class _Schedule:
+    """Cut the rate on a plateau, stop when it is spent, and remember the best weights."""
+
+    def __init__(self, model: nn.Module, training: TrainingSpec, optimizer: Optimizer) -> None:
+        self.model, self.training, self.optimizer = model, training, optimizer
+        self.best = math.inf
+        self.best_epoch = -1
+        self.kept: dict[str, Tensor] = {}
+        self.plateau = None
+        if training.plateau_patience is not None:
+            self.plateau = ReduceLROnPlateau(optimizer, factor=training.plateau_factor, patience=training.plateau_patience)
+
+    def finished(self, value: float, epoch: int) -> bool:
+        """Take note of a monitored value; whether the rate is spent."""
+        if not math.isfinite(value):
+            raise DivergenceError(f"the monitored value became {value} in epoch {epoch + 1}: lower training.lr or the method's weights")
+        if self.training.restore_best and value < self.best:
+            self.best, self.best_epoch = value, epoch
+            self.kept = _copy(self.model, self.kept)
+        if self.plateau is None:
+            return False
+        self.plateau.step(value)
+        rate: float = self.optimizer.param_groups[0]["lr"]
+        return rate <= self.training.lr * self.training.stop_ratio * (1 + 1e-9)
+
+    def restore(self, last: int) -> int:
+        """Go back to the best weights where the protocol says so; the epoch that is kept."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.training.lr
+        if not self.kept:
+            return last
+        self.model.load_state_dict(self.kept)
+        return self.best_epoch
+
+
+def _copy(model: nn.Module, kept: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A copy of the model's state, into the tensors of an earlier copy where there are any."""
+    current = model.state_dict()
+    if not kept:
+        return {k: v.clone() for k, v in current.items()}
+    for name, value in current.items():
+        kept[name].copy_(value)
+    return kept

@@ -1,0 +1,129 @@
+"""The base class of continual-learning methods. Importing it imports no torch, so that a one-module plugin lists quickly.
+
+A method overrides the hooks it needs and leaves the rest. It sees tasks through views, and everything that depends on the problem level
+through ``self.problem``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+    from torch import Tensor
+
+    from cglsuite.backbones.base import Backbone
+    from cglsuite.learning.memory import MeteredMemory
+    from cglsuite.problems import NodeProblem
+    from cglsuite.streams import Batch, TaskView
+
+__all__ = ["Method", "MethodContext", "Phase", "Settings"]
+
+
+class Settings(Mapping[str, Any]):
+    """Resolved hyper-parameters, by attribute or by key (``settings["lambda"]``)."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(f"no hyper-parameter {name!r}; declared: {', '.join(self._values) or 'none'}")
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodContext:
+    """What a method is made from.
+
+    Args:
+        problem: the adapter of the problem level.
+        settings: the method's resolved hyper-parameters.
+        build_model: draws a new model (inside the runner's random scope).
+        memory: the metered buffer, the only place for replayed items.
+        n_tasks: T, the number of tasks of the stream.
+        generator: purpose to a ``torch.Generator`` that depends on the init seed, the purpose and the stream so far.
+    """
+
+    problem: NodeProblem
+    settings: Settings
+    build_model: Callable[[], Backbone]
+    memory: MeteredMemory
+    n_tasks: int
+    generator: Callable[[str], torch.Generator]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """One round of optimisation within a task: ``share`` of the protocol's epochs (1 = all)."""
+
+    share: float = 1.0
+
+
+class Method:
+    """Fine-tuning, and the hooks by which a method departs from it.
+
+    ``state`` names the attributes that belong to a checkpoint besides the model and the memory: tensors, numbers, strings, modules, and
+    lists or dicts of those.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, context: MethodContext) -> None:
+        self.context = context
+        self.problem = context.problem
+        self.settings = context.settings
+        self.memory = context.memory
+        self.model: Backbone = context.build_model()
+        self.setup()
+
+    def setup(self) -> None:
+        """Give every attribute named in ``state`` its first value."""
+
+    def training_views(self, view: TaskView) -> Sequence[TaskView]:
+        """The views whose training items make up this task's batches."""
+        return (view,)
+
+    def before_task(self, view: TaskView) -> None:
+        """Called once before a task is learnt."""
+
+    def phases(self, view: TaskView) -> Iterable[Phase]:
+        """The rounds of optimisation of a task; a generator may prune or grow the model between them."""
+        yield Phase()
+
+    def before_epoch(self, epoch: int) -> None:
+        """Called before each pass over the batches."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Raw outputs of a batch: float32 [n, C]."""
+        return self.problem.forward(self.model, batch)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The scalar to minimise on a batch; it may be read after ``forward`` only once per step."""
+        return self.problem.loss(self.forward(batch), batch)
+
+    def before_step(self) -> None:
+        """Called between the backward pass and the optimiser's step; gradients may be changed in place."""
+
+    def after_step(self) -> None:
+        """Called after the optimiser's step."""
+
+    def after_task(self, view: TaskView) -> None:
+        """Called once after a task is learnt, in evaluation mode: consolidate, fill the memory."""
+
+    def predict(self, query: Batch) -> Tensor:
+        """Raw outputs of unlabelled items: float32 [n, C]. Runs without gradients in evaluation mode and changes no state."""
+        return self.forward(query)

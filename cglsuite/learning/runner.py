@@ -1,0 +1,308 @@
+"""Run one method over one stream of tasks: learn, predict, have the oracle score, checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from cglsuite.errors import LeakError
+from cglsuite.hashing import digest
+from cglsuite.learning import state as method_state
+from cglsuite.learning.clock import Clock
+from cglsuite.learning.loop import Curve, fit, make_optimizer
+from cglsuite.learning.memory import MeteredMemory
+from cglsuite.learning.method import Method, MethodContext, Settings
+from cglsuite.learning.randomness import generator, scope
+from cglsuite.problems import NodeProblem
+from cglsuite.specs import TrainingSpec
+from cglsuite.streams import Batch, TaskStream, TaskView
+
+__all__ = ["Checkpoints", "RunResult", "StreamRunner"]
+
+Rows = dict[str, float]
+"""Accuracy by task content: rows of a shared prefix mean the same in every order."""
+
+
+class Checkpoints(Protocol):
+    """Where states after tasks are kept, by prefix key."""
+
+    def load(self, prefix: str) -> dict[str, Any] | None:
+        """The payload saved under ``prefix``, or ``None``."""
+
+    def save(self, prefix: str, payload: dict[str, Any]) -> None:
+        """Keep a payload."""
+
+
+@dataclass(kw_only=True)
+class RunResult:
+    """What a run leaves: float matrices [T + 1][T] (NaN where not asked), curves, times, memory, and fingerprints per task."""
+
+    matrix: list[list[float]]
+    validation_matrix: list[list[float]]
+    per_class: list[float]
+    curves: list[dict[str, Any]] = field(default_factory=list)
+    timings_s: dict[str, float] = field(default_factory=dict)
+    memory: dict[str, int | None] = field(default_factory=dict)
+    parameters: dict[str, int] = field(default_factory=dict)
+    fingerprints: list[dict[str, str]] = field(default_factory=list)
+    resumed_from_task: int = 0
+    trained_tasks: int = 0
+
+
+@dataclass(kw_only=True)
+class _Scores:
+    """One evaluation: rows of test and validation accuracy, hits and items per class, and a hash of the answers."""
+
+    rows: Rows = field(default_factory=dict)
+    validation: Rows = field(default_factory=dict)
+    hits: list[float] = field(default_factory=list)
+    counts: list[float] = field(default_factory=list)
+    answers: str = ""
+
+
+@dataclass(kw_only=True)
+class _Stage:
+    """Everything known after k tasks; saved with the state."""
+
+    scores: _Scores
+    curve: dict[str, Any]
+    timings_s: dict[str, float]
+    memory: dict[str, int | None]
+    state: str
+
+
+class StreamRunner:
+    """Drives one method over a stream.
+
+    Args:
+        stream: the built stream (only the runner holds it).
+        make_method: context to method.
+        build_model: draws a model; called inside random scopes of the runner's.
+        settings: the method's resolved hyper-parameters.
+        training: the resolved training protocol.
+        init_seed: drives all of the method's randomness.
+        identity: everything that determines the result besides the tasks; part of every prefix key.
+        past_views: whether the method declared that it needs the views of earlier tasks.
+        on_task: called with the number of tasks learnt, for progress.
+    """
+
+    def __init__(
+        self,
+        stream: TaskStream,
+        make_method: Callable[[MethodContext], Method],
+        build_model: Callable[[], Any],
+        *,
+        settings: dict[str, Any],
+        training: TrainingSpec,
+        init_seed: int,
+        identity: str,
+        past_views: bool = False,
+        device: str = "cpu",
+        on_task: Callable[[int], None] = lambda k: None,
+    ) -> None:
+        self.stream, self.training, self.init_seed, self.identity = stream, training, init_seed, identity
+        self.past_views, self.on_task, self.clock = past_views, on_task, Clock()
+        self.prefixes = self._prefixes()
+        self.problem = NodeProblem(
+            n_outputs=stream.n_outputs,
+            n_tasks=len(stream),
+            task_ids=stream.spec.task_ids_at_test,
+            class_balanced=training.class_balanced,
+            device=device,
+        )
+        self._prefix = self.prefixes[0]
+        context = MethodContext(
+            problem=self.problem,
+            settings=Settings(settings),
+            build_model=build_model,
+            memory=MeteredMemory(stream.spec.memory_budget),
+            n_tasks=len(stream),
+            generator=lambda purpose: generator(init_seed, "method", purpose, self._prefix),
+        )
+        with scope(init_seed, "weights"):
+            self.method = make_method(context)
+        self.optimizer: torch.optim.Optimizer | None = None
+
+    def _prefixes(self) -> list[str]:
+        """One key per number of learnt tasks, from the identity and the content of the tasks so far."""
+        chain = [digest([self.identity, len(self.stream), self.stream.n_outputs, self.stream.spec.memory_budget])]
+        for facts in self.stream.tasks:
+            chain.append(digest([chain[-1], facts.content]))
+        return chain
+
+    # --- the run ---------------------------------------------------------------------------------------------------------------
+
+    def run(self, checkpoints: Checkpoints | None = None) -> RunResult:
+        """Learn every task that no checkpoint covers, and return all rows."""
+        stages = [self._first_stage()]
+        stages += self._resume(checkpoints)
+        resumed = len(stages) - 1
+        for k in range(resumed, len(self.stream)):
+            stages.append(self._task(k, stages[-1]))
+            if checkpoints is not None:
+                checkpoints.save(self.prefixes[k + 1], {"state": self._state(), "stage": asdict(stages[-1])})
+            self.on_task(k + 1)
+        return self._result(stages, resumed)
+
+    def _first_stage(self) -> _Stage:
+        return _Stage(scores=self._evaluate(0), curve={}, timings_s=self.clock.reading(), memory={}, state="")
+
+    def _task(self, k: int, before: _Stage) -> _Stage:
+        started = self.clock.reading()
+        self._prefix = self.prefixes[k + 1]
+        view = self._view(k)
+        self.problem.arrive(view)
+        with scope(self.init_seed, "learn", self._prefix):
+            curve = self._learn(view)
+        self.stream.forget()
+        fingerprint = method_state.fingerprint(self.method)
+        scores = self._evaluate(k + 1)
+        if method_state.fingerprint(self.method) != fingerprint:
+            raise LeakError(f"{type(self.method).__name__}.predict changed the method's state; predicting must leave it as it is")
+        now = self.clock.reading()
+        return _Stage(
+            scores=scores,
+            curve={"task": k + 1, **asdict(curve)},
+            timings_s={s: before.timings_s.get(s, 0.0) + now[s] - started[s] for s in now},
+            memory=self.method.memory.usage(),
+            state=fingerprint,
+        )
+
+    def _view(self, k: int) -> TaskView:
+        view = self.stream.view(k)
+        return replace(view, past=tuple(self.stream.view(j, k) for j in range(k))) if self.past_views else view
+
+    def _learn(self, view: TaskView) -> Curve:
+        method, clock = self.method, self.clock
+        with clock.section("method"):
+            method.model.train()
+            method.before_task(view)
+        views = method.training_views(view)
+        batches = list(self.problem.batches(views))
+        curve = Curve()
+        for phase in method.phases(view):
+            self.optimizer = self._optimizer()
+            monitor = self._monitor(views) if self.training.monitor != "none" else None
+            epochs = math.ceil(phase.share * self.training.epochs)
+            with clock.section("training"):
+                part = fit(method, batches, self.training, self.optimizer, epochs=epochs, monitor=monitor, clock=clock)
+            curve = Curve(loss=curve.loss + part.loss, monitor=curve.monitor + part.monitor, best_epoch=len(curve.loss) + part.best_epoch)
+        with clock.section("method"):
+            method.model.eval()
+            method.after_task(view)
+        return curve
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        """The optimiser carried over where the protocol says so and its parameters are still the model's; else a fresh one."""
+        if self.training.carry_optimizer and self.optimizer is not None:
+            held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+            if held == {id(p) for p in self.method.model.parameters() if p.requires_grad}:
+                return self.optimizer
+        return make_optimizer(self.method.model, self.training)
+
+    def _monitor(self, views: Sequence[TaskView]) -> Callable[[], float]:
+        """The validation loss of the views' tasks as one scalar; the labels stay with the oracle."""
+        (batch,) = self.problem.batches(views, "validation")
+        tokens = [self.stream.validation_token(v.position) for v in views]
+
+        @torch.no_grad()
+        def loss() -> float:
+            self.method.model.eval()
+            logits = self.method.forward(batch)
+            return self.stream.oracle.monitor(tokens, lambda y: self.problem.loss(logits, replace(batch, y=y, cache={})))
+
+        return loss
+
+    # --- evaluation ------------------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _evaluate(self, learnt: int) -> _Scores:
+        """Ask the queries that can be asked after ``learnt`` tasks, in one pass per message graph."""
+        with self.clock.section("evaluation"):
+            groups = self.stream.make_queries(learnt)
+            if not groups:
+                return _Scores()
+            self.method.model.eval()
+            with scope(self.init_seed, "predict", self.prefixes[learnt]):
+                answers = {g.token: self._answer(g.query) for g in groups}
+            tested, validated = self.stream.oracle.grade(answers)
+            blob = b"".join(a.cpu().numpy().tobytes() for a in answers.values())
+        return _Scores(
+            rows={self.stream.tasks[j].content: s.accuracy for j, s in tested.items()},
+            validation={self.stream.tasks[j].content: s.accuracy for j, s in validated.items()},
+            hits=torch.stack([s.hits for s in tested.values()]).sum(0).tolist(),
+            counts=torch.stack([s.counts for s in tested.values()]).sum(0).tolist(),
+            answers=hashlib.sha256(blob).hexdigest(),
+        )
+
+    def _answer(self, query: Batch) -> Tensor:
+        return self.problem.decode(self.method.predict(query), query.allowed)
+
+    # --- checkpoints -----------------------------------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        carried = self.optimizer.state_dict() if self.training.carry_optimizer and self.optimizer is not None else None
+        return {"method": method_state.collect(self.method), "optimizer": carried}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        method_state.restore(self.method, state["method"])
+        if state["optimizer"] is not None:
+            self.optimizer = make_optimizer(self.method.model, self.training)
+            self.optimizer.load_state_dict(state["optimizer"])
+
+    def _resume(self, checkpoints: Checkpoints | None) -> list[_Stage]:
+        """The stages that checkpoints cover, their rows completed where this order asks tasks that theirs did not."""
+        if checkpoints is None:
+            return []
+        stages: list[_Stage] = []
+        for k in range(len(self.stream)):
+            payload = checkpoints.load(self.prefixes[k + 1])
+            if payload is None:
+                break
+            self.problem.arrive(self.stream.view(k))
+            self.stream.forget()
+            self._restore(payload["state"])
+            stage = payload["stage"]
+            stages.append(self._completed(_Stage(**{**stage, "scores": _Scores(**stage["scores"])}), k + 1))
+            self.on_task(k + 1)
+        return stages
+
+    def _completed(self, stage: _Stage, learnt: int) -> _Stage:
+        asked = {self.stream.tasks[j].content for g in self.stream.make_queries(learnt) for j in g.tasks}
+        return stage if asked <= set(stage.scores.rows) else replace(stage, scores=self._evaluate(learnt))
+
+    def _result(self, stages: list[_Stage], resumed: int) -> RunResult:
+        contents = [facts.content for facts in self.stream.tasks]
+        last = stages[-1]
+        return RunResult(
+            matrix=[[s.scores.rows.get(c, math.nan) for c in contents] for s in stages],
+            validation_matrix=[[s.scores.validation.get(c, math.nan) for c in contents] for s in stages],
+            per_class=[h / n if n else math.nan for h, n in zip(last.scores.hits, last.scores.counts, strict=True)],
+            curves=[s.curve for s in stages[1:]],
+            timings_s=last.timings_s,
+            memory=last.memory,
+            parameters={
+                "model": sum(p.numel() for p in self.method.model.parameters()),
+                "method": _numbers(method_state.collect(self.method)["attributes"]),
+            },
+            fingerprints=[{"state": s.state, "answers": s.scores.answers} for s in stages[1:]],
+            resumed_from_task=resumed,
+            trained_tasks=len(self.stream) - resumed,
+        )
+
+
+def _numbers(value: Any) -> int:
+    """How many numbers a piece of state holds."""
+    if isinstance(value, Tensor):
+        return value.numel()
+    if isinstance(value, dict):
+        return sum(map(_numbers, value.values()))
+    if isinstance(value, list):
+        return sum(map(_numbers, value))
+    return 0

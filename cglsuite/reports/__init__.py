@@ -1,0 +1,31 @@
+"""Reports: notebooks run by papermill through our engine, and self-contained HTML pages from them.
+
+Importing the package imports neither pandas nor papermill; the names below load their modules when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cglsuite.reports.render import RenderedReport, render_campaign
+    from cglsuite.reports.results import CampaignResults, load_campaign_results
+
+__all__ = ["CampaignResults", "RenderedReport", "load_campaign_results", "render_campaign"]
+
+_HOMES = {
+    "render": ("RenderedReport", "render_campaign"),
+    "results": ("CampaignResults", "load_campaign_results"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"cglsuite.reports.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

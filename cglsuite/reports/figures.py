@@ -1,0 +1,223 @@
+"""Figures of a report, as SVG in a light and a dark version; palettes are safe for colour-blind readers, and values are written out.
+
+Drawing uses matplotlib's figure objects alone: no pyplot, no global state, no display.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from cglsuite.reports.markup import element, join
+from cglsuite.reports.mime import FIGURES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+__all__ = ["DARK", "LIGHT", "Gallery", "Picture", "Theme", "curve_figure", "matrix_figure", "picture", "svg"]
+
+ANNOTATED_TASKS = 12
+"""Up to so many tasks a matrix has its values written into the cells."""
+_COLOUR_MAP = "viridis"
+_FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-serif"
+_MARKERS = "osD^vPX*"
+_DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)))
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of one version of a figure; ``lines`` is the palette of Okabe and Ito, in shades that stand out from the ground."""
+
+    ground: str
+    ink: str
+    quiet: str
+    rule: str
+    lines: tuple[str, ...]
+
+
+LIGHT = Theme("#ffffff", "#1b1f24", "#57606a", "#d8dee4", ("#0072b2", "#d55e00", "#009e73", "#b0578d", "#a87900", "#3a93c9", "#444444"))
+DARK = Theme("#14171b", "#e4e8ec", "#a3adb8", "#363d46", ("#56b4e9", "#ff8f45", "#2fd0a3", "#e59ac6", "#f0c04a", "#9fd4f5", "#cfcfcf"))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One figure in both versions, described for those who do not see it."""
+
+    light: str
+    dark: str
+    alt: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Figures side by side, as many as fit. Our pages follow the reader's light or dark preference; Jupyter shows the light version."""
+
+    pictures: tuple[Picture, ...]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        shown = [element("figure", element("img", src=_data_uri(p.light), alt=p.alt), element("figcaption", p.caption)) for p in self.pictures]
+        return {
+            FIGURES: {"figures": [{"light": p.light, "dark": p.dark, "alt": p.alt, "caption": p.caption} for p in self.pictures]},
+            "text/html": str(element("div", join(shown), style="display:flex;flex-wrap:wrap;gap:1rem")),
+            "text/plain": "\n".join(p.alt for p in self.pictures),
+        }
+
+
+def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "") -> Picture:
+    """Draw both versions of a figure."""
+    with mpl.rc_context(_style(LIGHT)):
+        light = svg(draw(LIGHT))
+    with mpl.rc_context(_style(DARK)):
+        dark = svg(draw(DARK))
+    return Picture(light, dark, alt, caption)
+
+
+def svg(figure: Figure) -> str:
+    """The figure as SVG text, the same for the same figure at any time."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", buffer.getvalue(), flags=re.DOTALL)
+    text = re.sub(r"font-family: [^;\"]*(?:; )?", "", text[text.index("<svg") :])  # once for all, instead of in every text
+    return text.replace("<svg ", f'<svg font-family="{_FONTS}" ', 1)
+
+
+def matrix_figure(matrix: NDArray[np.float64], title: str, theme: Theme, *, percent: bool = True, bounds: tuple[float, float] | None = None) -> Figure:
+    """A performance matrix as a heat map: a row per moment (the first before training), a column per task.
+
+    Args:
+        matrix: float64 ``[T + 1, T]``; NaN is left blank with a dash. bounds: of the colour scale; default 0 to 1.
+    """
+    n_tasks = matrix.shape[1]
+    side = 0.46 if n_tasks <= ANNOTATED_TASKS else max(0.13, 4.2 / n_tasks)
+    annotated = n_tasks <= ANNOTATED_TASKS
+    inner = (side * n_tasks, side * 0.82 * (n_tasks + 1))
+    margins = (0.72, 0.12 if annotated else 0.75, 0.46, 0.36)  # left, right, bottom, top, in inches
+    lines = _wrapped(title, max(inner[0] + margins[1] + 0.5, 1.9), 9.5)
+    width, height = max(inner[0] + margins[0] + margins[1], 2.1), inner[1] + margins[2] + margins[3] + 0.17 * (len(lines) - 1)
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((margins[0] / width, margins[2] / height, inner[0] / width, inner[1] / height))
+    low, high = bounds or (0.0, 1.0)
+    grid: dict[str, Any] = {"edgecolors": theme.ground, "linewidth": 1.0} if annotated else {"rasterized": True}
+    image = axes.pcolormesh(matrix, cmap=_COLOUR_MAP, vmin=low, vmax=high, **grid)
+    axes.invert_yaxis()
+    _task_ticks(axes, n_tasks)
+    axes.set_xlabel("task")
+    axes.set_ylabel("after task")
+    figure.text(0.06 / width, 1 - 0.1 / height, "\n".join(lines), va="top", ha="left", fontsize=9.5, fontweight="bold", color=theme.ink)
+    scale = 100.0 if percent else 1.0
+    if annotated:
+        _annotate(axes, matrix, image, scale)
+    else:
+        bar = figure.colorbar(image, cax=figure.add_axes(((margins[0] + inner[0] + 0.1) / width, margins[2] / height, 0.12 / width, inner[1] / height)))
+        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{scale * value:g}")
+        bar.outline.set_visible(False)  # type: ignore[operator]
+    return figure
+
+
+def _task_ticks(axes: Axes, n_tasks: int) -> None:
+    step = max(1, int(np.ceil(n_tasks / ANNOTATED_TASKS)))
+    shown = list(range(0, n_tasks, step))
+    axes.set_xticks([i + 0.5 for i in shown], [str(i + 1) for i in shown])
+    axes.set_yticks([0.5, *(i + 1.5 for i in shown)], ["start", *(str(i + 1) for i in shown)])
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _annotate(axes: Axes, matrix: NDArray[np.float64], image: Any, scale: float) -> None:
+    for (row, column), value in np.ndenumerate(matrix):
+        place = (column + 0.5, row + 0.5)
+        if not np.isfinite(value):
+            axes.text(*place, "–", ha="center", va="center", fontsize=8)
+            continue
+        ink = _ink_on(image.cmap(image.norm(value))[:3])
+        axes.text(*place, f"{scale * value:.0f}" if scale > 1 else f"{value:.2g}", ha="center", va="center", fontsize=8, color=ink)
+        if row == column + 1:  # the task just learnt
+            axes.add_patch(Rectangle((column + 0.04, row + 0.05), 0.92, 0.9, fill=False, edgecolor=ink, linewidth=0.9))
+
+
+def _ink_on(colour: Sequence[float]) -> str:
+    """Black or white, whichever stands out more (contrast by relative luminance, WCAG 2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
+
+
+def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, order: Sequence[str], percent: bool = True) -> Figure:
+    """A metric after every task: one line per method with a band of one standard deviation.
+
+    Args:
+        frame: columns label, task, mean, std. order: labels in the order that fixes colours, so that a method looks alike in all figures.
+    """
+    scale = 100.0 if percent else 1.0
+    labels = [label for label in order if (frame["label"] == label).any()]
+    rows = int(np.ceil(len(labels) / 2))
+    lines = _wrapped(title, 4.4, 10.5)
+    width, plot_height, below, above = 4.7, 2.45, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
+    height = plot_height + below + above
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
+    axes.axhline(0, color=theme.rule, linewidth=1, zorder=0)
+    for label in labels:
+        index = order.index(label)
+        part = frame[frame["label"] == label].sort_values("task")
+        x, y = part["task"].to_numpy(), scale * part["mean"].to_numpy(dtype=np.float64)
+        spread = scale * np.nan_to_num(part["std"].to_numpy(dtype=np.float64))
+        colour, marker, dash = theme.lines[index % len(theme.lines)], _MARKERS[index % len(_MARKERS)], _DASHES[index // len(theme.lines) % len(_DASHES)]
+        axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.13, linewidth=0)
+        axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=label, markersize=4.5, linewidth=1.6)
+    tasks = int(frame["task"].max())
+    axes.set_xticks(range(1, tasks + 1, max(1, tasks // 10)))
+    axes.set_xlim(0.8, tasks + 0.2)
+    axes.set_xlabel("tasks learnt")
+    axes.set_ylabel(ylabel)
+    axes.grid(axis="y", color=theme.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(length=0)
+    figure.text(0.08 / width, 1 - 0.1 / height, "\n".join(lines), va="top", ha="left", fontsize=10.5, fontweight="bold", color=theme.ink)
+    figure.legend(loc="lower left", bbox_to_anchor=(0.5 / width, 0.02 / height), ncols=2, frameon=False, fontsize=9, handlelength=2.6)
+    return figure
+
+
+def _wrapped(text: str, inches: float, points: float) -> list[str]:
+    """Lines that fit a width, by the usual width of a character; a preset's name may break after / and @."""
+    breakable = text.replace("/", "/\u200b").replace("@", "\u200b@").replace("\u200b", " \u200b")
+    lines = textwrap.wrap(breakable, max(10, int(inches * 72 / (0.62 * points))), break_long_words=True)
+    return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
+
+
+def _style(theme: Theme) -> dict[str, Any]:
+    return {
+        "svg.fonttype": "none",  # text stays text: sharp at any size, and small
+        "svg.hashsalt": "cglsuite",
+        "text.parse_math": False,  # names come from plugins; a dollar sign is a dollar sign
+        "font.family": "sans-serif",
+        "font.size": 9.0,
+        "figure.facecolor": theme.ground,
+        "savefig.facecolor": theme.ground,
+        "axes.facecolor": theme.ground,
+        "axes.edgecolor": theme.rule,
+        "axes.labelcolor": theme.quiet,
+        "text.color": theme.ink,
+        "xtick.color": theme.quiet,
+        "ytick.color": theme.quiet,
+        "axes.labelsize": 9.0,
+    }
+
+
+def _data_uri(text: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode()

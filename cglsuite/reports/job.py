@@ -1,0 +1,55 @@
+"""What a rendering process is told, and what it answers: one JSON object each way over its standard streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Job", "Outcome"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One notebook to render.
+
+    Args:
+        notebook: path of the notebook; ``name`` is what to call it. title: of the page.
+        parameters: already checked. output: where the page goes. scratch: an empty folder with a short absolute path.
+    """
+
+    notebook: str
+    name: str
+    title: str
+    output: str
+    scratch: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    cell_timeout_s: float | None = None
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """The inverse of :meth:`to_json`."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How it went. ``details``: the failing cell's code and traceback in plain text, if there is one."""
+
+    status: Literal["done", "failed"]
+    reason: str = ""
+    details: str = ""
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Outcome:
+        """The inverse of :meth:`to_json`."""
+        return cls(**json.loads(text))

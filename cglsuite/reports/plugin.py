@@ -1,0 +1,25 @@
+"""The notebooks that come with the core, as a plugin."""
+
+from __future__ import annotations
+
+from cglsuite import NotebookSpec, hookimpl
+
+__all__ = ["cglsuite_notebooks"]
+
+
+@hookimpl
+def cglsuite_notebooks() -> list[NotebookSpec]:
+    """Exploring the catalogue, and the report of a campaign."""
+    return [
+        NotebookSpec(
+            name="campaign_report",
+            summary="what a campaign found: results with their spread, matrices, curves, published values beside them, provenance",
+            path="cglsuite:_notebooks/campaign_report.ipynb",
+        ),
+        NotebookSpec(
+            name="explore",
+            summary="browse the catalogue, train one small cell and look at its performance matrix",
+            path="cglsuite:_notebooks/explore.ipynb",
+            interactive=True,
+        ),
+    ]

@@ -1,0 +1,76 @@
+"""A stream of tasks: views to learn from, queries to answer, and the oracle that scores. Only the runner holds one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from cglsuite.specs import ScenarioSpec
+from cglsuite.streams.oracle import Oracle
+from cglsuite.streams.views import Batch, TaskView
+
+__all__ = ["QueryGroup", "TaskFacts", "TaskStream"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFacts:
+    """What a record says of a task: classes in order of arrival and the sizes of its splits; ``content`` identifies it in any order."""
+
+    classes: tuple[int, ...]
+    n_train: int
+    n_validation: int
+    n_test: int
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryGroup:
+    """Queries that share a message graph, under an opaque token; ``tasks`` are the positions whose test items are asked (the runner's knowledge)."""
+
+    token: str
+    query: Batch
+    tasks: tuple[int, ...]
+
+
+@dataclass(kw_only=True)
+class TaskStream:
+    """Tasks in order. Views and query groups are made when asked for and depend on nothing but the scenario and its seeds.
+
+    Args:
+        spec: the scenario with every switch.
+        n_outputs: number of global classes C.
+        n_features: number of input features F.
+        tasks: the facts of every task, by position.
+        make_view: (position, stage) to view: the task at ``position`` as seen in the message graph of task ``stage``.
+        make_queries: number of tasks learnt (0 = before training) to query groups: the test items that can be asked, and the
+            validation items of the tasks learnt.
+        task_outputs: bool [T, C], the outputs of each task.
+    """
+
+    spec: ScenarioSpec
+    n_outputs: int
+    n_features: int
+    data_hash: str
+    tasks: Sequence[TaskFacts]
+    oracle: Oracle
+    make_view: Callable[[int, int], TaskView]
+    make_queries: Callable[[int], list[QueryGroup]]
+    validation_token: Callable[[int], str]
+    task_outputs: Tensor
+    _views: dict[tuple[int, int], TaskView] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def view(self, position: int, stage: int | None = None) -> TaskView:
+        """The view of the task at ``position`` in the message graph of task ``stage`` (its own by default)."""
+        place = (position, position if stage is None else stage)
+        if place not in self._views:
+            self._views[place] = self.make_view(*place)
+        return self._views[place]
+
+    def forget(self) -> None:
+        """Let go of all views."""
+        self._views.clear()

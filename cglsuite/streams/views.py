@@ -1,0 +1,70 @@
+"""What a method may see: batches of labelled or unlabelled items, and the view of one task. Hidden labels are absent, not masked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from cglsuite.graphs import MessageGraph
+
+__all__ = ["Batch", "TaskView"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Batch:
+    """Items to predict or to learn from, in one message graph.
+
+    Args:
+        graph: the message graph.
+        ids: int64 [n], the items' node ids in ``graph``.
+        allowed: bool [C], or [n, C] where items differ: the outputs that compete.
+        y: int64 [n] global class ids; ``None`` in a query (the answers are with the oracle).
+        tasks: int64 [n], the position of the task each item came with; ``None`` where that is not to be known.
+    """
+
+    graph: MessageGraph
+    ids: Tensor
+    allowed: Tensor
+    y: Tensor | None = None
+    tasks: Tensor | None = None
+    cache: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskView:
+    """What a method may see of one task while it learns.
+
+    Args:
+        position: 0-based position k of the task in the stream; ``n_tasks`` is T.
+        train: the labelled training items.
+        validation: the unlabelled validation items (their labels are with the oracle; the loop receives one scalar).
+        classes: int64, the task's global class ids.
+        task_outputs: bool [C], the task's own outputs.
+        seen_outputs: bool [C], all outputs seen up to and including this task.
+        past: the views of all earlier tasks, only for methods that declare the need ``past-views`` (upper bounds).
+    """
+
+    position: int
+    n_tasks: int
+    n_outputs: int
+    train: Batch
+    validation: Batch
+    classes: Tensor
+    task_outputs: Tensor
+    seen_outputs: Tensor
+    past: tuple[TaskView, ...] = ()
+
+    @property
+    def graph(self) -> MessageGraph:
+        """The task's message graph."""
+        return self.train.graph
+
+    @property
+    def first(self) -> bool:
+        """Whether nothing was learnt before."""
+        return self.position == 0

@@ -1,0 +1,114 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Campaign report
+#
+# Every number on this page is computed from the records of the campaign's cells. A cell is one run of one method in one scenario with
+# one set of seeds.
+
+# %% tags=["parameters"]
+campaign = ""  # the path of a campaign file; empty: the campaign below
+inline = {  # the content of a campaign file; a small demonstration on synthetic data
+    "name": "inline-demo",
+    "title": "A small demonstration on synthetic data",
+    "grid": {"scenarios": ["synthetic-csbm/task-il@begin-1", "synthetic-csbm/class-il@begin-1"], "methods": ["bare", "joint"]},
+    "seeds": {"order": [0, 1], "init": [0, 1]},
+    "settings": {"dataset.n_nodes": 400, "dataset.n_classes": 6, "backbone.width": 64, "training.epochs": 30},
+    "run": {"device": "cpu"},
+}
+store = ""  # the folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
+overrides = {}  # settings that go over the campaign's, as in `cglsuite run --set`
+train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite report` pass False
+
+# %%
+from cglsuite.reports import load_campaign_results, show
+
+results = load_campaign_results(campaign or inline, store or None, overrides=overrides, train_missing=train_missing)
+show.overview(results)
+
+# %% [markdown]
+# ## Results
+#
+# One table per scenario: results of unlike protocols are not comparable, and never share a table. ↑ marks metrics of which more is
+# better, ↓ those of which less is better. The standard deviation is over seeds; a difference between two rows is not a finding by itself.
+
+# %%
+show.summary(results)
+
+# %% [markdown]
+# ### What the metrics mean
+#
+# Papers use one label for unlike definitions, so every label is shown with the name that says its definition.
+
+# %%
+show.definitions(results)
+
+# %% [markdown]
+# ## Beside published values
+#
+# Where a paper prints a value for the same data set, setting, method, backbone and metric definition, and the preset is that paper's
+# protocol unchanged. The verdict is computed, and says no more than how far two means are apart.
+
+# %%
+show.published(results)
+
+# %% [markdown]
+# ## Learning one task after the other
+#
+# The average performance over the tasks learnt so far, and how much of it was lost since each task was learnt (positive = forgetting).
+# Bands are one standard deviation over records.
+
+# %%
+show.curves(results, "average_performance")
+
+# %%
+show.curves(results, "forgetting_from_diagonal")
+
+# %% [markdown]
+# ## Performance matrices
+#
+# Mean over records, in percent for accuracies. A row is a moment: before training (start), then after each task. A column is a task; the
+# framed entry is the task just learnt. A dash is a query that could not be asked.
+
+# %%
+show.matrices(results)
+
+# %% [markdown]
+# ## Cells without a result
+#
+# What is not applicable, has failed, or has not been run.
+
+# %%
+show.problems(results)
+
+# %% [markdown]
+# ## Hyper-parameters
+
+# %%
+show.searches(results)
+
+# %%
+show.settings(results)
+
+# %% [markdown]
+# ## Time and memory
+
+# %%
+show.resources(results)
+
+# %% [markdown]
+# ## Provenance
+
+# %%
+show.provenance(results)

@@ -1,0 +1,66 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Explore
+#
+# Browse what is installed, train one small cell, and look at what it learnt and forgot. Change the parameters and run the notebook again;
+# a cell that has been trained before comes from the store.
+
+# %% tags=["parameters"]
+scenario = "synthetic-csbm/class-il@begin-1"
+method = "ewc"
+backbone = ""  # empty: the scenario's own
+settings = {"dataset.n_nodes": 400, "dataset.n_classes": 6, "backbone.width": 64, "training.epochs": 30}
+order_seed = 0
+split_seed = 0
+init_seed = 0
+store = ""  # the folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
+
+# %% [markdown]
+# ## What is installed
+
+# %%
+from cglsuite import Seeds, load_catalogue
+from cglsuite.cells import Store, resolve_cell, run_cell
+from cglsuite.reports import show
+
+catalogue = load_catalogue()
+show.names(catalogue, "method")
+
+# %%
+show.names(catalogue, "scenario")
+
+# %%
+show.names(catalogue, "backbone")
+
+# %% [markdown]
+# ## One cell
+#
+# `settings` go over the scenario's preset: bare names where only one section has them, else dotted (`training.lr`, `method.lambda`).
+# `cglsuite show method ewc` lists what a method takes.
+
+# %%
+seeds = Seeds(order=order_seed, split=split_seed, init=init_seed)
+cell = resolve_cell(catalogue, scenario, method, backbone or None, settings, seeds)
+record = run_cell(cell, catalogue, Store(store or None))
+show.cell(record, catalogue)
+
+# %% [markdown]
+# ## Its performance matrix
+#
+# Accuracy in percent: a row per moment (before training, then after each task), a column per task. The framed entry is the task just
+# learnt; what stands below it in its column shows how much of it is left later on.
+
+# %%
+show.matrix(record)

@@ -1,0 +1,1 @@
+"""Continual-learning methods for cglsuite."""

@@ -1,0 +1,82 @@
+"""Elastic weight consolidation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from cglsuite import Method
+from cglsuite.streams import Batch, TaskView
+
+__all__ = ["EWC"]
+
+
+class EWC(Method):
+    """``L + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` over all past tasks s (Kirkpatrick et al. 2017).
+
+    F_s is the diagonal Fisher information on the task's training items, at the labels: the mean of squared per-item gradients, or (as
+    benchmarked by CGLB and BeGin) the square of the batch-mean gradient. The sums ΣF and ΣFθ* are kept instead of one pair per task,
+    which gives the same gradient with O(P) memory.
+    """
+
+    state = ("fisher", "weighted")
+
+    def setup(self) -> None:
+        """No task is protected yet."""
+        self.fisher: dict[str, Tensor] = {}
+        self.weighted: dict[str, Tensor] = {}
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Task loss plus the quadratic penalty, up to a constant that has no gradient."""
+        loss = super().loss(batch)
+        if not self.fisher or self.settings["lambda"] == 0:
+            return loss
+        parameters = self.problem.parameters(self.model)
+        penalty = torch.stack([(p * (self.fisher[n] * p - 2 * self.weighted[n])).sum() for n, p in parameters.items()]).sum()
+        weight: float = self.settings["lambda"]
+        return loss + weight * penalty
+
+    def after_task(self, view: TaskView) -> None:
+        """Add the task's Fisher information at the weights it ended with."""
+        fisher = self._batch_fisher(view) if self.settings.fisher == "batch" else self._item_fisher(view)
+        for name, parameter in self.problem.parameters(self.model).items():
+            f = fisher[name]
+            self.fisher[name] = f + self.fisher[name] if name in self.fisher else f
+            moved = f * parameter.detach()
+            self.weighted[name] = moved + self.weighted[name] if name in self.weighted else moved
+
+    def _batch_fisher(self, view: TaskView) -> dict[str, Tensor]:
+        parameters = self.problem.parameters(self.model)
+        total = {n: torch.zeros_like(p) for n, p in parameters.items()}
+        batches = list(self.problem.batches([view]))
+        for batch in batches:
+            loss = self.problem.loss(self.forward(batch), batch)
+            gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+            for name, gradient in zip(parameters, gradients, strict=True):
+                if gradient is not None:
+                    total[name] += gradient.pow(2) / len(batches)
+        return total
+
+    def _item_fisher(self, view: TaskView) -> dict[str, Tensor]:
+        parameters = self.problem.parameters(self.model)
+        total = {n: torch.zeros_like(p) for n, p in parameters.items()}
+        items = 0
+        for batch in self.problem.batches([view]):
+            losses = self.problem.loss(self.forward(batch), batch, reduction="none")
+            items += len(losses)
+            for gradients in _per_item_gradients(losses, list(parameters.values()), chunk=self.settings.chunk):
+                for name, gradient in zip(parameters, gradients, strict=True):
+                    total[name] += gradient.pow(2).sum(dim=0)
+        return {n: t / items for n, t in total.items()}
+
+
+def _per_item_gradients(losses: Tensor, parameters: list[Tensor], chunk: int) -> Iterator[tuple[Tensor, ...]]:
+    """Gradients of each loss (float32 [n]) for each parameter, [chunk, *shape] at a time, by one batched backward pass a chunk."""
+
+    def backward(direction: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(losses, parameters, direction, retain_graph=True, materialize_grads=True, allow_unused=True)
+
+    for rows in torch.eye(len(losses), device=losses.device).split(chunk):
+        yield torch.func.vmap(backward)(rows)

@@ -1,0 +1,1 @@
+"""Metrics of continual learning for cglsuite."""

@@ -1,0 +1,1 @@
+"""Node-level datasets and scenarios for cglsuite."""

@@ -1,0 +1,31 @@
+"""Reddit, through PyG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cglsuite.datafiles import DataRoot
+from cglsuite.graphs.data import NodeData
+from cglsuite_node.datasets.arrays import Array, load, pack
+
+__all__ = ["reddit"]
+
+_FILES = ("reddit_data.npz", "reddit_graph.npz")
+_URLS = ("https://data.dgl.ai/dataset/reddit.zip",)
+
+
+def reddit(root: DataRoot) -> NodeData:
+    """Reddit; see its spec. Raises DataError."""
+    return load(root, "reddit", root.unpacked({f"Reddit/raw/{name}": name for name in _FILES}, urls=_URLS), _read)
+
+
+def _read(folder: Path) -> dict[str, Array]:
+    from torch_geometric.datasets import Reddit
+
+    data = Reddit(str(folder / "Reddit"))[0]
+    split = np.full(data.num_nodes, -1, dtype=np.int8)
+    for code, mask in enumerate((data.train_mask, data.val_mask, data.test_mask)):
+        split[mask.numpy()] = code
+    return pack(x=data.x.numpy(), edge_index=data.edge_index.numpy(), y=data.y.numpy(), split=split)

@@ -1,0 +1,56 @@
+"""The list of datasets: complete, honest about sources, and free of heavy imports."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+from cglsuite_node.datasets.specs import DATASETS, SIZES
+
+from cglsuite.specs import DatasetSpec
+
+NAMES = {
+    "synthetic-csbm",
+    "cora",
+    "citeseer",
+    "pubmed",
+    "corafull",
+    "citationfull-cora-ml",
+    "citationfull-citeseer",
+    "citationfull-dblp",
+    "amazon-clothing20",
+    "ogbn-arxiv",
+    "ogbn-products",
+    "reddit",
+}
+
+
+def test_listing_imports_nothing_heavy() -> None:
+    heavy = {"torch", "numpy", "scipy", "pandas", "torch_geometric", "ogb"}
+    code = f"import sys, cglsuite_node.datasets.specs; print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_all_datasets_are_there() -> None:
+    assert {spec.name for spec in DATASETS} == NAMES
+    assert set(SIZES) == NAMES - {"synthetic-csbm"}
+
+
+@pytest.mark.parametrize("spec", DATASETS, ids=lambda spec: spec.name)
+def test_spec_is_complete_and_its_factory_exists(spec: DatasetSpec) -> None:
+    assert spec.levels == ("NC",)
+    assert spec.citation
+    assert spec.licence
+    assert spec.embedded == (spec.name == "synthetic-csbm")
+    if not spec.embedded:
+        assert spec.home.startswith("https://")
+        assert str(SIZES[spec.name]) in spec.summary
+        assert "hecksum" in spec.summary
+        assert "fficial split" in spec.summary or "Planetoid split" in spec.summary
+    module, _, name = spec.factory.partition(":")
+    factory = getattr(importlib.import_module(module), name)
+    assert next(iter(inspect.signature(factory).parameters)) == "root"
+    assert factory.__doc__

@@ -1,0 +1,369 @@
+"""Campaign files: what they span, what goes over what, and what their errors say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import fake_engine
+import pytest
+
+from cglsuite.cells import device
+from cglsuite.cells.campaign import Campaign, load_campaign
+from cglsuite.cells.overrides import Overrides, merge_settings, parse_settings
+from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
+from cglsuite.cells.planning import plan_campaign, plan_search, select_cells
+from cglsuite.cells.store import Store
+from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.specs import Seeds
+
+CATALOGUE: Any = fake_engine.FakeCatalogue()
+BASE = """
+name = "x"
+[grid]
+scenarios = ["toy/task-il@begin-1", "toy/class-il@begin-1"]
+methods = ["bare", "ewc"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CGLSUITE_SET", "CGLSUITE_DEVICE", "CGLSUITE_WORKERS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def campaign(text: str = "", base: str = BASE) -> Campaign:
+    return Campaign.parse(tomllib.loads(base + text))
+
+
+def plan(text: str = "", overrides: Any = None, **more: Any) -> list[PlannedCell]:
+    return plan_campaign(campaign(text), CATALOGUE, overrides, engine=fake_engine.engine(), **more)
+
+
+def rate(cell: PlannedCell) -> float:
+    return float(cell.cell.backbone_settings["_lr"])  # type: ignore[union-attr, arg-type]
+
+
+# The grid
+
+
+def test_the_grid_is_crossed_in_the_files_order() -> None:
+    """Scenario, then method, then seeds."""
+    cells = plan("[seeds]\norder = [0, 1]")
+    assert [(c.request.scenario.partition("@")[0], c.request.method, c.request.seeds.order) for c in cells] == [
+        (s, m, o) for s in ("toy/task-il", "toy/class-il") for m in ("bare", "ewc") for o in (0, 1)
+    ]
+    assert all(c.ready and c.key and c.cell is not None for c in cells)
+    assert len({c.key for c in cells}) == len(cells)
+
+
+def test_backbones_default_to_the_presets_own() -> None:
+    """None named: the preset's; named: each."""
+    assert {c.backbone for c in plan()} == {"gcn"}
+    cells = plan_campaign(campaign(base=BASE + 'backbones = ["gcn", "gat"]'), CATALOGUE, engine=fake_engine.engine())
+    assert [c.request.backbone for c in cells[:4]] == ["gcn", "gcn", "gat", "gat"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "expected"),
+    [
+        ("", [(0, 0, 0)]),
+        ("order = [0, 1, 2]\nsplit = [7]\ninit = [4, 5, 6]", [(0, 7, 4), (1, 7, 5), (2, 7, 6)]),
+        ("init = [1, 2]", [(0, 0, 1), (0, 0, 2)]),
+        ('design = "cross"\norder = [0, 1]\ninit = [5, 6]', [(0, 0, 5), (0, 0, 6), (1, 0, 5), (1, 0, 6)]),
+    ],
+)
+def test_seeds_are_zipped_or_crossed(seeds: str, expected: list[tuple[int, int, int]]) -> None:
+    """Zip repeats single values; cross takes every combination."""
+    assert campaign(f"[seeds]\n{seeds}").seeds.expand() == [Seeds(order=o, split=s, init=i) for o, s, i in expected]
+
+
+def test_zip_of_unlike_lengths_is_an_error() -> None:
+    """Which pairs were meant is anybody's guess."""
+    with pytest.raises(UsageError, match=r'seeds: order has 3, split 1, init 2 seeds: design "zip" needs equal lengths'):
+        campaign("[seeds]\norder = [0, 1, 2]\ninit = [0, 1]")
+
+
+def test_impossible_combinations_are_not_applicable_with_their_reason() -> None:
+    """As in published tables; not a crash, and not left out."""
+    cells = plan_campaign(campaign(base=BASE.replace('"ewc"', '"packnet"')), CATALOGUE, engine=fake_engine.engine())
+    assert [(c.request.scenario.split("/")[1].split("@")[0], c.state) for c in cells if c.request.method == "packnet"] == [
+        ("task-il", "ready"),
+        ("class-il", "n/a"),
+    ]
+    assert "defined for task-il" in cells[-1].reason
+
+
+# Settings
+
+
+def test_precedence_of_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Command line over environment over override over settings over preset; bare and dotted names are one setting."""
+    text = """
+[settings]
+training.lr = 0.002
+[[override]]
+match = { method = "e*", scenario = "toy/task*" }
+settings = { "training.lr" = 0.003 }
+"""
+    assert [rate(c) for c in plan(text)] == [0.002, 0.003, 0.002, 0.002]
+    monkeypatch.setenv("CGLSUITE_SET", "lr=0.004; training.epochs=3")
+    assert [rate(c) for c in plan(text)] == [0.004] * 4
+    assert {rate(c) for c in plan(text, {"training.lr": "0.005"})} == {0.005}
+    assert all(c.request.settings["training.epochs"] == "3" for c in plan(text, Overrides(settings={"lr": "0.005"})))
+
+
+def test_a_methods_setting_goes_to_the_cells_that_declare_it() -> None:
+    """One table of settings serves methods with unlike hyper-parameters."""
+    cells = plan('[settings]\n"method.lambda" = 5.0\nbackbone.width = 4')
+    assert [c.request.settings.get("method.lambda") for c in cells] == [None, 5.0, None, 5.0]
+    assert {c.request.settings["backbone.width"] for c in cells} == {4}
+    assert [c.request.settings.get("lambda") for c in plan(overrides={"lambda": "5"})] == [None, "5", None, "5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[settings]\nmethod.lamda = 1", r"settings:.*'method.lamda'.*Did you mean 'method.lambda'"),
+        ('[[override]]\nmatch = { method = "bare" }\nsettings = { "method.lambda" = 1 }', r"override\[0\].settings"),
+        ('[[override]]\nmatch = { method = "er*" }\nsettings = { "training.lr" = 1 }', r"override\[0\].match: no cell"),
+        ("[settings]\ntraining.epoch = 1", r"toy/task-il@begin-1 × bare: unknown setting 'training.epoch'.*Did you mean 'training.epochs'"),
+        ("[settings]\ntraining.lr = 'fast'", r"toy/task-il@begin-1 × bare: training.lr = 'fast'"),
+        ("[search.methods.ewcc]\n'method.lambda' = [1.0]", r"search.methods.*'ewcc'.*Did you mean 'ewc'"),
+        ("[search.grid]\n'method.lamda' = [1.0]", r"search.grid.*Did you mean 'method.lambda'"),
+    ],
+)
+def test_wrong_settings_say_where_and_suggest(text: str, says: str) -> None:
+    """Unknown keys are errors, never warnings."""
+    with pytest.raises(UsageError, match=says):
+        plan(text)
+        plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
+
+
+def test_unknown_names_say_where_and_suggest() -> None:
+    """A typo in the grid, or on the command line."""
+    with pytest.raises(UsageError, match=r"grid.methods: unknown method 'ewd'. Did you mean 'ewc'"):
+        plan_campaign(campaign(base=BASE.replace("ewc", "ewd")), CATALOGUE, engine=fake_engine.engine())
+    with pytest.raises(UsageError, match=r"grid.scenarios.*Did you mean"):
+        plan_campaign(campaign(base=BASE.replace("toy/task", "toi/task")), CATALOGUE, engine=fake_engine.engine())
+    with pytest.raises(UsageError, match=r"--set or CGLSUITE_SET.*'method.lamda'"):
+        plan(overrides={"method.lamda": "1"})
+
+
+# Search
+
+
+SEARCH = """
+[seeds]
+init = [0, 1, 2]
+[search]
+seeds = { order = [0, 1000], init = [0, 1] }
+grid = { "training.lr" = [1e-3, 5e-3] }
+[search.methods.ewc]
+"method.lambda" = [1.0, 2.0, 3.0]
+"""
+
+
+def run_search(store: Store, text: str = SEARCH, overrides: Any = None) -> None:
+    for search in plan_search(campaign(text), CATALOGUE, overrides, engine=fake_engine.engine()):
+        for planned in search.cells:
+            store.put(fake_engine.make_record(planned.cell))
+        search.settle(store)
+
+
+def test_a_search_spans_common_and_own_axes() -> None:
+    """Per scenario and method; the first axis varies slowest; its own seeds."""
+    searches = plan_search(campaign(SEARCH), CATALOGUE, engine=fake_engine.engine())
+    assert [(s.method, len(s.candidates), len(s.cells)) for s in searches] == [("bare", 2, 4), ("ewc", 6, 12)] * 2
+    assert [dict(c.settings) for c in searches[1].candidates][:2] == [
+        {"training.lr": 1e-3, "method.lambda": 1.0},
+        {"training.lr": 1e-3, "method.lambda": 2.0},
+    ]
+    assert {c.request.seeds for c in searches[0].cells} == {Seeds(order=0, init=0), Seeds(order=1000, init=1)}
+
+
+def test_the_grid_waits_for_its_search_and_then_uses_what_was_chosen(tmp_path: Path) -> None:
+    """The choice is in the cells' settings, so their records carry it."""
+    store = Store(tmp_path)
+    assert {c.state for c in plan(SEARCH, store=store)} == {"waiting"}
+    run_search(store)
+    cells = plan(SEARCH, store=store)
+    assert {c.state for c in cells} == {"ready"}
+    assert {rate(c) for c in cells} == {5e-3}
+    assert {c.request.settings["method.lambda"] for c in cells if c.request.method == "ewc"} == {1.0}
+
+
+def test_overrides_go_over_the_search(tmp_path: Path) -> None:
+    """A searched setting that the command line fixes is not searched."""
+    searches = plan_search(campaign(SEARCH), CATALOGUE, {"training.lr": "0.007"}, engine=fake_engine.engine())
+    assert [(s.method, len(s.candidates)) for s in searches] == [("ewc", 3)] * 2
+    store = Store(tmp_path)
+    run_search(store, overrides={"training.lr": "0.007"})
+    assert {rate(c) for c in plan(SEARCH, {"training.lr": "0.007"}, store=store)} == {0.007}
+
+
+def test_a_single_point_needs_no_search() -> None:
+    """It is used as it is."""
+    text = '[search]\ngrid = { "training.lr" = [5e-3] }'
+    assert plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine()) == []
+    assert {rate(c) for c in plan(text)} == {5e-3}
+
+
+def test_a_search_that_is_impossible_is_not_applicable(tmp_path: Path) -> None:
+    """Not waiting for ever."""
+    text = BASE.replace('"bare", "ewc"', '"packnet"') + '[search]\ngrid = { "training.lr" = [1e-3, 5e-3] }'
+    cells = plan_campaign(campaign(base=text), CATALOGUE, engine=fake_engine.engine(), store=Store(tmp_path))
+    assert [c.state for c in cells] == ["waiting", "n/a"]
+
+
+# The file
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("nmae = 'x'", r"nmae: unknown key. Did you mean 'name'"),
+        ("[run]\nworker = 2", r"run.worker: unknown key. Did you mean 'workers'"),
+        ("[seeds]\norders = [1]", r"seeds.orders: unknown key. Did you mean 'order'"),
+        ("[[report]]\nnotebook = 'a'\nparameter = {}", r"report\[0\].parameter: unknown key. Did you mean 'parameters'"),
+        ("[[override]]\nmatch = { methods = 'x' }\nsettings = {}", r"override\[0\].match.methods: unknown key. Did you mean 'method'"),
+        ("[reports]", r"reports: unknown key. Did you mean 'report'"),
+        ("[search.grids]", r"search.grids: unknown key. Did you mean 'grid'"),
+        ("[run]\nworkers = 0", r"run.workers: .*greater than or equal to 1.*given: 0"),
+        ("[run]\nworkers = '2'", r"run.workers: .*integer.*given: '2'"),
+        ("[run]\ndevice = 'gpu'", r"run.device: .*'auto', 'cpu' or 'cuda'.*given: 'gpu'"),
+        ("[seeds]\norder = []", r"seeds.order: .*at least 1"),
+        ("[seeds]\norder = 1", r"seeds.order: .*list.*given: 1"),
+        ("[search]\ngrid = { 'training.lr' = 1 }", r"search.grid.training.lr: .*list"),
+        ("[settings]\nwhen = 2020-01-01", r"settings.when"),
+    ],
+)
+def test_errors_name_the_key_path_and_the_nearest_key(text: str, says: str) -> None:
+    """One line per problem."""
+    head, _, tail = text.partition("[")
+    with pytest.raises(UsageError, match=f"^campaign: {says}") as error:
+        campaign(base=head + BASE + ("[" + tail if tail else ""))
+    assert len(str(error.value).splitlines()) <= 5
+
+
+def test_absent_parts_are_named() -> None:
+    """A campaign needs a name and a grid."""
+    with pytest.raises(UsageError, match=r"name: Field required\ncampaign: grid: Field required"):
+        Campaign.parse({})
+
+
+def test_files_are_named_in_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Absent, no TOML, no text: each with its path, and the absent one with what may have been meant."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="there is no campaign file demo.toml"):
+        load_campaign("demo.toml")
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "demo.toml").write_text(BASE)
+    with pytest.raises(UsageError, match=r"no campaign file dmo.toml. Did you mean reports/demo.toml\?"):
+        load_campaign("dmo.toml")
+    (tmp_path / "bad.toml").write_text("name = ")
+    with pytest.raises(UsageError, match=r"bad.toml: not a TOML file: .*line 1"):
+        load_campaign("bad.toml")
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match=r"bad.toml: not a TOML file"):
+        load_campaign("bad.toml")
+    (tmp_path / "bad.toml").write_text(BASE + "colour = 1")
+    with pytest.raises(UsageError, match=r"^bad.toml: grid.colour: unknown key"):
+        load_campaign("bad.toml")
+    loaded = load_campaign("reports/demo.toml")
+    assert (loaded.path, loaded.where) == (Path("reports/demo.toml"), "reports/demo.toml")
+
+
+def test_the_committed_demo_is_in_order() -> None:
+    """Two scenarios × four methods × three seeds, offline, with a report."""
+    demo = load_campaign(Path(__file__).parents[2] / "reports" / "demo.toml")
+    assert len(demo.grid.scenarios) * len(demo.grid.methods) * len(demo.seeds.expand()) == 24
+    assert all(name.startswith("synthetic-csbm/") for name in demo.grid.scenarios)
+    assert [r.notebook for r in demo.reports] == ["campaign_report"]
+
+
+def test_the_example_in_the_documentation_is_a_campaign() -> None:
+    """What the module shows is what it reads."""
+    import inspect
+    import textwrap
+
+    from cglsuite.cells import campaign as module
+
+    text = textwrap.dedent((inspect.getdoc(module) or "").partition(".. code-block:: toml\n")[2].rpartition("\n\nPrecedence")[0])
+    shown = Campaign.parse(tomllib.loads(text))
+    assert shown.settings == {"training.epochs": 50}
+    assert shown.search is not None
+    assert shown.search.methods == {"ewc": {"method.lambda": [1e2, 1e4]}}
+
+
+# Filters, overrides, plan files
+
+
+def test_only_filters_by_globs() -> None:
+    """Commas and repetition widen, unlike keys narrow."""
+    cells = plan("[seeds]\norder = [0, 1, 10]")
+    assert len(select_cells(cells, [])) == 12
+    assert {c.request.method for c in select_cells(cells, ["method=e*"])} == {"ewc"}
+    assert len(select_cells(cells, ["method=bare,ewc", "order_seed=1*"])) == 8
+    assert len(select_cells(cells, ["method=bare", "method=ewc", "scenario=*/class-il@*", "backbone=gcn"])) == 6
+    with pytest.raises(UnknownNameError, match="order_seed"):
+        select_cells(cells, ["order_sed=1"])
+    with pytest.raises(UsageError, match="key=value"):
+        select_cells(cells, ["ewc"])
+
+
+def test_overrides_from_the_environment_and_back() -> None:
+    """What a child process is given is what it reads."""
+    environment = {"CGLSUITE_SET": "training.lr=0.1; method.lambda=2;", "CGLSUITE_DEVICE": "cpu", "CGLSUITE_WORKERS": "3"}
+    overrides = Overrides.from_environment(environment)
+    assert overrides == Overrides(settings={"training.lr": "0.1", "method.lambda": "2"}, device="cpu", workers=3)
+    assert Overrides.from_environment(overrides.to_environment()) == overrides
+    for wrong in ({"CGLSUITE_SET": "lr"}, {"CGLSUITE_SET": "a=1;a=2"}, {"CGLSUITE_WORKERS": "many"}, {"CGLSUITE_WORKERS": "0"}):
+        with pytest.raises(UsageError, match="CGLSUITE_"):
+            Overrides.from_environment(wrong)
+
+
+def test_settings_texts_and_layers() -> None:
+    """Values may hold ``=``; later layers win under either name."""
+    assert parse_settings(["a.b=c=d", " x = 1 "], "--set") == {"a.b": "c=d", "x": "1"}
+    assert merge_settings({"training.lr": 1, "a": 0}, {"lr": 2}) == {"a": 0, "lr": 2}
+    assert merge_settings({"lr": 1}, {"training.lr": 2}) == {"training.lr": 2}
+    assert merge_settings({"method.dropout": 1}, {"backbone.dropout": 2}) == {"method.dropout": 1, "backbone.dropout": 2}
+
+
+def test_plan_files_read_back_and_others_are_refused(tmp_path: Path) -> None:
+    """What a worker reads is what was planned."""
+    cells = plan('[settings]\n"training.lr" = 0.002')
+    file = PlanFile.of(cells, "fake_engine:engine")
+    file.write(tmp_path / "plan.json")
+    read = PlanFile.read(tmp_path / "plan.json")
+    assert list(read.cells) == [(c.key, c.request) for c in cells]
+    for text in ("", "{}", '{"plan": 2}', json.dumps({"plan": 1, "engine": "x", "cells": [{}]})):
+        (tmp_path / "plan.json").write_text(text)
+        with pytest.raises(UsageError, match="is not a plan"):
+            PlanFile.read(tmp_path / "plan.json")
+    assert CellRequest.from_json(json.loads(json.dumps(cells[0].request.to_json()))) == cells[0].request
+
+
+def test_device_is_asked_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``auto`` follows the answer, ``cuda`` without a device is an error, and other words suggest."""
+    for has, auto in ((True, "cuda"), (False, "cpu")):
+        monkeypatch.setattr(device, "has_cuda", lambda has=has: has)
+        assert device.resolve_device("auto") == auto
+        assert device.resolve_device("cpu") == "cpu"
+    with pytest.raises(UsageError, match="no CUDA device"):
+        device.resolve_device("cuda")
+    with pytest.raises(UnknownNameError, match="cuda"):
+        device.resolve_device("cude")
+
+
+def test_importing_the_rooms_imports_nothing_heavy() -> None:
+    """Neither torch nor pandas nor pydantic, for what commands import before they know what to do."""
+    modules = "cglsuite.cells, cglsuite.cells.store, cglsuite.cells.planning, cglsuite.executors, cglsuite.executors.plugin, cglsuite.cli.cells"
+    check = f"import sys, {modules}; print([m for m in ('torch', 'pandas', 'pydantic', 'papermill', 'tqdm') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,111 @@
+"""What errors, interrupts and closed pipes become; help and version; the lazy table of commands."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable
+
+import click
+import pytest
+
+from cglsuite import __version__
+from cglsuite.cli import main
+from cglsuite.errors import CglsuiteError, NotApplicable, PluginError, UsageError
+
+
+def command_that(action: Callable[[], object]) -> click.Command:
+    return click.Command("probe", callback=action)
+
+
+def fail(error: BaseException) -> Callable[[], object]:
+    def action() -> object:
+        raise error
+
+    return action
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Puts a command ``probe`` into the table."""
+
+    def install(action: Callable[[], object]) -> None:
+        monkeypatch.setitem(main.COMMANDS, "probe", ("this_is_a_probe:command", "a probe"))
+        module = type(sys)("this_is_a_probe")
+        module.command = command_that(action)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "this_is_a_probe", module)
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("action", "code", "told"),
+    [
+        (lambda: None, 0, ""),
+        (lambda: 3, 3, ""),
+        (fail(CglsuiteError("a cell failed")), 1, "error: a cell failed\n"),
+        (fail(UsageError("a bad key")), 2, "error: a bad key\n"),
+        (fail(NotApplicable("no task ids")), 3, "error: no task ids\n"),
+        (fail(PluginError("broken")), 4, "error: broken\n"),
+        (fail(KeyboardInterrupt()), 130, "error: interrupted\n"),
+        (fail(click.UsageError("odd words")), 2, "error: odd words (see `cglsuite probe --help`)\n"),
+        (fail(click.exceptions.Exit(7)), 7, ""),
+        (fail(BrokenPipeError("a worker's")), 1, "error: BrokenPipeError: a worker's (a process that this one wrote to has ended)\n"),
+        (fail(RuntimeError("oops")), 1, "error: RuntimeError: oops (unexpected: run again as `cglsuite -v ...` for the traceback)\n"),
+    ],
+)
+def test_what_a_command_does_becomes_the_exit_status(
+    probe: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str], action: Callable[[], object], code: int, told: str
+) -> None:
+    probe(action)
+    assert main.run(["probe"]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.lstrip("\n") == told
+
+
+def test_the_traceback_comes_with_v_only(probe: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str]) -> None:
+    probe(fail(RuntimeError("oops")))
+    assert main.run(["-v", "probe"]) == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+    assert main.run(["probe"]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(main.COMMANDS))
+def test_every_command_of_the_table_exists_and_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module, _, attribute = main.COMMANDS[name][0].partition(":")
+    assert getattr(importlib.import_module(module), attribute).name == name
+    assert main.COMMANDS[name][1].endswith(".")
+    assert main.run([name, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: cglsuite {name}")
+
+
+def test_help_lists_all_commands_and_imports_none() -> None:
+    code = (
+        "import sys; from cglsuite.cli.main import run; run(['--help']); print([m for m in sys.modules if m.startswith('cglsuite.cli.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    help_text, modules = done.stdout.rsplit("\n", 2)[:2]
+    for name, (_, summary) in main.COMMANDS.items():
+        assert name in help_text
+        assert summary.split()[0] in help_text
+    assert modules == "['cglsuite.cli.output', 'cglsuite.cli.session', 'cglsuite.cli.main']"
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"cglsuite, version {__version__}\n"
+
+
+def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
+    script = "import sys; from cglsuite.cli import main; import click; main.COMMANDS['probe'] = ('__main__:probe', 'x.')\n"
+    script += "probe = click.Command('probe', callback=lambda: [click.echo('x' * 1000) for _ in range(1000)] and None)\nmain.main()\n"
+    with subprocess.Popen([sys.executable, "-c", script, "probe"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.readline()
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait(60) == 0

@@ -1,0 +1,3 @@
+"""Is not a plugin at all."""
+
+cglsuite_methods_wanted = True

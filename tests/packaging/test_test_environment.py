@@ -1,0 +1,94 @@
+"""The test environment itself: one shared base, no network, and an honest account of what did not run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import overlay
+import pytest
+import suite_pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_base_holds_only_third_parties_and_what_the_plugins_need() -> None:
+    wanted = overlay.requirements(ROOT)
+    assert not [r for r in wanted if r.startswith("cglsuite")]
+    for name in ("torch>=", "hatchling>=", "pytest>=", "mypy>="):
+        assert any(r.startswith(name) for r in wanted)
+
+
+def test_a_base_is_made_anew_when_a_requirement_or_a_pin_changes_but_not_for_a_comment() -> None:
+    pins = "# tested\ntorch==2.13.0\n"
+    first = overlay.fingerprint(["torch>=2.13"], pins)
+    assert first == overlay.fingerprint(["torch>=2.13"], "torch==2.13.0\n")
+    assert first != overlay.fingerprint(["torch>=2.13"], "torch==2.13.1\n")
+    assert first != overlay.fingerprint(["torch>=2.13", "tqdm>=4"], pins)
+
+
+def test_installed_distributions_satisfy_each_other() -> None:
+    done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_connections_that_leave_this_machine_are_refused() -> None:
+    with pytest.raises(ConnectionRefusedError, match="run without a network"):
+        socket.create_connection(("192.0.2.1", 80), timeout=1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname(), timeout=5).close()
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("/tmp/kernel.sock", True),
+        (("127.0.0.1", 80), True),
+        (("localhost", 80), True),
+        (("::1", 80, 0, 0), True),
+        (("192.0.2.1", 80), False),
+        (("example.org", 443), False),
+        (("2001:db8::1", 80, 0, 0), False),
+    ],
+)
+def test_what_counts_as_this_machine(address: object, expected: bool) -> None:
+    assert suite_pytest.is_local(address) is expected
+
+
+INNER = """
+import pytest
+
+@pytest.mark.realdata
+def test_on_real_data(): pass
+
+@pytest.mark.plugins("no-such-distribution")
+def test_with_a_plugin(): pass
+
+@pytest.mark.notebook
+def test_a_notebook(): pass
+"""
+
+
+@pytest.mark.parametrize(("data", "line"), [(True, "real-data tests: 1 ran, 0 skipped"), (False, "real-data tests: 0 ran, 1 skipped")])
+def test_a_run_says_what_did_not_run_and_why(data: bool, line: str, tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "test_inner.py").write_text(INNER, encoding="utf-8")
+    absent = tmp_path / "absent-plugin"
+    absent.mkdir()
+    (absent / "pyproject.toml").write_text('[project]\nname = "absent-plugin"\n', encoding="utf-8")
+    (absent / "test_absent.py").write_text("import absent_plugin\n", encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "CGLSUITE_DATA"}
+    if data:
+        environment["CGLSUITE_DATA"] = str(tmp_path)
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-m", "not notebook", str(tmp_path)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert line in done.stdout
+    assert "needs no-such-distribution, not installed here" in done.stdout
+    assert "not collected: tests of absent-plugin" in done.stdout
+    assert "1 tests marked 'notebook' (tox -e notebooks runs them)" in done.stdout

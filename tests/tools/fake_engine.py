@@ -1,0 +1,285 @@
+"""A fake engine for tests of everything around cells: a catalogue of two scenarios and a few methods, cells that run in no time.
+
+What a cell does is told by its settings, so that workers in other processes do as a test says:
+
+- ``training.lr``: the accuracies follow from it (validation and test by different rules);
+- ``method.behave``: ``ok``, ``raise``, ``diverge``, ``exit`` (``os._exit``), ``kill`` (SIGKILL to itself), ``sleep``, ``full`` (disk full), ``chatty``;
+- ``method.seconds``: how long it takes.
+
+Every run of a cell appends a line to ``$FAKE_LOG``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from cglsuite.cells.engine import Engine
+from cglsuite.cells.record import Record
+from cglsuite.cells.store import Store
+from cglsuite.errors import NotApplicable, SpecError, StoreError, UnknownNameError
+from cglsuite.hashing import digest, plain
+from cglsuite.specs import (
+    BackboneSpec,
+    DatasetSpec,
+    ExecutorSpec,
+    Hyperparameter,
+    MethodSpec,
+    MetricSpec,
+    ScenarioSpec,
+    Seeds,
+    TrainingSpec,
+    switches,
+)
+
+__all__ = ["REFERENCE", "FakeCatalogue", "FakeCell", "engine", "make_record"]
+
+REFERENCE = "fake_engine:engine"
+_BEHAVE = Hyperparameter(name="behave", default="ok", doc="what the cell does")
+_SECONDS = Hyperparameter(name="seconds", default=0.0, doc="how long it takes")
+_LAMBDA = Hyperparameter(name="lambda", default=1.0, doc="strength")
+
+
+def _method(name: str, *more: Hyperparameter, settings: tuple[str, ...] = ("task-il", "class-il")) -> MethodSpec:
+    return MethodSpec(name=name, summary=name, factory="fake_engine:none", hyperparameters=(_BEHAVE, _SECONDS, *more), settings=settings)
+
+
+SPECS: dict[str, list[Any]] = {
+    "scenario": [
+        ScenarioSpec(name=f"toy/{setting}@begin-1", summary="toy", dataset="toy", setting=setting) for setting in ("task-il", "class-il")
+    ],
+    "method": [_method("bare"), _method("ewc", _LAMBDA), _method("joint"), _method("packnet", settings=("task-il",))],
+    "backbone": [
+        BackboneSpec(name="gcn", summary="gcn", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="width", default=8, doc="width"),)),
+        BackboneSpec(name="gat", summary="gat", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="heads", default=2, doc="heads"),)),
+    ],
+    "dataset": [DatasetSpec(name="toy", summary="toy", factory="fake_engine:none", parameters=(Hyperparameter(name="n", default=9, doc="n"),))],
+    "metric": [
+        MetricSpec(
+            name="average_performance", summary="AP", formula="mean_j M[T,j]", direction="up", range=(0, 1), factory="fake_engine:average"
+        ),
+        MetricSpec(
+            name="intransigence",
+            summary="INT",
+            formula="mean_j (J[j,j] - M[j,j])",
+            direction="down",
+            range=(-1, 1),
+            needs_joint=True,
+            factory="fake_engine:intransigence",
+        ),
+    ],
+    "executor": [ExecutorSpec(name="local", summary="local", factory="cglsuite.executors.local:LocalExecutor")],
+    "notebook": [],
+}
+
+
+def average(matrix: Any, joint: Any = None) -> float:
+    """Mean of the last row."""
+    return sum(matrix[-1]) / len(matrix[-1])
+
+
+def intransigence(matrix: Any, joint: Any = None) -> float:
+    """Mean difference of the diagonals."""
+    n = len(matrix[0])
+    return sum(joint[j + 1][j] - matrix[j + 1][j] for j in range(n)) / n
+
+
+class FakeCatalogue:
+    """As much of a catalogue as planning and looking at results need."""
+
+    def get(self, kind: str, name: str) -> Any:
+        """The entry, or the error that suggests the nearest."""
+        known = {spec.name: spec for spec in SPECS[kind]}
+        if name not in known:
+            raise UnknownNameError(kind, name, known)
+        return SimpleNamespace(kind=kind, name=name, spec=known[name])
+
+    def entries(self, kind: str) -> list[Any]:
+        """All entries of a kind."""
+        return [self.get(kind, spec.name) for spec in SPECS[kind]]
+
+    def resolve(self, entry: Any) -> Any:
+        """What the factory names."""
+        import importlib
+
+        module, _, name = entry.spec.factory.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeCell:
+    """The same fields as a real one."""
+
+    scenario: ScenarioSpec
+    preset: str
+    method: str
+    method_settings: dict[str, Any]
+    backbone: str
+    backbone_settings: dict[str, Any]
+    dataset_settings: dict[str, Any]
+    seeds: Seeds
+    threads: int
+    device: str
+    dtype: str = "float32"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings by dotted key."""
+        sections = {
+            "training": switches(self.scenario.training),
+            "dataset": self.dataset_settings,
+            "backbone": self.backbone_settings,
+            "method": self.method_settings,
+        }
+        return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
+
+
+def resolve_cell(
+    catalogue: Any, scenario: str, method: str, backbone: str | None, settings: Any, seeds: Seeds, threads: int, device: str
+) -> FakeCell:
+    """Defaults overlaid with settings; unknown keys are errors."""
+    preset, spec = catalogue.get("scenario", scenario).spec, catalogue.get("method", method).spec
+    net = catalogue.get("backbone", backbone or "gcn").spec
+    if preset.setting not in spec.settings:
+        raise NotApplicable(f"method {method!r} is defined for {', '.join(spec.settings)}")
+    values = {
+        "training": switches(TrainingSpec()),
+        "dataset": {"n": 9},
+        "backbone": {h.name: h.default for h in net.hyperparameters},
+        "method": {h.name: h.default for h in spec.hyperparameters},
+    }
+    for key, value in settings.items():
+        section, dot, name = key.partition(".")
+        if not dot:
+            section, name = next((s for s in values if key in values[s]), ""), key
+        if name not in values.get(section, {}):
+            raise UnknownNameError("setting", key, [f"{s}.{n}" for s in values for n in values[s]])
+        try:
+            values[section][name] = type(values[section][name])(value)
+        except ValueError:
+            raise SpecError(f"{key} = {value!r}: wrong type") from None
+    return FakeCell(
+        scenario=preset,
+        preset=preset.name,
+        method=method,
+        method_settings=values["method"],
+        backbone=net.name,
+        backbone_settings=values["backbone"] | {f"_{k}": v for k, v in values["training"].items()},
+        dataset_settings=values["dataset"],
+        seeds=seeds,
+        threads=threads,
+        device=device,
+    )
+
+
+def design_key(cell: FakeCell) -> str:
+    """A key of what was asked."""
+    return digest(["design", cell])
+
+
+def cell_key(cell: FakeCell, catalogue: Any) -> str:
+    """A key of what was asked, and of the version of this fake."""
+    return digest(["cell", cell, os.environ.get("FAKE_VERSION", "1")])
+
+
+def prefix_keys(cell: FakeCell, catalogue: Any) -> list[str]:
+    """Cells that differ in the order seed only share checkpoints."""
+    return [digest(["prefix", cell.scenario.name, cell.method, cell.method_settings, cell.backbone_settings, cell.seeds.init])[:32]]
+
+
+def sources(cell: FakeCell, catalogue: Any) -> dict[str, dict[str, str]]:
+    """The core alone."""
+    return {"core": {"name": "core", "distribution": "cglsuite", "version": "0.1.0", "source": "0" * 64}}
+
+
+def run_cell(cell: FakeCell, catalogue: Any, store: Store, *, progress: Callable[[int, int], None] | None = None) -> Record:
+    """Do as the settings say."""
+    key = cell_key(cell, catalogue)
+    if log := os.environ.get("FAKE_LOG"):
+        with open(log, "a") as file:
+            file.write(f"{key}\n")
+    for name in prefix_keys(cell, catalogue):
+        path = store.checkpoint_path(f"{name}-{cell.seeds.order}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("state")
+    time.sleep(float(cell.method_settings["seconds"]))
+    behave = cell.method_settings["behave"]
+    if progress is not None:
+        progress(1, 2)
+    if behave == "exit":
+        os._exit(0)
+    if behave == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if behave == "sleep":
+        time.sleep(600)
+    if behave == "chatty":
+        print("a method that prints", flush=True)
+        os._exit(3)
+    if behave == "raise":
+        raise RuntimeError("the core itself broke")
+    if behave == "full":
+        raise StoreError(f"cannot write {store.path}: {os.strerror(errno.ENOSPC)}")
+    if behave == "diverge":
+        record = make_record(cell, status="diverged", reason="the loss is not finite")
+    else:
+        record = make_record(cell)
+    store.put(record)
+    return record
+
+
+def make_record(cell: Any, **changes: Any) -> Record:
+    """A finished record of two tasks whose accuracies follow from the learning rate and the seeds."""
+    rate, seed = float(cell.backbone_settings["_lr"]), cell.seeds.init
+    validation, test = 1 / (1 + abs(rate - 5e-3) * 100 + seed / 1000), 1 / (1 + abs(rate - 1e-3) * 100 + seed / 1000)
+    matrix = [[0.5, 0.5], [test, 0.5], [test / 2, test]]
+    facts: dict[str, Any] = {
+        "key": cell_key(cell, None),
+        "design": design_key(cell),
+        "status": "done",
+        "cell": {
+            "scenario": cell.scenario.name,
+            "preset": cell.preset,
+            "method": cell.method,
+            "backbone": cell.backbone,
+            "seeds": {"order": cell.seeds.order, "split": cell.seeds.split, "init": cell.seeds.init},
+            "settings": plain(cell.settings) | {"training.lr": rate},
+            "threads": cell.threads,
+            "device": cell.device,
+            "dtype": cell.dtype,
+        },
+        "scenario": plain({**switches(cell.scenario), "training": {**switches(cell.scenario.training), "lr": rate}}),
+        "matrix": matrix,
+        "validation_matrix": [[None, None], [validation, None], [validation / 2, validation]],
+        "per_class": [[test, test, test, test]],
+        "tasks": [{"classes": [2 * j, 2 * j + 1], "n_train": 6, "n_validation": 2, "n_test": 2} for j in range(2)],
+        "curves": [{"task": 1, "loss": [1.0, 0.5], "monitor": [], "best_epoch": 2}],
+        "metrics": {"average_performance": average(matrix), "intransigence": None},
+        "timings_s": {"training": 0.8, "method": 0.1, "evaluation": 0.05, "framework": 0.05, "total": 1.0},
+        "memory": {"peak_bytes": 10**8, "items": 0, "edges": 0, "bytes": 0, "budget_items": None},
+        "parameters": {"model": 100, "method": 0},
+        "provenance": {"plugins": [], "core": {"version": "0.1.0", "source": "0" * 64}, "resumed_from_task": 0},
+        "environment": {"python": "3.11", "torch": "2.13.0", "platform": "Linux", "cpu": "x", "cuda": None},
+    }
+    if changes.get("status", "done") != "done":
+        facts |= {"matrix": [], "validation_matrix": [], "per_class": [], "metrics": {}}
+    return Record(**(facts | changes))
+
+
+def engine() -> Engine:
+    """The fake engine."""
+    return Engine(
+        reference=REFERENCE,
+        load_catalogue=FakeCatalogue,
+        resolve_cell=resolve_cell,
+        cell_key=cell_key,
+        design_key=design_key,
+        prefix_keys=prefix_keys,
+        sources=sources,
+        run_cell=run_cell,
+    )

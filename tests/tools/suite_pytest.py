@@ -1,0 +1,164 @@
+"""What all tests of the repository share, whichever folder they are in: registered by the two ``conftest.py`` files.
+
+- A cache of the run's own, no ``CGLSUITE_*`` setting of the caller's but the data root.
+- No network: a connection to anything but this machine is refused, and child processes are sent to a proxy that refuses.
+- Tests whose need is not met (real data, a plugin, a GPU) are skipped with what would meet it; the tests of a distribution that is not
+  installed are not even imported.
+- The end of the run says how many real-data tests ran, and which environment runs what was not selected here.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import ipaddress
+import os
+import socket
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["SuitePlugin", "register"]
+
+BUILT_IN = ("cglsuite-node", "cglsuite-methods", "cglsuite-metrics")
+ENVIRONMENTS = {"plugins": "tox -e plugins", "notebook": "tox -e notebooks"}
+REFUSING_PROXY = "http://127.0.0.1:9"
+
+
+def register(config: pytest.Config) -> None:
+    """Add the shared behaviour to this run, once."""
+    if not config.pluginmanager.has_plugin("cglsuite-suite"):
+        config.pluginmanager.register(SuitePlugin(), "cglsuite-suite")
+
+
+def data_root() -> Path | None:
+    """The folder of real data that this run was given, or None."""
+    named = os.environ.get("CGLSUITE_DATA")
+    if not named:
+        return None
+    if not Path(named).is_dir():
+        raise pytest.UsageError(f"CGLSUITE_DATA={named!r} is not a folder: unset it, or name the folder that holds the data sets")
+    return Path(named)
+
+
+def is_local(address: Any) -> bool:
+    """Whether a socket address is on this machine: a path (Unix sockets), a loopback address or its name."""
+    if not isinstance(address, tuple):
+        return True
+    host = address[0].decode() if isinstance(address[0], bytes) else str(address[0])
+    if host in {"", "localhost"}:
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _guarded(original: Callable[[socket.socket, Any], Any]) -> Callable[[socket.socket, Any], Any]:
+    def connect(self: socket.socket, address: Any) -> Any:
+        if not is_local(address):
+            raise ConnectionRefusedError(f"a test tried to connect to {address!r}: tests run without a network")
+        return original(self, address)
+
+    return connect
+
+
+class SuitePlugin:
+    """The hooks, and what they count."""
+
+    def __init__(self) -> None:
+        self.realdata: Counter[str] = Counter()
+        self.elsewhere: Counter[str] = Counter()
+        self.absent: set[str] = set()
+        self.patch = pytest.MonkeyPatch()
+        self.cache = tempfile.TemporaryDirectory(prefix="cglsuite-tests-", ignore_cleanup_errors=True)
+
+    def pytest_sessionstart(self) -> None:
+        """Refuse connections that leave this machine, and keep the caller's settings and cache out of the tests."""
+        for name in ("connect", "connect_ex"):
+            self.patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+        for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+            self.patch.setenv(name, REFUSING_PROXY)
+        for name in ("no_proxy", "NO_PROXY"):
+            self.patch.setenv(name, "localhost,127.0.0.1,::1")
+        for name in [n for n in os.environ if n.startswith("CGLSUITE_") and n != "CGLSUITE_DATA"]:
+            self.patch.delenv(name)
+        self.patch.setenv("CGLSUITE_CACHE", self.cache.name)
+
+    def pytest_sessionfinish(self) -> None:
+        """Give sockets and the environment back."""
+        self.patch.undo()
+        self.cache.cleanup()
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Leave out the folder of a distribution that is not installed here."""
+        project = collection_path / "pyproject.toml"
+        if not collection_path.is_dir() or not project.is_file():
+            return None
+        name = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("name")
+        if not name or _installed(name):
+            return None
+        self.absent.add(name)
+        return True
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Skip what cannot run here, each with its reason."""
+        root = data_root()
+        for item in items:
+            if reason := self._unmet(item, root):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+    def _unmet(self, item: pytest.Item, root: Path | None) -> str | None:
+        if item.get_closest_marker("realdata") and root is None:
+            return "needs real data: CGLSUITE_DATA is not set"
+        if marker := item.get_closest_marker("plugins"):
+            missing = [name for name in marker.args or BUILT_IN if not _installed(name)]
+            if missing:
+                return f"needs {', '.join(missing)}, not installed here"
+        if item.get_closest_marker("gpu") and not _has_gpu():
+            return "needs a CUDA device"
+        return None
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        """Count what a marker expression left out."""
+        for item in items:
+            self.elsewhere.update(name for name in ENVIRONMENTS if item.get_closest_marker(name))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count real-data tests that ran, and those that were skipped at whatever moment."""
+        if "realdata" in report.keywords and (report.when == "call" or report.skipped):
+            self.realdata["skipped" if report.skipped else "ran"] += 1
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what ran on real data and what did not run here."""
+        root = data_root()
+        where = f"from {root}" if root else "CGLSUITE_DATA is not set"
+        terminalreporter.write_line(f"real-data tests: {self.realdata['ran']} ran, {self.realdata['skipped']} skipped ({where})")
+        if self.absent:
+            terminalreporter.write_line(f"not collected: tests of {', '.join(sorted(self.absent))}, not installed here")
+        for name, count in sorted(self.elsewhere.items()):
+            terminalreporter.write_line(f"not selected here: {count} tests marked {name!r} ({ENVIRONMENTS[name]} runs them)")
+
+
+@cache
+def _installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.distribution(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+@cache
+def _has_gpu() -> bool:
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
