@@ -29,12 +29,15 @@ inline = {  # the content of a campaign file; a small demonstration on synthetic
 }
 store = ""  # the folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # settings that go over the campaign's, as in `cglsuite run --set`
+device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite report` pass False
 
 # %%
 from cglsuite.reports import load_campaign_results, show
 
-results = load_campaign_results(campaign or inline, store or None, overrides=overrides, train_missing=train_missing)
+results = load_campaign_results(
+    campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing
+)
 show.overview(results)
 
 # %% [markdown]
@@ -67,7 +70,7 @@ show.published(results)
 # ## Learning one task after the other
 #
 # The average performance over the tasks learnt so far, and how much of it was lost since each task was learnt (positive = forgetting).
-# Bands are one standard deviation over records.
+# Bars (bands where there are many tasks) are one standard deviation over records.
 
 # %%
 show.curves(results, "average_performance")

@@ -105,7 +105,7 @@ def gcn(
     bias: bool,
     batch_norm: bool,
     dropout: float,
-    input_dropout: float,
+    input_dropout: float | None,
     head: str,
 ) -> ConvolutionalBackbone:
     """GCN (Kipf & Welling 2017) with symmetric normalisation, or plain sums over neighbours and self."""
@@ -124,7 +124,7 @@ def gcn(
         head=head,
         batch_norm=batch_norm,
         dropout=dropout,
-        input_dropout=input_dropout,
+        input_dropout=dropout if input_dropout is None else input_dropout,
     )
 
 

@@ -81,7 +81,7 @@ def load_engine(reference: str = DEFAULT_ENGINE) -> Engine:
     """
     try:
         engine = _find(reference)()
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise UsageError(f"no engine {reference!r}: {error}") from error
     if not isinstance(engine, Engine):
         raise UsageError(f"{reference!r} returns {type(engine).__name__}, not an Engine")

@@ -150,14 +150,17 @@ def render_frame(frame: pd.DataFrame, form: str) -> bytes:
     Raises:
         UnknownNameError: another format.
     """
+    from pandas.api.types import is_object_dtype
+
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
     if form == "json":
         rows = [{str(k): _json_value(v) for k, v in row.items()} for row in frame.to_dict(orient="records")]
         return (json.dumps(rows, indent=1, allow_nan=False) + "\n").encode()
     plain = frame.copy()
-    for column in plain.select_dtypes(include=["object"]).columns:
-        plain[column] = _uniform(plain[column].tolist())
+    for column in plain.columns:
+        if is_object_dtype(plain[column]):
+            plain[column] = _uniform(plain[column].tolist())
     if form == "csv":
         return plain.to_csv(index=False, lineterminator="\n").encode()
     buffer = io.BytesIO()

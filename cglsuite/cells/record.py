@@ -148,13 +148,13 @@ def _check(data: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """JSON types only: arrays and tuples as lists, numbers that are not finite as None."""
+    """JSON types only, sorted keys: arrays and tuples as lists, numbers that are not finite as None."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): _plain(v) for k, v in sorted(value.items(), key=lambda item: str(item[0]))}
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     if hasattr(value, "tolist"):  # a NumPy array or scalar, or a tensor

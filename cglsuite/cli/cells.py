@@ -193,6 +193,7 @@ def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[
 
 def _shares(timings: Any) -> Iterator[tuple[str, str]]:
     parts = {name: value for name, value in timings.items() if name != "total" and value is not None}
+    parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
     total = timings.get("total") or math.fsum(parts.values())
     for name, value in parts.items():
         yield name, f"{value:.2f} s ({100 * value / total:.1f} %)" if total else f"{value:.2f} s"
@@ -253,7 +254,7 @@ def run(
     _tell_reasons(outcome)
     if outcome.all_not_applicable:
         ctx.exit(NOT_APPLICABLE)
-    rendered = no_reports or not campaign.reports or _render(campaign, store, out, overrides)
+    rendered = no_reports or not campaign.reports or _render(campaign, session.catalogue(), store, out, overrides)
     if not (outcome.complete and rendered):
         ctx.exit(FAILED)
 
@@ -268,7 +269,7 @@ def _tell_reasons(outcome: CampaignOutcome) -> None:
         _log.log(logging.WARNING if state == "waiting" else logging.INFO, "%s: %s: %s", ", ".join(dict.fromkeys(who)), state, reason)
 
 
-def _render(campaign: Campaign, store: Store, out: Path | None, overrides: Overrides) -> bool:
+def _render(campaign: Campaign, catalogue: Catalogue, store: Store, out: Path | None, overrides: Overrides) -> bool:
     """Render the campaign's reports, print where they are, and say whether all are complete."""
     from cglsuite.reports import render_campaign
 
@@ -276,7 +277,8 @@ def _render(campaign: Campaign, store: Store, out: Path | None, overrides: Overr
     if path is None:
         raise UsageError(f"campaign {campaign.name!r} has no file to render reports for")
     complete = True
-    for report in render_campaign(path, store=store, out=out or path.parent / "rendered" / campaign.name, overrides=overrides):
+    folder = out or path.parent / "rendered" / campaign.name
+    for report in render_campaign(path, store=store.path, out=folder, overrides=overrides, catalogue=catalogue):
         click.echo(str(report.path))
         if report.status != "done":
             _log.error("report %s: %s: %s", report.path, report.status, report.reason)

@@ -109,7 +109,7 @@ def run_campaign(
     planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine), only)
     if not planned:
         raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
-    wanted = {_group(p): p.state for p in planned}
+    wanted = {_group(p): p.state for p in planned if p.state != "n/a"}
     searches = [s for s in plan_search(campaign, catalogue, forced, engine=engine) if _group(s.cells[0]) in wanted]
     if searches:
         run([cell for s in searches if wanted[_group(s.cells[0])] == "waiting" for cell in s.cells], f"{campaign.name} search")

@@ -111,6 +111,7 @@ class TaskProgress:
                 return
             self._bar = _bar(total=of, desc=self.label, unit="task")
         self._bar.update(learnt - self._bar.n)
+        self._bar.refresh()
 
     def close(self) -> None:
         """Take the bar away."""

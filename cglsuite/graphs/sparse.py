@@ -6,6 +6,7 @@ that was stored once, and is itself differentiable and batched, so that second-o
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -106,8 +107,11 @@ class _Product(torch.autograd.Function):
 def _csr(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device) -> Tensor:
     crow, col = (torch.from_numpy(np.ascontiguousarray(a, dtype=np.int64)) for a in (indptr, indices))
     values = torch.from_numpy(np.ascontiguousarray(data, dtype=np.float32))
-    return torch.sparse_csr_tensor(crow, col, values, size=shape).to(device)
+    with warnings.catch_warnings():
+        # Torch warns once a process that CSR tensors are in beta and that nobody asked whether to check them: sources here are canonical.
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
+        return torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False).to(device)
 
 
 def _with(matrix: Tensor, values: Tensor) -> Tensor:
-    return torch.sparse_csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, size=matrix.shape)
+    return torch.sparse_csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, size=matrix.shape, check_invariants=False)

@@ -38,6 +38,9 @@ class Checkpoints(Protocol):
     def save(self, prefix: str, payload: dict[str, Any]) -> None:
         """Keep a payload."""
 
+    def drop(self, prefix: str) -> None:
+        """Let go of a payload; an absent one is no matter."""
+
 
 @dataclass(kw_only=True)
 class RunResult:
@@ -138,15 +141,22 @@ class StreamRunner:
 
     # --- the run ---------------------------------------------------------------------------------------------------------------
 
-    def run(self, checkpoints: Checkpoints | None = None) -> RunResult:
-        """Learn every task that no checkpoint covers, and return all rows."""
+    def run(self, checkpoints: Checkpoints | None = None, *, keep_all: bool = False) -> RunResult:
+        """Learn every task that no checkpoint covers, and return all rows.
+
+        Args:
+            keep_all: keep the checkpoint of every prefix, for other orders to share; else only the latest.
+        """
         stages = [self._first_stage()]
-        stages += self._resume(checkpoints)
+        stages += self._resume(checkpoints) if checkpoints is not None else []
         resumed = len(stages) - 1
+        self.on_task(resumed)
         for k in range(resumed, len(self.stream)):
             stages.append(self._task(k, stages[-1]))
             if checkpoints is not None:
-                checkpoints.save(self.prefixes[k + 1], {"state": self._state(), "stage": asdict(stages[-1])})
+                checkpoints.save(self.prefixes[k + 1], {"state": self._state(), "stages": [asdict(s) for s in stages[1:]]})
+                if not keep_all:
+                    checkpoints.drop(self.prefixes[k])
             self.on_task(k + 1)
         return self._result(stages, resumed)
 
@@ -256,26 +266,31 @@ class StreamRunner:
             self.optimizer = make_optimizer(self.method.model, self.training)
             self.optimizer.load_state_dict(state["optimizer"])
 
-    def _resume(self, checkpoints: Checkpoints | None) -> list[_Stage]:
-        """The stages that checkpoints cover, their rows completed where this order asks tasks that theirs did not."""
-        if checkpoints is None:
-            return []
-        stages: list[_Stage] = []
-        for k in range(len(self.stream)):
-            payload = checkpoints.load(self.prefixes[k + 1])
-            if payload is None:
-                break
-            self.problem.arrive(self.stream.view(k))
-            self.stream.forget()
-            self._restore(payload["state"])
-            stage = payload["stage"]
-            stages.append(self._completed(_Stage(**{**stage, "scores": _Scores(**stage["scores"])}), k + 1))
-            self.on_task(k + 1)
-        return stages
+    def _resume(self, checkpoints: Checkpoints) -> list[_Stage]:
+        """The stages of the longest prefix that checkpoints cover in full."""
+        for learnt in range(len(self.stream), 0, -1):
+            payload = checkpoints.load(self.prefixes[learnt])
+            if payload is not None and (stages := self._completed(payload, learnt, checkpoints)) is not None:
+                return stages
+        return []
 
-    def _completed(self, stage: _Stage, learnt: int) -> _Stage:
-        asked = {self.stream.tasks[j].content for g in self.stream.make_queries(learnt) for j in g.tasks}
-        return stage if asked <= set(stage.scores.rows) else replace(stage, scores=self._evaluate(learnt))
+    def _completed(self, payload: dict[str, Any], learnt: int, checkpoints: Checkpoints) -> list[_Stage] | None:
+        """The payload's stages with the rows that this order asks and the one that saved them did not; ``None`` where that needs a
+        state that was not kept. The method is left in the payload's state."""
+        stages = [_Stage(**{**s, "scores": _Scores(**s["scores"])}) for s in payload["stages"]]
+        for j in range(1, learnt + 1):
+            self.problem.arrive(self.stream.view(j - 1))
+            self.stream.forget()
+            asked = {self.stream.tasks[t].content for g in self.stream.make_queries(j) for t in g.tasks}
+            complete = asked <= set(stages[j - 1].scores.rows)
+            saved = payload if j == learnt else None if complete else checkpoints.load(self.prefixes[j])
+            if saved is not None:
+                self._restore(saved["state"])
+            if not complete:
+                if saved is None:
+                    return None
+                stages[j - 1] = replace(stages[j - 1], scores=self._evaluate(j))
+        return stages
 
     def _result(self, stages: list[_Stage], resumed: int) -> RunResult:
         contents = [facts.content for facts in self.stream.tasks]

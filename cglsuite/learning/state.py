@@ -19,9 +19,9 @@ _MODULE = "__module__"
 
 
 def collect(method: Method) -> dict[str, Any]:
-    """Model, named attributes and memory as tensors, str, int, float, bool, list and dict, detached from the method."""
+    """Model, named attributes and memory as tensors, str, int, float, bool, list and dict; the tensors are the method's own."""
     return {
-        "model": {k: v.detach().clone() for k, v in method.model.state_dict().items()},
+        "model": dict(method.model.state_dict()),
         "attributes": {name: _pack(getattr(method, name), f"{type(method).__name__}.{name}") for name in method.state},
         "memory": method.memory.state(),
     }
@@ -37,9 +37,9 @@ def restore(method: Method, state: dict[str, Any]) -> None:
 
 def _pack(value: Any, where: str) -> Any:
     if isinstance(value, Tensor):
-        return value.detach().clone()
+        return value.detach()
     if isinstance(value, nn.Module):
-        return {_MODULE: {k: v.detach().clone() for k, v in value.state_dict().items()}}
+        return {_MODULE: dict(value.state_dict())}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import SpecError
+from cglsuite.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.graphs.message import scipy_features
 from cglsuite.streams import Batch, TaskView
@@ -223,6 +223,11 @@ class NodeProblem:
     def recall(self, items: MemoryItems, view: TaskView) -> Batch:
         """Memory items as a labelled batch: in the view's graph (by reference) or as isolated nodes (items with features)."""
         if items.x is None:
+            if not view.keeps_nodes:
+                raise NotApplicable(
+                    "memory by reference reads old nodes in the current graph, which the edge policy `none` leaves without them: "
+                    "keep items with their features instead (er-gnn: method.neighbourhood=false)"
+                )
             graph, ids = view.graph, items.ids
         else:
             x = items.x if items.x.layout == torch.strided else scipy_features(items.x)

@@ -10,7 +10,7 @@ import io
 import re
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -30,6 +30,7 @@ __all__ = ["DARK", "LIGHT", "Gallery", "Picture", "Theme", "curve_figure", "matr
 
 ANNOTATED_TASKS = 12
 """Up to so many tasks a matrix has its values written into the cells."""
+_BARS_UP_TO = 15
 _COLOUR_MAP = "viridis"
 _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-serif"
 _MARKERS = "osD^vPX*"
@@ -53,12 +54,13 @@ DARK = Theme("#14171b", "#e4e8ec", "#a3adb8", "#363d46", ("#56b4e9", "#ff8f45", 
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure in both versions, described for those who do not see it."""
+    """One figure in both versions, described for those who do not see it; neighbours of the same ``group`` stand under one title."""
 
     light: str
     dark: str
     alt: str
     caption: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,21 +70,24 @@ class Gallery:
     pictures: tuple[Picture, ...]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        shown = [element("figure", element("img", src=_data_uri(p.light), alt=p.alt), element("figcaption", p.caption)) for p in self.pictures]
+        shown = [
+            element("figure", element("img", src=_data_uri(p.light), alt=p.alt), element("figcaption", " – ".join(filter(None, [p.group, p.caption]))))
+            for p in self.pictures
+        ]
         return {
-            FIGURES: {"figures": [{"light": p.light, "dark": p.dark, "alt": p.alt, "caption": p.caption} for p in self.pictures]},
+            FIGURES: {"figures": [asdict(p) for p in self.pictures]},
             "text/html": str(element("div", join(shown), style="display:flex;flex-wrap:wrap;gap:1rem")),
             "text/plain": "\n".join(p.alt for p in self.pictures),
         }
 
 
-def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "") -> Picture:
+def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "", group: str = "") -> Picture:
     """Draw both versions of a figure."""
     with mpl.rc_context(_style(LIGHT)):
         light = svg(draw(LIGHT))
     with mpl.rc_context(_style(DARK)):
         dark = svg(draw(DARK))
-    return Picture(light, dark, alt, caption)
+    return Picture(light, dark, alt, caption, group)
 
 
 def svg(figure: Figure) -> str:
@@ -157,7 +162,7 @@ def _ink_on(colour: Sequence[float]) -> str:
 
 
 def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, order: Sequence[str], percent: bool = True) -> Figure:
-    """A metric after every task: one line per method with a band of one standard deviation.
+    """A metric after every task: one line per method, with bars of one standard deviation (a band where there are many tasks).
 
     Args:
         frame: columns label, task, mean, std. order: labels in the order that fixes colours, so that a method looks alike in all figures.
@@ -171,17 +176,21 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
     axes.axhline(0, color=theme.rule, linewidth=1, zorder=0)
+    tasks = int(frame["task"].max())
     for label in labels:
         index = order.index(label)
         part = frame[frame["label"] == label].sort_values("task")
         x, y = part["task"].to_numpy(), scale * part["mean"].to_numpy(dtype=np.float64)
         spread = scale * np.nan_to_num(part["std"].to_numpy(dtype=np.float64))
         colour, marker, dash = theme.lines[index % len(theme.lines)], _MARKERS[index % len(_MARKERS)], _DASHES[index // len(theme.lines) % len(_DASHES)]
-        axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.13, linewidth=0)
+        if tasks > _BARS_UP_TO:
+            axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.1, linewidth=0)
+        else:  # side by side, so that bars do not hide each other
+            x = x + 0.07 * (labels.index(label) - (len(labels) - 1) / 2) * min(1.0, 6 / len(labels))
+            axes.vlines(x, y - spread, y + spread, color=colour, linewidth=1.1, alpha=0.75)
         axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=label, markersize=4.5, linewidth=1.6)
-    tasks = int(frame["task"].max())
     axes.set_xticks(range(1, tasks + 1, max(1, tasks // 10)))
-    axes.set_xlim(0.8, tasks + 0.2)
+    axes.set_xlim(0.7, tasks + 0.3)
     axes.set_xlabel("tasks learnt")
     axes.set_ylabel(ylabel)
     axes.grid(axis="y", color=theme.rule, linewidth=0.6)

@@ -23,7 +23,7 @@ class Job:
     name: str
     title: str
     output: str
-    scratch: str
+    scratch: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     cell_timeout_s: float | None = None
 

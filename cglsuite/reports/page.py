@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import html
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -122,8 +123,11 @@ def _shown(output: Mapping[str, Any]) -> str:
 
 
 def _gallery(content: Mapping[str, Any]) -> str:
-    figures = "".join(_figure(figure) for figure in content["figures"])
-    return f'<div class="gallery">{figures}</div>'
+    parts = []
+    for group, figures in itertools.groupby(content["figures"], key=lambda figure: figure.get("group", "")):
+        title = f'<p class="gallery-title">{html.escape(group)}</p>' if group else ""
+        parts.append(f'{title}<div class="gallery">{"".join(map(_figure, figures))}</div>')
+    return "".join(parts)
 
 
 def _figure(figure: Mapping[str, str]) -> str:

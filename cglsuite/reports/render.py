@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import itertools
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +37,7 @@ CELL_TIMEOUT_S = 3600.0
 """Seconds that one cell of a notebook may take, unless told otherwise."""
 LARGEST_PAGE = 3_000_000
 """Bytes above which a page is remarked upon: it gets slow to open on a phone."""
-_LONGEST_SOCKET = 60
+_LONGEST_PARENT = 60
 logger = logging.getLogger(__name__)
 
 
@@ -88,23 +92,37 @@ def render_campaign(
     loaded = load_campaign(campaign)
     catalogue = catalogue or load_catalogue()
     folder = Path("reports/_out") / loaded.name if out is None else Path(out)
-    given = {
+    forced = Overrides.of(overrides)
+    offered = {
         "campaign": _short(Path(campaign)),
         "store": _short(Store(store).path),
-        "overrides": _plain(Overrides.of(overrides)),
+        "overrides": dict(forced.settings),
+        "device": forced.device or "",
         "train_missing": False,
     }
+    stop = threading.Event()
     reports = loaded.reports or [Report(notebook="campaign_report")]
     pages = _page_names(reports)
 
     def one(report: Report, page: str) -> RenderedReport:
         title = f"{loaded.title or loaded.name} – {report.notebook.replace('_', ' ').replace('-', ' ')}"
         return render_notebook(
-            report.notebook, report.parameters, folder / page, catalogue=catalogue, title=title, offered=given, cell_timeout_s=cell_timeout_s
+            report.notebook,
+            report.parameters,
+            folder / page,
+            catalogue=catalogue,
+            title=title,
+            offered=offered,
+            cell_timeout_s=cell_timeout_s,
+            stop=stop,
         )
 
     with ThreadPoolExecutor(max_workers=max(1, min(workers, len(reports)))) as pool:
-        rendered = list(pool.map(one, reports, pages))
+        try:
+            rendered = list(pool.map(one, reports, pages))
+        except BaseException:  # the user's interrupt: take the processes along
+            stop.set()
+            raise
     _write_index(loaded, rendered, folder)
     return rendered
 
@@ -118,6 +136,7 @@ def render_notebook(
     title: str = "",
     offered: Mapping[str, Any] | None = None,
     cell_timeout_s: float | None = CELL_TIMEOUT_S,
+    stop: threading.Event | None = None,
 ) -> RenderedReport:
     """Render one notebook of the catalogue to ``page``; a failure is in what is returned, not raised.
 
@@ -126,12 +145,15 @@ def render_notebook(
 
     Args:
         parameters: must be declared by the notebook. offered: given to the notebook where it declares them and ``parameters`` does not.
+        stop: set from another thread, it ends the rendering.
     """
     page, began = Path(page), time.monotonic()
     logger.info("rendering %s to %s", name, page)
     try:
         _write_status(page, {"status": "running", "notebook": name, "pid": os.getpid(), "since": int(time.time())})
-        outcome = _rendered(name, parameters, page, catalogue, title or name, offered or {}, cell_timeout_s)
+        job = _job(name, parameters, page, catalogue, title or name, offered or {}, cell_timeout_s)
+        with _scratch() as scratch:
+            outcome = _in_process(dataclasses.replace(job, scratch=str(scratch)), stop or threading.Event())
     except CglsuiteError as error:
         outcome = Outcome(status="failed", reason=str(error))
     report = RenderedReport(notebook=name, path=page, status=outcome.status, reason=outcome.reason, seconds=time.monotonic() - began)
@@ -145,9 +167,10 @@ def render_notebook(
     return report
 
 
-def _rendered(
+def _job(
     name: str, parameters: Mapping[str, Any], page: Path, catalogue: Catalogue, title: str, offered: Mapping[str, Any], cell_timeout_s: float | None
-) -> Outcome:
+) -> Job:
+    """What to render, its parameters checked before anything runs."""
     import nbformat
 
     from cglsuite.reports.parameters import check_parameters, declared_parameters
@@ -155,21 +178,17 @@ def _rendered(
     source: Path = catalogue.resolve(catalogue.get("notebook", name))
     declared = declared_parameters(nbformat.read(source, as_version=4))
     check_parameters(declared, parameters, name)
-    merged = {key: value for key, value in offered.items() if key in declared} | dict(parameters)
-    with _scratch() as scratch:
-        job = Job(
-            notebook=str(source),
-            name=name,
-            title=title,
-            parameters=merged,
-            output=str(page.absolute()),
-            scratch=str(scratch),
-            cell_timeout_s=cell_timeout_s,
-        )
-        return _in_process(job)
+    return Job(
+        notebook=str(source),
+        name=name,
+        title=title,
+        parameters={key: value for key, value in offered.items() if key in declared} | dict(parameters),
+        output=str(page.absolute()),
+        cell_timeout_s=cell_timeout_s,
+    )
 
 
-def _in_process(job: Job) -> Outcome:
+def _in_process(job: Job, stop: threading.Event) -> Outcome:
     """Render in a process of its own; one that ends without an answer is a failure that says how it ended."""
     process = subprocess.Popen(
         [sys.executable, "-m", "cglsuite.reports.render_one"],
@@ -181,14 +200,91 @@ def _in_process(job: Job) -> Outcome:
         errors="replace",
         start_new_session=True,
     )
+    # The process ends when its stdin closes: it must stay open while it works, which communicate() would not leave it.
+    lifeline, process.stdin = process.stdin, None
     try:
-        with process, _kept_open(process, job.to_json()) as (answer, errors):
-            pass
+        with contextlib.suppress(BrokenPipeError):
+            print(job.to_json(), file=lifeline, flush=True)
+        answer, errors = _communicate(process, stop)
     finally:
-        _stop(process)
+        _end(process)
+        with contextlib.suppress(OSError):
+            if lifeline is not None:
+                lifeline.close()
     logger.debug("%s: %s", job.name, errors)
     with contextlib.suppress(ValueError, TypeError, IndexError):
         return Outcome.from_json(answer.strip().splitlines()[-1])
     status = process.returncode
     how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-    return Outcome(status="failed", reason=f"the rendering process {how} before the report was complete", details=errors[-4000:])
+    return Outcome(status="failed", reason=f"the rendering process {how} before the report was complete", details=errors[-4000:].strip())
+
+
+def _communicate(process: subprocess.Popen[str], stop: threading.Event) -> tuple[str, str]:
+    while True:
+        try:
+            return process.communicate(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            if stop.is_set():
+                process.terminate()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Make sure that the process is gone: politely, so that it takes its kernel along, then by force."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """A fresh folder with a short absolute path: the paths of Unix sockets are limited to about 100 characters."""
+    parent = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="cgl-", dir=parent if len(parent) <= _LONGEST_PARENT else "/tmp"))  # noqa: S108
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_status(page: Path, status: Mapping[str, Any]) -> None:
+    write_atomic(page.with_name(f"{page.name}.status.json"), (json.dumps(status, sort_keys=True, indent=1) + "\n").encode())
+
+
+def _tell_failure(report: RenderedReport, outcome: Outcome, title: str) -> None:
+    """Put a page that says what went wrong in the place of the report; where even that cannot be written, an earlier page must not stay."""
+    from cglsuite.reports.plain_pages import failure_html
+
+    try:
+        write_atomic(report.path, failure_html(title, report.notebook, outcome).encode())
+    except StoreError:
+        with contextlib.suppress(OSError):
+            report.path.unlink()
+
+
+def _write_index(campaign: Campaign, rendered: Sequence[RenderedReport], folder: Path) -> None:
+    from cglsuite.reports.plain_pages import index_html
+
+    try:
+        write_atomic(folder / "index.html", index_html(campaign, rendered).encode())
+    except StoreError as error:
+        logger.warning("no index: %s", error)
+
+
+def _page_names(reports: Sequence[Report]) -> list[str]:
+    """A file name per report: the notebook's name, numbered where it comes again."""
+    names: list[str] = []
+    for report in reports:
+        stem = re.sub(r"[^A-Za-z0-9._+-]", "-", report.notebook).lstrip(".") or "report"
+        names.append(next(name for n in itertools.count(1) if (name := f"{stem}{'' if n == 1 else f'-{n}'}.html") not in names))
+    return names
+
+
+def _short(path: Path) -> str:
+    """Relative to the current folder where it is inside: pages should not tell where on a machine they were made."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -138,6 +139,7 @@ def load_campaign_results(
     *,
     overrides: Overrides | Mapping[str, Any] | None = None,
     catalogue: Catalogue | None = None,
+    device: str | None = None,
     engine: Engine | None = None,
     train_missing: bool = False,
 ) -> CampaignResults:
@@ -148,13 +150,16 @@ def load_campaign_results(
 
     Args:
         campaign: a file, decoded TOML, or a loaded campaign. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
-        overrides: what goes over the campaign: ``{"training.epochs": 50}``, or an :class:`Overrides`.
+        overrides: what goes over the campaign: ``{"training.epochs": 50}``, or an :class:`Overrides`. device: likewise.
         train_missing: first run what the store lacks, searches included, as ``cglsuite run`` does.
 
     Raises:
         UsageError: the campaign or a name in it is wrong.
     """
     engine = engine or default_engine()
+    overrides = Overrides.of(overrides)
+    if device:
+        overrides = dataclasses.replace(overrides, device=device)
     catalogue = catalogue or engine.load_catalogue()
     store = store if isinstance(store, Store) else Store(store)
     campaign = _as_campaign(campaign)

@@ -95,7 +95,8 @@ def _notices(results: CampaignResults) -> Iterable[Fragment]:
 
 
 def _notice(first: str, *rest: str) -> Fragment:
-    return element("div", *(element("p", text) for text in (first, *rest)), class_="notice", role="note")
+    listed = element("ul", *(element("li", text) for text in rest)) if rest else None
+    return element("div", element("p", first), listed, class_="notice", role="note")
 
 
 # --- results ---------------------------------------------------------------------------------------------------------------------
@@ -115,15 +116,17 @@ def _summary_table(results: CampaignResults, preset: Any, frame: pd.DataFrame) -
     present = set(frame["metric"])
     names = [name for name in ordered_metrics(results.metrics) if name in present]
     head = [_th("method", "name"), _th("n", "number"), *(_metric_head(results.metrics[name]) for name in names)]
-    rows = []
+    rows, backbones = [], list(dict.fromkeys(frame["backbone"]))
+    several = len(backbones) > 1
     for (method, backbone, variant), part in frame.groupby(["method", "backbone", "variant"], sort=False):
         by_metric = {row["metric"]: row for row in part.to_dict(orient="records")}
         records = int(part["records"].iloc[0])
-        cells = [_row_head(method, variant, backbone), _number(records, digits=0)]
+        cells = [_row_head(method, variant, backbone if several else ""), _number(records, digits=0)]
         cells += [_mean_std(by_metric.get(name), records, _percent(results, str(preset))) for name in names]
         rows.append(cells)
     unit = "percent; " if _percent(results, str(preset)) else ""
-    caption = join([element("strong", preset), f" – {unit}mean ± sample standard deviation over n records, which differ in their seeds only"])
+    told = f"{unit}mean ± sample standard deviation over n records, which differ in their seeds only"
+    caption = join([element("strong", preset), f" – {'' if several else f'backbone {backbones[0]}; '}{told}"])
     return _table(head, rows, caption)
 
 
@@ -281,11 +284,11 @@ def matrices(results: CampaignResults) -> Gallery | Fragment:
         last = ", ".join("–" if math.isnan(v) else f"{scale * v:.1f}" for v in matrix[-1])
         pictures.append(
             picture(
-                lambda theme, group=group, matrix=matrix, percent=percent: matrix_figure(  # type: ignore[misc]
-                    matrix, group.label, theme, percent=percent, bounds=None if percent else _bounds(matrix)
+                lambda theme, group=group, matrix=matrix, percent=percent, n=n: matrix_figure(  # type: ignore[misc]
+                    matrix, f"{group.label}, n = {n}", theme, percent=percent, bounds=None if percent else _bounds(matrix)
                 ),
                 alt=f"Mean performance matrix of {group.label} on {group.preset} over {n} records. After the last task: {last}",
-                caption=f"{group.preset}, n = {n}",
+                group=group.preset,
             )
         )
     return Gallery(tuple(pictures)) if pictures else _empty("No cell of this campaign is finished yet.")
@@ -362,8 +365,9 @@ def settings(results: CampaignResults) -> Fragment:
     parts = []
     for preset, part in frame.groupby("preset", sort=False):
         names = [c for c in part.columns if "." in str(c) and part[c].notna().any()]
+        several = part["backbone"].nunique() > 1
         rows = [
-            [_row_head(row["method"], row["variant"], row["backbone"]), *(element("td", _value(row[name])) for name in names)]
+            [_row_head(row["method"], row["variant"], row["backbone"] if several else ""), *(element("td", _value(row[name])) for name in names)]
             for row in part.to_dict(orient="records")
         ]
         parts.append(_table([_th("method", "name"), *(_th(str(n)) for n in names)], rows, join([element("strong", str(preset))])))
@@ -472,8 +476,14 @@ def data_table(frame: pd.DataFrame, caption: str | None = None) -> Fragment:
 
 def _table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content) -> Fragment:
     body = [element("tr", *row, class_="group" if len(row) == 1 < len(head) else None) for row in rows]
-    table = element("table", element("caption", caption) if caption else None, element("thead", element("tr", *head)), element("tbody", *body))
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label="table")
+    table = element("table", element("thead", element("tr", *head)), element("tbody", *body))
+    # The caption stays out of the box that scrolls, so that it wraps on a phone.
+    return element(
+        "figure",
+        element("figcaption", caption) if caption else None,
+        element("div", table, class_="scroll", tabindex=0, role="region", aria_label="table"),
+        class_="table",
+    )
 
 
 def _th(text: str, kind: str | None = None) -> Fragment:

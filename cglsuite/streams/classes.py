@@ -98,7 +98,8 @@ class _Builder:
         if self.spec.edge_policy == "full":
             return torch.arange(self.data.n_nodes)
         if self.spec.edge_policy == "inter-task":
-            return ((self.task_of_node >= 0) & (self.task_of_node <= stage)).nonzero().flatten()
+            # In order of arrival, so that a node keeps its position while the graph grows around it.
+            return torch.cat([(self.task_of_node == k).nonzero().flatten() for k in range(stage + 1)])
         return (self.task_of_node == stage).nonzero().flatten()
 
     def graph(self, nodes: Tensor) -> MessageGraph:
@@ -194,6 +195,7 @@ class _Questions:
             classes=b.tasks[k].clone(),
             task_outputs=own,
             seen_outputs=seen,
+            keeps_nodes=b.spec.edge_policy != "none",
         )
 
     def groups(self, learnt: int) -> list[QueryGroup]:

@@ -27,7 +27,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryGroup:
-    """Queries that share a message graph, under an opaque token; ``tasks`` are the positions whose test items are asked (the runner's knowledge)."""
+    """Queries that share a message graph, under an opaque token; ``tasks`` are the positions whose test items are asked."""
 
     token: str
     query: Batch

@@ -46,6 +46,7 @@ class TaskView:
         classes: int64, the task's global class ids.
         task_outputs: bool [C], the task's own outputs.
         seen_outputs: bool [C], all outputs seen up to and including this task.
+        keeps_nodes: whether node ids of earlier views are ids of the same nodes in this one.
         past: the views of all earlier tasks, only for methods that declare the need ``past-views`` (upper bounds).
     """
 
@@ -57,6 +58,7 @@ class TaskView:
     classes: Tensor
     task_outputs: Tensor
     seen_outputs: Tensor
+    keeps_nodes: bool = True
     past: tuple[TaskView, ...] = ()
 
     @property

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["Task", "bare", "joint", "prepare"]
+__all__ = ["Task", "bare", "task_of"]
 
 
 class _Multiply(torch.autograd.Function):
@@ -61,9 +61,7 @@ def task_of(x, edges: np.ndarray, train: np.ndarray, y: np.ndarray, asked: np.nd
     place = {c: i for i, c in enumerate(sorted(classes))}
     local = torch.tensor([place[c] for c in y.tolist()])
     weight = 1.0 / torch.bincount(local, minlength=len(classes)).clamp(min=1)
-    return Task(
-        _pair(x), _pair(a), columns, torch.from_numpy(train), local, weight, torch.from_numpy(asked), torch.from_numpy(answers)
-    )
+    return Task(_pair(x), _pair(a), columns, torch.from_numpy(train), local, weight, torch.from_numpy(asked), torch.from_numpy(answers))
 
 
 def _forward(task: Task, w1: Tensor, w2: Tensor) -> Tensor:

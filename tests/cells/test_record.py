@@ -130,7 +130,9 @@ def test_absent_and_foreign_parts_are_named() -> None:
         Record.from_json(data | {"colour": "red"})
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": NaN}', "\x80\x04K\x01.", GOLDEN.read_text()[:-40], '{"schema": true}', "[" * 5000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"schema": NaN}', "\x80\x04K\x01.", GOLDEN.read_text()[:-40], '{"schema": true}', "[" * 5000]
+)
 def test_what_is_no_record_is_refused(text: str) -> None:
     """Truncated files, other JSON, pickles: refused, never run."""
     with pytest.raises(StoreError):

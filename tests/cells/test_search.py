@@ -29,7 +29,9 @@ def search(rates: tuple[float, ...] = RATES) -> Search:
         requests = [
             CellRequest(scenario="toy/task-il@begin-1", method="bare", settings={"training.lr": rate}, seeds=Seeds(init=s)) for s in (0, 1)
         ]
-        return Candidate(settings={"training.lr": rate}, cells=[fake_engine.engine().plan(r, fake_engine.FakeCatalogue()) for r in requests])  # type: ignore[arg-type]
+        return Candidate(
+            settings={"training.lr": rate}, cells=[fake_engine.engine().plan(r, fake_engine.FakeCatalogue()) for r in requests]
+        )  # type: ignore[arg-type]
 
     return Search(scenario="toy/task-il@begin-1", method="bare", backbone=None, candidates=[candidate(r) for r in rates])
 

@@ -147,7 +147,9 @@ def test_a_full_disk_says_so_and_loses_nothing(store: Store, monkeypatch: pytest
 def test_a_disk_that_is_full_on_write(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with the kernel's own error instead of a simulated one."""
     real = os.open
-    monkeypatch.setattr(os, "open", lambda path, *a, **k: real("/dev/full", os.O_WRONLY) if str(path).endswith(".tmp") else real(path, *a, **k))
+    monkeypatch.setattr(
+        os, "open", lambda path, *a, **k: real("/dev/full", os.O_WRONLY) if str(path).endswith(".tmp") else real(path, *a, **k)
+    )
     with pytest.raises(StoreError, match="full"):
         store.put(record())
     monkeypatch.undo()
@@ -262,9 +264,14 @@ def test_dropping_checkpoints_takes_a_family_and_nothing_else(store: Store) -> N
 def test_set_aside_gives_the_former_result_back_unless_there_is_a_new_one(store: Store) -> None:
     """Running again never costs a result."""
     store.put(record())
-    with pytest.raises(KeyboardInterrupt), store.set_aside(record().key):
-        assert store.get(record().key) is None
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with store.set_aside(record().key):
+            assert store.get(record().key) is None
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert store.cached(record().key) == record()
     with store.set_aside(record().key):
         store.put(failed())

@@ -3,7 +3,8 @@
 What a cell does is told by its settings, so that workers in other processes do as a test says:
 
 - ``training.lr``: the accuracies follow from it (validation and test by different rules);
-- ``method.behave``: ``ok``, ``raise``, ``diverge``, ``exit`` (``os._exit``), ``kill`` (SIGKILL to itself), ``sleep``, ``full`` (disk full), ``chatty``;
+- ``method.behave``: ``ok``, ``raise``, ``diverge``, ``exit`` (``os._exit``), ``kill`` (SIGKILL to itself), ``sleep``, ``full`` (disk),
+  ``chatty`` (prints, then exits);
 - ``method.seconds``: how long it takes.
 
 Every run of a cell appends a line to ``$FAKE_LOG``.
@@ -56,10 +57,16 @@ SPECS: dict[str, list[Any]] = {
     ],
     "method": [_method("bare"), _method("ewc", _LAMBDA), _method("joint"), _method("packnet", settings=("task-il",))],
     "backbone": [
-        BackboneSpec(name="gcn", summary="gcn", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="width", default=8, doc="width"),)),
-        BackboneSpec(name="gat", summary="gat", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="heads", default=2, doc="heads"),)),
+        BackboneSpec(
+            name="gcn", summary="gcn", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="width", default=8, doc="width"),)
+        ),
+        BackboneSpec(
+            name="gat", summary="gat", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="heads", default=2, doc="heads"),)
+        ),
     ],
-    "dataset": [DatasetSpec(name="toy", summary="toy", factory="fake_engine:none", parameters=(Hyperparameter(name="n", default=9, doc="n"),))],
+    "dataset": [
+        DatasetSpec(name="toy", summary="toy", factory="fake_engine:none", parameters=(Hyperparameter(name="n", default=9, doc="n"),))
+    ],
     "metric": [
         MetricSpec(
             name="average_performance", summary="AP", formula="mean_j M[T,j]", direction="up", range=(0, 1), factory="fake_engine:average"

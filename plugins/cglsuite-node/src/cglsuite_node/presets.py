@@ -12,7 +12,7 @@ __all__ = ["presets"]
 _BEGIN = "Ko et al., BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning, ACM TIST 16(1), 2025"
 _CGLB = "Zhang, Song & Tao, CGLB: Benchmark Tasks for Continual Graph Learning, NeurIPS 2022 Datasets and Benchmarks"
 
-_BEGIN_SEARCHED = ("training.lr", "training.weight_decay", "backbone.dropout", "backbone.input_dropout")
+_BEGIN_SEARCHED = ("training.lr", "training.weight_decay", "backbone.dropout")
 _BEGIN_TRAINING = TrainingSpec(
     backbone="gcn",
     lr=1e-3,
@@ -29,7 +29,7 @@ _BEGIN_BACKBONE = (
     ("bias", False),
     ("dropout", 0.5),
     ("head", "linear"),
-    ("input_dropout", 0.5),
+    ("input_dropout", None),
     ("layers", 3),
     ("normalisation", "symmetric"),
     ("width", 256),

@@ -1,0 +1,39 @@
+"""``cglsuite report``: render the reports of a campaign from the records in a store; nothing is trained."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+from cglsuite.cli.session import Session, pass_session
+
+__all__ = ["report"]
+
+_log = logging.getLogger(__name__)
+
+
+@click.command()
+@click.argument("campaign", metavar="CAMPAIGN.toml", type=click.Path(dir_okay=False))
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for the pages.  [default: reports/_out/<campaign>]")
+@click.option("--store", type=click.Path(file_okay=False), help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
+@click.option(
+    "--cell-timeout", "cell_timeout_s", type=click.FloatRange(min=0), default=3600.0, show_default=True,
+    help="Seconds that one cell of a notebook may take; 0 = any time.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print an array with one object per report.")
+@pass_session
+def report(session: Session, campaign: str, out: str | None, store: str | None, cell_timeout_s: float, as_json: bool) -> int:
+    """Render every report of a campaign as a self-contained page, and an index.html that links them.
+
+    Prints the path of each page; a report that failed has a page that says why, and the exit status is 1.
+    """
+    from cglsuite.cli.output import print_json
+    from cglsuite.reports.render import render_campaign
+
+    rendered = render_campaign(campaign, store=store, out=out, catalogue=session.catalogue(), cell_timeout_s=cell_timeout_s or None)
+    if as_json:
+        print_json([{"notebook": r.notebook, "path": str(r.path), "status": r.status, "reason": r.reason, "seconds": r.seconds} for r in rendered])
+    else:
+        click.echo("\n".join(str(r.path) for r in rendered))
+    return 0 if all(r.done for r in rendered) else 1

@@ -1,0 +1,318 @@
+"""The local executor: every missing cell once, whatever happens to a worker, and nothing finished is ever lost."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import fake_engine
+import pytest
+
+from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.store import Store
+from cglsuite.errors import StoreError
+from cglsuite.executors import Executor, ExecutorError, LocalExecutor, RunOptions
+from cglsuite.specs import Seeds
+
+CATALOGUE: Any = fake_engine.FakeCatalogue()
+ROOT = str(Path(__file__).parents[2])
+
+
+def cell(seed: int = 0, method: str = "bare", scenario: str = "toy/task-il@begin-1", order: int = 0, **settings: Any) -> PlannedCell:
+    dotted = {f"method.{name}": value for name, value in settings.items()}
+    request = CellRequest(scenario=scenario, method=method, settings=dotted, seeds=Seeds(init=seed, order=order))
+    return fake_engine.engine().plan(request, CATALOGUE)
+
+
+def options(**changes: Any) -> RunOptions:
+    return RunOptions(**({"catalogue": CATALOGUE, "engine": fake_engine.REFERENCE, "progress": False} | changes))
+
+
+def run(cells: list[PlannedCell], store: Store, **changes: Any) -> int:
+    executor: Executor = LocalExecutor()
+    return executor.run(cells, store, options(**changes))
+
+
+def leftovers(store: Store) -> list[str]:
+    folders = ("leases", "plans")
+    return [p.name for f in folders for p in (store.path / f).glob("*") if not p.name.startswith(".")]
+
+
+def test_two_workers_run_every_cell_once_and_nothing_twice(store: Store, log: Path) -> None:
+    """N/A cells are left out, cached ones left alone, a repeated cell counts once."""
+    cells = [cell(s, seconds=0.02) for s in range(6)] + [cell(0, seconds=0.02), cell(0, "packnet", "toy/class-il@begin-1")]
+    assert run(cells, store, workers=2) == 0
+    assert Counter(log.read_text().split()) == Counter({c.key: 1 for c in cells[:6]})
+    assert all(store.cached(c.key) for c in cells[:6])
+    assert leftovers(store) == []
+    assert run(cells, store, workers=2) == 0
+    assert len(log.read_text().split()) == 6
+
+
+def test_nothing_to_do_starts_no_worker(store: Store) -> None:
+    """An empty plan is done."""
+    assert run([], store) == 0
+    assert not store.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("behave", "says"),
+    [
+        ("kill", r"worker died with signal 9 \(SIGKILL; whoever sent it, or the kernel because memory ran out: that cannot be told"),
+        ("exit", r"worker exited with status 0 in the middle of the cell"),
+        ("chatty", r"worker exited with status 3 in the middle of the cell\. It printed: a method that prints"),
+        ("raise", r"RuntimeError: the core itself broke"),
+    ],
+)
+def test_a_cell_that_takes_its_worker_down_costs_itself_only(
+    store: Store, log: Path, caplog: pytest.LogCaptureFixture, behave: str, says: str
+) -> None:
+    """Its record says what happened, the others are done, nothing runs twice; run again, only that cell is tried again."""
+    cells = [cell(0), cell(1, behave=behave), cell(2), cell(3)]
+    with caplog.at_level(logging.WARNING):
+        assert run(cells, store) == 1
+    record = store.get(cells[1].key)
+    assert record is not None
+    assert record.status == "failed"
+    assert record.reason is not None
+    assert re.search(says, record.reason)
+    assert record.cell["settings"]["method.behave"] == behave
+    assert record.cell["seeds"]["init"] == 1
+    assert says.split(" ")[0].replace("\\", "") in caplog.text
+    assert all(store.cached(cells[n].key) for n in (0, 2, 3))
+    assert leftovers(store) == []
+    assert max(Counter(log.read_text().split()).values()) == 1
+    assert run(cells, store) == 1
+    assert Counter(log.read_text().split()) == Counter({c.key: 1 for c in cells}) + Counter([cells[1].key])
+
+
+def test_a_diverged_cell_is_recorded_by_its_run(store: Store) -> None:
+    """What run_cell returns is kept as it is."""
+    cells = [cell(0, behave="diverge"), cell(1)]
+    assert run(cells, store) == 1
+    record = store.get(cells[0].key)
+    assert record is not None
+    assert (record.status, record.reason) == ("diverged", "the loss is not finite")
+
+
+def test_a_cell_over_its_time_is_stopped(store: Store) -> None:
+    """The limit is per cell; the others go on."""
+    cells = [cell(0, behave="sleep"), cell(1), cell(2)]
+    began = time.monotonic()
+    assert run(cells, store, timeout_s=1.0) == 1
+    assert time.monotonic() - began < 30
+    record = store.get(cells[0].key)
+    assert record is not None
+    assert record.status == "timeout"
+    assert record.reason is not None
+    assert "limit 1 s" in record.reason
+    assert record.timings_s["total"] is not None
+    assert record.timings_s["total"] >= 1.0
+    assert store.cached(cells[1].key)
+    assert store.cached(cells[2].key)
+
+
+def test_a_full_disk_ends_the_run_and_keeps_what_is_done(store: Store) -> None:
+    """One clear error instead of one failure per cell."""
+    cells = [cell(0), cell(1, behave="full"), cell(2)]
+    with pytest.raises(StoreError, match="No space left"):
+        run(cells, store)
+    assert store.cached(cells[0].key)
+    assert store.get(cells[1].key) is None
+    assert leftovers(store) == []
+
+
+def test_workers_that_cannot_start_are_told_of(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not restarted for ever: after three the run ends with what the last one printed."""
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "sitecustomize.py").write_text("import os\nos.write(2, b'no luck today')\nos._exit(9)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"))
+    with pytest.raises(ExecutorError, match=r"3 workers ended before they took up a cell.*no luck today"):
+        run([cell(0)], store)
+
+
+def test_a_worker_with_other_plugins_refuses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell that means something else over there is not run under this key."""
+    planned = cell(0)
+    monkeypatch.setenv("FAKE_VERSION", "2")
+    assert run([planned], store) == 1
+    record = store.get(planned.key)
+    assert record is not None
+    assert record.reason is not None
+    assert "another key" in record.reason
+
+
+def test_cells_that_another_runner_holds_are_waited_for(store: Store, log: Path) -> None:
+    """They are not run a second time, and their result counts."""
+    held, free = cell(0), cell(1)
+    lease = store.lease(held.key)
+    assert lease is not None
+
+    def finish() -> None:
+        store.put(fake_engine.make_record(held.cell))
+        lease.release()
+
+    timer = threading.Timer(2.0, finish)
+    timer.start()
+    assert run([held, free], store, workers=2) == 0
+    timer.join()
+    assert log.read_text().split() == [free.key]
+
+
+HOLD = """
+import sys
+from cglsuite.cells.store import Store
+lease = Store(sys.argv[1]).lease(sys.argv[2])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_cells_of_a_runner_that_died_are_taken_over(store: Store, log: Path) -> None:
+    """Its lease is stale as soon as it is dead."""
+    planned = cell(0)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(store.path), planned.key],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.environ["PYTHONPATH"]])},
+    )
+    with holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        timer = threading.Timer(1.5, holder.kill)
+        timer.start()
+        assert run([planned], store) == 0
+        timer.join()
+    assert log.read_text().split() == [planned.key]
+
+
+SUPERVISE = """
+import sys
+import fake_engine
+from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.store import Store
+from cglsuite.executors import LocalExecutor, RunOptions
+from cglsuite.specs import Seeds
+catalogue, engine = fake_engine.FakeCatalogue(), fake_engine.engine()
+cells = [
+    engine.plan(CellRequest(scenario="toy/task-il@begin-1", method="bare", settings={"method.seconds": t}, seeds=Seeds(init=n)), catalogue)
+    for n, t in enumerate([0.0, 0.0, 300.0, 0.0])
+]
+LocalExecutor().run(cells, Store(sys.argv[1]), RunOptions(catalogue=catalogue, engine=fake_engine.REFERENCE, workers=2, progress=False))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+def test_an_interrupted_run_leaves_finished_records_and_no_workers(store: Store, how: signal.Signals) -> None:
+    """Ctrl-C, kill and kill -9 of the supervisor: its workers end, finished cells stay, the held cell is free again."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISE, str(store.path)],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.environ["PYTHONPATH"]])},
+    )
+    with process:
+        slow = cell(2, seconds=300.0)
+        quick = [cell(n, seconds=0.0) for n in (0, 1, 3)]
+        _wait(lambda: store.holder(slow.key) is not None and all(store.cached(c.key) for c in quick))
+        holder = store.holder(slow.key)
+        assert holder is not None
+        process.send_signal(how)
+        process.wait(20)
+        _wait(lambda: store.holder(slow.key) is None)
+        _wait(lambda: not _alive(holder.pid))
+    assert store.get(slow.key) is None
+    assert all(store.cached(c.key) for c in quick)
+    assert not store.problems
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _wait(condition: Any, limit_s: float = 30.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_checkpoints_go_when_no_unfinished_cell_needs_them(store: Store) -> None:
+    """Two orders share a family: it goes with the second; the family of a failed cell stays to resume from."""
+    shared = [cell(0, order=0), cell(0, order=1)]
+    failing = cell(1, behave="diverge")
+    foreign = store.checkpoint_path("foreign-0")
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("another campaign's")
+    assert run([*shared, failing], store) == 1
+    family = fake_engine.prefix_keys(failing.cell, None)[0]  # type: ignore[arg-type]
+    assert sorted(p.name for p in foreign.parent.iterdir()) == sorted([f"{family}-0.pt", "foreign-0.pt"])
+    stale = store.checkpoint_path(fake_engine.prefix_keys(shared[0].cell, None)[0] + "-9")  # type: ignore[arg-type]
+    stale.write_text("left by a killed run")
+    run(shared, store)
+    assert not stale.exists()
+
+
+def test_workers_get_the_threads_and_leave_the_parent_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits of threads are in the environment before any library loads; importing and running touches no torch in the parent."""
+    from cglsuite.executors import local
+
+    environment = local._worker_environment(3)
+    assert environment["OMP_NUM_THREADS"] == environment["MKL_NUM_THREADS"] == "3"
+    assert os.environ.get("OMP_NUM_THREADS") != "3"
+    assert environment["PYTHONPATH"].split(os.pathsep)[-1] == os.environ["PYTHONPATH"].split(os.pathsep)[-1]
+
+
+def test_progress_is_a_line_now_and_then_without_a_terminal(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """The last line says how many there are and how they ended."""
+    with caplog.at_level(logging.INFO, logger="cglsuite.progress"):
+        run([cell(0), cell(1, behave="diverge")], store, progress=True, label="demo")
+    lines = [r.getMessage() for r in caplog.records if r.name == "cglsuite.progress"]
+    assert lines
+    assert lines[-1].startswith("demo: 2 of 2 cells, 1 diverged, 0:0")
+
+
+def test_progress_is_a_bar_on_a_terminal_that_log_lines_do_not_tear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar goes to stderr, is cleared before a log line, and handlers are as before when it is done."""
+    import io
+
+    from cglsuite.executors.progress import CellProgress, TaskProgress
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    logger = logging.getLogger("cglsuite")
+    handler = logging.StreamHandler(terminal)
+    monkeypatch.setattr(logger, "handlers", [handler])
+    with CellProgress(3, "demo") as progress:
+        progress.finished("done")
+        progress.working("ewc task 1/3")
+        logger.warning("a word")
+        progress.finished("failed")
+        progress.tick()
+    assert logger.handlers == [handler]
+    text = terminal.getvalue()
+    assert "demo" in text
+    assert "2/3" in text
+    assert "1 failed, ewc task 1/3" in text
+    assert text[: text.index("a word")].endswith(("\r", "\x1b[A", " \r"))
+    tasks = TaskProgress("ewc")
+    tasks(1, 3)
+    tasks(3, 3)
+    tasks.close()
+    assert "3/3" in terminal.getvalue()

@@ -1,0 +1,89 @@
+"""A worker by itself: no supervisor, only a plan and a store."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import fake_engine
+import pytest
+
+from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
+from cglsuite.cells.store import Store
+from cglsuite.executors import worker
+from cglsuite.specs import Seeds
+
+CATALOGUE: Any = fake_engine.FakeCatalogue()
+
+
+def cell(seed: int, **settings: Any) -> PlannedCell:
+    dotted = {f"method.{name}": value for name, value in settings.items()}
+    return fake_engine.engine().plan(
+        CellRequest(scenario="toy/task-il@begin-1", method="bare", settings=dotted, seeds=Seeds(init=seed)), CATALOGUE
+    )
+
+
+@pytest.fixture(autouse=True)
+def _keep_logging() -> Any:
+    logger = logging.getLogger("cglsuite")
+    handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+    logger.propagate = propagate
+
+
+def work(store: Store, plan: Path, *words: str) -> int:
+    return worker.main([str(plan), "--store", str(store.path), *words])
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """Where plans are written."""
+    return tmp_path / "plan.json"
+
+
+def test_a_worker_runs_what_nobody_has_run(store: Store, plan: Path, log: Path) -> None:
+    """Done ones and held ones are left alone; a second worker finds nothing to do."""
+    cells = [cell(n) for n in range(4)]
+    PlanFile.of(cells, fake_engine.REFERENCE).write(plan)
+    store.put(fake_engine.make_record(cells[0].cell))
+    lease = store.lease(cells[1].key)
+    assert lease is not None
+    with lease:
+        assert work(store, plan) == 0
+    assert Counter(log.read_text().split()) == Counter([cells[2].key, cells[3].key])
+    assert work(store, plan) == 0
+    assert Counter(log.read_text().split()) == Counter([c.key for c in cells[1:]])
+
+
+def test_failed_cells_are_tried_once_per_plan(store: Store, plan: Path, log: Path) -> None:
+    """Not by every worker of the plan; a new plan tries them again."""
+    cells = [cell(0, behave="diverge")]
+    for attempts in (1, 2):
+        PlanFile.of(cells, fake_engine.REFERENCE).write(plan)
+        assert work(store, plan) == 0
+        assert work(store, plan) == 0
+        assert len(log.read_text().split()) == attempts
+
+
+@pytest.mark.parametrize(("index", "first"), [(0, 0), (1, 3)])
+def test_workers_begin_in_their_own_stretch(store: Store, plan: Path, log: Path, index: int, first: int) -> None:
+    """So that neighbours, which share data and prefixes, are run by the same worker."""
+    cells = [cell(n) for n in range(6)]
+    PlanFile.of(cells, fake_engine.REFERENCE).write(plan)
+    work(store, plan, "--index", str(index), "--of", "2")
+    assert log.read_text().split() == [c.key for c in [*cells[first:], *cells[:first]]]
+
+
+def test_exit_statuses(store: Store, plan: Path) -> None:
+    """A plan that is none, an engine that is none, a full disk."""
+    plan.write_text("{}")
+    assert work(store, plan) == 2
+    for engine in ("no.such.module:engine", "fake_engine:nothing", "fake_engine:FakeCatalogue", "json:dumps"):
+        PlanFile(engine=engine, cells=[]).write(plan)
+        assert work(store, plan) == 2
+    PlanFile.of([cell(0, behave="full")], fake_engine.REFERENCE).write(plan)
+    assert work(store, plan) == worker.STORE_FAULT
