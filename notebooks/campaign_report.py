@@ -1,16 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Campaign report
 #
@@ -35,9 +22,7 @@ train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite
 # %%
 from cglsuite.reports import load_campaign_results, show
 
-results = load_campaign_results(
-    campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing
-)
+results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
 show.overview(results)
 
 # %% [markdown]

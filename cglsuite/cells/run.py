@@ -130,6 +130,8 @@ def _numerics(cell: CellSpec) -> Iterator[None]:
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(cell.threads)
+    if cell.device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products ask for
     # CUDA has no deterministic form of some sparse products: there the promise is statistical, and torch warns instead of refusing.
     torch.use_deterministic_algorithms(True, warn_only=cell.device != "cpu")
     try:

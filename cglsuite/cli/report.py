@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 
 import click
@@ -15,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @click.command()
 @click.argument("campaign", metavar="CAMPAIGN.toml", type=click.Path(dir_okay=False))
-@click.option("--out", type=click.Path(file_okay=False), help="Folder for the pages.  [default: reports/_out/<campaign>]")
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for the pages.  [default: rendered/NAME beside the file]")
 @click.option("--store", type=click.Path(file_okay=False), help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
 @click.option(
     "--cell-timeout", "cell_timeout_s", type=click.FloatRange(min=0), default=3600.0, show_default=True,
@@ -33,7 +34,9 @@ def report(session: Session, campaign: str, out: str | None, store: str | None, 
 
     rendered = render_campaign(campaign, store=store, out=out, catalogue=session.catalogue(), cell_timeout_s=cell_timeout_s or None)
     if as_json:
-        print_json([{"notebook": r.notebook, "path": str(r.path), "status": r.status, "reason": r.reason, "seconds": r.seconds} for r in rendered])
+        print_json([{**dataclasses.asdict(r), "path": str(r.path)} for r in rendered])
     else:
         click.echo("\n".join(str(r.path) for r in rendered))
+    for failed in (r for r in rendered if not r.done):
+        _log.error("report %s: %s: %s", failed.path, failed.status, failed.reason)
     return 0 if all(r.done for r in rendered) else 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from cglsuite.errors import BudgetError
 from cglsuite.problems import MemoryItems
 
@@ -73,7 +75,7 @@ class MeteredMemory:
         """What a checkpoint keeps."""
         return {"shelves": {k: v.state() for k, v in self._shelves.items()}, "peak": [self.peak_items, self.peak_bytes]}
 
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Go back to :meth:`state`."""
-        self._shelves = {k: MemoryItems.from_state(v) for k, v in state["shelves"].items()}
+    def load_state(self, state: dict[str, Any], device: torch.device) -> None:
+        """Go back to :meth:`state`, with ids and labels on ``device``."""
+        self._shelves = {k: MemoryItems.from_state(v, device) for k, v in state["shelves"].items()}
         self.peak_items, self.peak_bytes = state["peak"]

@@ -30,9 +30,10 @@ def collect(method: Method) -> dict[str, Any]:
 def restore(method: Method, state: dict[str, Any]) -> None:
     """Go back to what :func:`collect` returned."""
     method.model.load_state_dict(state["model"])
+    device = method.problem.device
     for name, value in state["attributes"].items():
-        setattr(method, name, _unpack(value, method.model))
-    method.memory.load_state(state["memory"])
+        setattr(method, name, _unpack(value, method.model, device))
+    method.memory.load_state(state["memory"], device)
 
 
 def _pack(value: Any, where: str) -> Any:
@@ -52,15 +53,17 @@ def _pack(value: Any, where: str) -> Any:
     )
 
 
-def _unpack(value: Any, model: nn.Module) -> Any:
+def _unpack(value: Any, model: nn.Module, device: torch.device) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(device)
     if isinstance(value, dict) and set(value) == {_MODULE}:
         module = copy.deepcopy(model)
         module.load_state_dict(value[_MODULE])
         return module.requires_grad_(False).eval()
     if isinstance(value, dict):
-        return {k: _unpack(v, model) for k, v in value.items()}
+        return {k: _unpack(v, model, device) for k, v in value.items()}
     if isinstance(value, list):
-        return [_unpack(v, model) for v in value]
+        return [_unpack(v, model, device) for v in value]
     return value
 
 

@@ -57,9 +57,10 @@ class MemoryItems:
         return {"ids": self.ids, "y": self.y, "tasks": self.tasks, "x": self.x}
 
     @classmethod
-    def from_state(cls, state: dict[str, Tensor]) -> MemoryItems:
-        """The items that :meth:`state` describes."""
-        return cls(**state)
+    def from_state(cls, state: dict[str, Tensor | None], device: torch.device) -> MemoryItems:
+        """The items that :meth:`state` describes; ids and labels on ``device``, features stay on the CPU."""
+        ids, y, tasks = (value.to(device) for name in ("ids", "y", "tasks") if (value := state[name]) is not None)
+        return cls(ids=ids, y=y, tasks=tasks, x=state["x"])
 
 
 class NodeProblem:
@@ -148,9 +149,9 @@ class NodeProblem:
         return model.encode(batch.graph)[batch.ids]
 
     def features(self, batch: Batch) -> Tensor:
-        """Input features of the batch's items, dense: float32 [n, F]."""
+        """Input features of the batch's items, dense: float32 [n, F], on the problem's device."""
         rows = batch.graph.rows(batch.ids)
-        return rows if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray())
+        return (rows if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray())).to(self.device)
 
     @staticmethod
     def labels(batch: Batch) -> Tensor:
@@ -257,4 +258,4 @@ class NodeProblem:
 
 def _torch_csr(rows: scipy.sparse.csr_matrix) -> Tensor:
     parts = (torch.from_numpy(rows.indptr.astype("int64")), torch.from_numpy(rows.indices.astype("int64")), torch.from_numpy(rows.data))
-    return torch.sparse_csr_tensor(*parts, size=rows.shape)
+    return torch.sparse_csr_tensor(*parts, size=rows.shape, check_invariants=False)

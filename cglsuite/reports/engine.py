@@ -47,7 +47,7 @@ class NotebookFailure(ReportError):
         self.reason, self.cell, self.source, self.traceback = reason, cell, source, traceback
 
 
-class _ThisPython(KernelSpecManager):  # type: ignore[misc]
+class _ThisPython(KernelSpecManager):
     """Knows one kernel: ipykernel under the interpreter that is running. A user's kernelspec of the same name may be another Python."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
@@ -141,7 +141,7 @@ def execute(
 
     papermill_engines.register(ENGINE, ReportEngine)
     try:
-        return execute_notebook(
+        executed: NotebookNode = execute_notebook(
             notebook,
             output,
             parameters=dict(parameters),
@@ -154,6 +154,7 @@ def execute(
             autosave_cell_every=0,
             request_save_on_cell_execute=output is not None,
         )
+        return executed
     except PapermillExecutionError as error:  # an error output in a cell tagged raises-exception
         reason = f"{error.ename}: {error.evalue}"
         raise NotebookFailure(reason, error.exec_count, error.source, plain_text("\n".join(error.traceback))) from error

@@ -70,10 +70,9 @@ class Gallery:
     pictures: tuple[Picture, ...]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        shown = [
-            element("figure", element("img", src=_data_uri(p.light), alt=p.alt), element("figcaption", " – ".join(filter(None, [p.group, p.caption]))))
-            for p in self.pictures
-        ]
+        captions = [" – ".join(filter(None, [p.group, p.caption])) for p in self.pictures]
+        images = [element("img", src=_data_uri(p.light), alt=p.alt) for p in self.pictures]
+        shown = [element("figure", image, element("figcaption", text)) for image, text in zip(images, captions, strict=True)]
         return {
             FIGURES: {"figures": [asdict(p) for p in self.pictures]},
             "text/html": str(element("div", join(shown), style="display:flex;flex-wrap:wrap;gap:1rem")),
@@ -99,11 +98,13 @@ def svg(figure: Figure) -> str:
     return text.replace("<svg ", f'<svg font-family="{_FONTS}" ', 1)
 
 
-def matrix_figure(matrix: NDArray[np.float64], title: str, theme: Theme, *, percent: bool = True, bounds: tuple[float, float] | None = None) -> Figure:
+def matrix_figure(
+    matrix: NDArray[np.float64], title: str, theme: Theme, *, percent: bool = True, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Figure:
     """A performance matrix as a heat map: a row per moment (the first before training), a column per task.
 
     Args:
-        matrix: float64 ``[T + 1, T]``; NaN is left blank with a dash. bounds: of the colour scale; default 0 to 1.
+        matrix: float64 ``[T + 1, T]``; NaN is left blank with a dash. bounds: of the colour scale.
     """
     n_tasks = matrix.shape[1]
     side = 0.46 if n_tasks <= ANNOTATED_TASKS else max(0.13, 4.2 / n_tasks)
@@ -114,9 +115,8 @@ def matrix_figure(matrix: NDArray[np.float64], title: str, theme: Theme, *, perc
     width, height = max(inner[0] + margins[0] + margins[1], 2.1), inner[1] + margins[2] + margins[3] + 0.17 * (len(lines) - 1)
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((margins[0] / width, margins[2] / height, inner[0] / width, inner[1] / height))
-    low, high = bounds or (0.0, 1.0)
     grid: dict[str, Any] = {"edgecolors": theme.ground, "linewidth": 1.0} if annotated else {"rasterized": True}
-    image = axes.pcolormesh(matrix, cmap=_COLOUR_MAP, vmin=low, vmax=high, **grid)
+    image = axes.pcolormesh(matrix, cmap=_COLOUR_MAP, vmin=bounds[0], vmax=bounds[1], **grid)
     axes.invert_yaxis()
     _task_ticks(axes, n_tasks)
     axes.set_xlabel("task")
@@ -126,9 +126,10 @@ def matrix_figure(matrix: NDArray[np.float64], title: str, theme: Theme, *, perc
     if annotated:
         _annotate(axes, matrix, image, scale)
     else:
-        bar = figure.colorbar(image, cax=figure.add_axes(((margins[0] + inner[0] + 0.1) / width, margins[2] / height, 0.12 / width, inner[1] / height)))
+        place = ((margins[0] + inner[0] + 0.1) / width, margins[2] / height, 0.12 / width, inner[1] / height)
+        bar = figure.colorbar(image, cax=figure.add_axes(place))
         bar.ax.yaxis.set_major_formatter(lambda value, _: f"{scale * value:g}")
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
     return figure
 
 
@@ -182,7 +183,8 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
         part = frame[frame["label"] == label].sort_values("task")
         x, y = part["task"].to_numpy(), scale * part["mean"].to_numpy(dtype=np.float64)
         spread = scale * np.nan_to_num(part["std"].to_numpy(dtype=np.float64))
-        colour, marker, dash = theme.lines[index % len(theme.lines)], _MARKERS[index % len(_MARKERS)], _DASHES[index // len(theme.lines) % len(_DASHES)]
+        colour, marker = theme.lines[index % len(theme.lines)], _MARKERS[index % len(_MARKERS)]
+        dash = _DASHES[index // len(theme.lines) % len(_DASHES)]
         if tasks > _BARS_UP_TO:
             axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.1, linewidth=0)
         else:  # side by side, so that bars do not hide each other
@@ -209,7 +211,7 @@ def _wrapped(text: str, inches: float, points: float) -> list[str]:
     return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
 
 
-def _style(theme: Theme) -> dict[str, Any]:
+def _style(theme: Theme) -> Any:
     return {
         "svg.fonttype": "none",  # text stays text: sharp at any size, and small
         "svg.hashsalt": "cglsuite",

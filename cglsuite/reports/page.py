@@ -30,8 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Page", "page_html", "sanitize"]
 
-_TAGS = """a abbr b blockquote br caption code col colgroup dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img ins kbd li
- mark ol p pre q s samp section small span strong sub summary sup table tbody td tfoot th thead tr u ul var""".split()
+# fmt: off
+_TAGS = [
+    "a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "colgroup", "dd", "del", "details", "div", "dl", "dt", "em",
+    "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s",
+    "samp", "section", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u",
+    "ul", "var",
+]
+# fmt: on
 _ANYWHERE = {"class", "id", "title", "lang", "dir", "role", "tabindex", "data-value"}
 _BY_TAG = {
     "a": {"href"},

@@ -101,9 +101,8 @@ def _require_json(value: Any, where: str) -> None:
                 raise ReportError(f"{where} has the key {key!r}: the keys of a table are text")
             _require_json(item, f"{where}, key {key!r}")
         return
-    raise ReportError(
-        f"{where} is a {type(value).__name__} ({value!r:.80}): expected what JSON can carry (text, numbers, true or false, null, lists, tables)"
-    )
+    known = "text, numbers, true or false, null, lists, tables"
+    raise ReportError(f"{where} is a {type(value).__name__} ({value!r:.80}): expected what JSON can carry ({known})")
 
 
 def _fits(value: Any, default: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from cglsuite.reports.markup import Content, Fragment, element, join
+from cglsuite.reports.markup import Content, element, join
 from cglsuite.reports.page import Page, page_html
 from cglsuite.reports.text import plain_text
 
@@ -23,9 +23,8 @@ __all__ = ["failure_html", "index_html"]
 def failure_html(title: str, notebook: str, outcome: Outcome) -> str:
     """A page that cannot be taken for a report: what failed, why, and the failing cell in plain text."""
     details = element("pre", plain_text(outcome.details), class_="error", tabindex=0) if outcome.details else None
-    notice = element(
-        "div", element("p", element("strong", "This report failed.")), element("p", plain_text(outcome.reason)), class_="notice bad", role="alert"
-    )
+    told = element("p", element("strong", "This report failed.")), element("p", plain_text(outcome.reason))
+    notice = element("div", *told, class_="notice bad", role="alert")
     return _page(f"FAILED: {title}", "failed", element("h1", title), notice, details, footer=(f"Notebook {notebook}; failed {_now()}.",))
 
 
@@ -50,8 +49,9 @@ def index_html(campaign: Campaign, reports: Sequence[RenderedReport]) -> str:
 
 
 def _page(title: str, status: Literal["done", "failed"], *parts: Content, footer: tuple[str, ...]) -> str:
-    output = new_output("display_data", {"text/html": Fragment(str(join(parts))).source})
-    return page_html(new_notebook(cells=[new_code_cell("", outputs=[output])]), Page(title=title, status=status, footer=footer))
+    output = new_output("display_data", {"text/html": join(parts).source})  # type: ignore[no-untyped-call]
+    notebook = new_notebook(cells=[new_code_cell("", outputs=[output])])  # type: ignore[no-untyped-call]
+    return page_html(notebook, Page(title=title, status=status, footer=footer))
 
 
 def _now() -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cglsuite.reference import published_results
+from cglsuite.reports.rows import as_rows
 from cglsuite.reports.tables import summary
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def compare(results: CampaignResults) -> pd.DataFrame:
     """
     table = _prepared(published_results())
     rows = []
-    for row in summary(results).to_dict(orient="records"):
-        match = published_value(table, str(row["preset"]), str(row["method"]), str(row["backbone"]), str(row["metric"]), _edges(results, row))
+    for row in as_rows(summary(results)):
+        match = published_value(table, row["preset"], row["method"], row["backbone"], row["metric"], _edges(results, row))
         if match is not None:
-            rows.append({**{k: row[k] for k in ("preset", "method", "backbone", "variant", "metric", "n")}, **_verdict(row, match)})
+            rows.append({name: row[name] for name in ("preset", "method", "backbone", "variant", "metric", "n")} | _verdict(row, match))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -72,7 +73,7 @@ def published_value(table: pd.DataFrame, preset: str, method: str, backbone: str
     mine &= (table.setting_key == setting) & (table.dataset_key == _dataset_key(dataset)) & (table.method_key == _word(method))
     mine &= (table.backbone_key == _word(backbone)) & table["mean"].notna() & table.unit.isin(list(_PERCENT))
     found = table[mine]
-    return None if found.empty else {str(k): v for k, v in found.iloc[0].to_dict().items()}
+    return None if found.empty else as_rows(found.iloc[:1])[0]
 
 
 def _prepared(table: pd.DataFrame) -> pd.DataFrame:

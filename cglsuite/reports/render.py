@@ -73,7 +73,7 @@ def render_campaign(
 
     Args:
         campaign: the campaign's file. store: where the records are; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
-        out: the folder for the pages; default ``reports/_out/<campaign>`` in the current folder.
+        out: the folder for the pages; default ``rendered/<campaign>`` beside the campaign file.
         overrides: what goes over the campaign's settings, as it was run.
         workers: notebooks at once. cell_timeout_s: seconds that one cell of a notebook may take; ``None`` = any time.
 
@@ -91,7 +91,7 @@ def render_campaign(
 
     loaded = load_campaign(campaign)
     catalogue = catalogue or load_catalogue()
-    folder = Path("reports/_out") / loaded.name if out is None else Path(out)
+    folder = Path(campaign).parent / "rendered" / loaded.name if out is None else Path(out)
     forced = Overrides.of(overrides)
     offered = {
         "campaign": _short(Path(campaign)),
@@ -160,7 +160,7 @@ def render_notebook(
     if report.done and page.stat().st_size > LARGEST_PAGE:
         logger.warning("%s has %.1f MB; it will be slow to open", page, page.stat().st_size / 1e6)
     if not report.done:
-        logger.warning("report %s failed: %s", name, report.reason)
+        logger.info("report %s failed: %s", name, report.reason)
         _tell_failure(report, outcome, title or name)
     with contextlib.suppress(StoreError):  # where the disk is full, the returned reason says so
         _write_status(page, {**asdict(report), "path": page.name, "details": outcome.details, "seconds": round(report.seconds, 2)})
@@ -168,7 +168,13 @@ def render_notebook(
 
 
 def _job(
-    name: str, parameters: Mapping[str, Any], page: Path, catalogue: Catalogue, title: str, offered: Mapping[str, Any], cell_timeout_s: float | None
+    name: str,
+    parameters: Mapping[str, Any],
+    page: Path,
+    catalogue: Catalogue,
+    title: str,
+    offered: Mapping[str, Any],
+    cell_timeout_s: float | None,
 ) -> Job:
     """What to render, its parameters checked before anything runs."""
     import nbformat
@@ -176,7 +182,7 @@ def _job(
     from cglsuite.reports.parameters import check_parameters, declared_parameters
 
     source: Path = catalogue.resolve(catalogue.get("notebook", name))
-    declared = declared_parameters(nbformat.read(source, as_version=4))
+    declared = declared_parameters(nbformat.read(source, as_version=4))  # type: ignore[no-untyped-call]
     check_parameters(declared, parameters, name)
     return Job(
         notebook=str(source),
@@ -244,7 +250,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 def _scratch() -> Iterator[Path]:
     """A fresh folder with a short absolute path: the paths of Unix sockets are limited to about 100 characters."""
     parent = tempfile.gettempdir()
-    folder = Path(tempfile.mkdtemp(prefix="cgl-", dir=parent if len(parent) <= _LONGEST_PARENT else "/tmp"))  # noqa: S108
+    folder = Path(tempfile.mkdtemp(prefix="cgl-", dir=parent if len(parent) <= _LONGEST_PARENT else "/tmp"))
     try:
         yield folder
     finally:

@@ -48,10 +48,11 @@ def _render(job: Job) -> None:
     from cglsuite.reports.page import Page, page_html
 
     began = time.monotonic()
-    notebook = nbformat.read(job.notebook, as_version=4)
+    notebook = nbformat.read(job.notebook, as_version=4)  # type: ignore[no-untyped-call]
     executed = execute(notebook, job.parameters, scratch=Path(job.scratch), cell_timeout_s=job.cell_timeout_s)
     stamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    line = f"Rendered {stamp} in {time.monotonic() - began:.0f} s from notebook {job.name}, Python {sys.version.split()[0]}, papermill {papermill.__version__}."
+    tools = f"Python {sys.version.split()[0]}, papermill {papermill.__version__}"
+    line = f"Rendered {stamp} in {time.monotonic() - began:.0f} s from notebook {job.name} by {tools}."
     write_atomic(Path(job.output), page_html(executed, Page(title=job.title, footer=(line,))).encode())
 
 
@@ -62,7 +63,7 @@ def main() -> int:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _interrupt)
     outcome = render(job)
-    print(outcome.to_json(), file=answer, flush=True)  # noqa: T201 - the answer
+    print(outcome.to_json(), file=answer, flush=True)
     return 0
 
 

@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.cells.campaign import Campaign, load_campaign, plan_campaign, plan_search
+from cglsuite.cells.campaign import Campaign, load_campaign
 from cglsuite.cells.engine import Engine, default_engine
 from cglsuite.cells.overrides import Overrides
 from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.planning import plan_campaign, plan_search
 from cglsuite.cells.record import Record
-from cglsuite.cells.spec import sources
 from cglsuite.cells.store import Store
 from cglsuite.hashing import canonical, digest
 from cglsuite.specs import MetricSpec
@@ -171,7 +171,7 @@ def load_campaign_results(
     exact = {p.key: store.get(p.key) for p in planned if p.ready}
     lacking = [p for p in planned if p.ready and exact[p.key] is None]
     alike = _same_design(lacking, store, engine)
-    cells = [_reported(p, exact.get(p.key), alike.get(p.key), catalogue) for p in planned]
+    cells = [_reported(p, exact.get(p.key), alike.get(p.key), catalogue, engine) for p in planned]
     searches = [search.choose(store) for search in plan_search(campaign, catalogue, overrides, engine=engine)]
     metrics: dict[str, Any] = {entry.name: entry.spec for entry in catalogue.entries("metric")}
     return CampaignResults(
@@ -211,22 +211,24 @@ def _made_by(record: Record) -> str:
     return digest([record.provenance["core"]["source"], plugins, record.environment.get("torch"), cell["device"], cell["threads"]])
 
 
-def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, catalogue: Catalogue) -> ReportedCell:
+def _reported(
+    planned: PlannedCell, exact: Record | None, alike: Record | None, catalogue: Catalogue, engine: Engine
+) -> ReportedCell:
     if not planned.ready:
         return ReportedCell(planned=planned, state=planned.state, reason=planned.reason)
     record = exact or alike
     if record is None:
         return ReportedCell(planned=planned, state="missing", reason="not run yet")
-    stale = "" if exact is not None else _difference(record, planned, catalogue)
+    stale = "" if exact is not None else _difference(record, planned, catalogue, engine)
     return ReportedCell(planned=planned, state=record.status, reason=record.reason or "", record=record, stale=stale)
 
 
-def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue) -> str:
+def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engine: Engine) -> str:
     """How the making of ``record`` differs from what would run now."""
     cell = planned.cell
     if cell is None:
         return "other code"
-    now = sources(cell, catalogue)
+    now = engine.sources(cell, catalogue)
     then = {"core": record.provenance["core"]} | {p.get("role", p.get("distribution", "")): p for p in record.provenance["plugins"]}
     changes: dict[tuple[str, str], str] = {}  # what lies in the core itself is told once, not per role
     for role, source in now.items():
@@ -235,7 +237,7 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue) -> s
             change = f"{made['version']} ({made['source'][:8]}), now {source['version']} ({source['source'][:8]})"
             changes.setdefault((made["source"], source["source"]), f"{role} by {source['distribution']} {change}")
     parts = list(changes.values())
-    pairs = [("torch", record.environment.get("torch"), importlib.metadata.version("torch"))]
+    pairs: list[tuple[str, Any, Any]] = [("torch", record.environment.get("torch"), importlib.metadata.version("torch"))]
     pairs += [("device", record.cell["device"], cell.device), ("threads", record.cell["threads"], cell.threads)]
     parts += [f"{name} {a}, now {b}" for name, a, b in pairs if str(a) != str(b)]
     return "; ".join(parts) or "another version of the key"

@@ -1,18 +1,19 @@
 """What notebooks put on the page: tables and figures of a campaign's results, ready to be displayed.
 
-Every function here formats what :mod:`cglsuite.reports.tables` and :mod:`cglsuite.reports.published` compute, and nothing else. A number's
-exact value stands in the attribute ``data-value`` of its cell.
+Every function here formats what :mod:`cglsuite.reports.tables` and :mod:`cglsuite.reports.published` compute, and computes nothing itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.reports.htmltable import duration, empty, head_cell, mean_std_cell, number_cell, row_head, table, value_text
 from cglsuite.reports.markup import Content, Fragment, element, join
 from cglsuite.reports.mime import FACTS
+from cglsuite.reports.rows import as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,11 +28,11 @@ __all__ = [
     "Facts",
     "cell",
     "curves",
-    "data_table",
     "definitions",
     "matrices",
     "matrix",
     "names",
+    "ordered_metrics",
     "overview",
     "problems",
     "provenance",
@@ -42,9 +43,17 @@ __all__ = [
     "summary",
 ]
 
-_FIRST_METRICS = ("average_performance", "forgetting_from_diagonal", "forgetting_max", "backward_transfer", "forward_transfer", "intransigence")
+_FIRST_METRICS = (
+    "average_performance",
+    "forgetting_from_diagonal",
+    "forgetting_max",
+    "backward_transfer",
+    "forward_transfer",
+    "intransigence",
+)
 _ARROWS = {"up": "↑", "down": "↓"}
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad"}
+_NOTHING_DONE = "No cell of this campaign is finished yet."
 
 
 @dataclass(frozen=True)
@@ -63,16 +72,13 @@ class Facts:
 
 def overview(results: CampaignResults) -> Fragment:
     """What the campaign is, how far it is, and what a reader must know before the numbers."""
-    counts = results.counts()
     seconds = sum(float(r.timings_s.get("total") or 0.0) for r in results.records)
-    tiles = [_tile(len(results.cells), "cells planned"), *(_tile(n, state) for state, n in counts.items())]
+    tiles = [_tile(len(results.cells), "cells planned"), *(_tile(n, state) for state, n in results.counts().items())]
     tiles += [_tile(len({g.preset for g in results.groups}), "scenarios"), _tile(len({g.method for g in results.groups}), "methods")]
-    tiles.append(_tile(_duration(seconds), "computed in all"))
-    parts = [element("p", element("strong", results.title), class_="lead")]
-    if results.campaign.description:
-        parts.append(element("p", results.campaign.description))
-    parts.append(element("ul", *tiles, class_="tiles"))
-    return join([*parts, *_notices(results)])
+    tiles.append(_tile(duration(seconds), "computed in all"))
+    description = results.campaign.description
+    parts = [element("p", element("strong", results.title), class_="lead"), element("p", description) if description else None]
+    return join([*parts, element("ul", *tiles, class_="tiles"), *_notices(results)])
 
 
 def _tile(value: Content, label: str) -> Fragment:
@@ -84,11 +90,13 @@ def _notices(results: CampaignResults) -> Iterable[Fragment]:
     if lacking:
         told = ", ".join(f"{n} {state}" for state, n in lacking.items())
         yield _notice(f"This campaign is not finished: {told}. Means below are over what is there; n says how many records that is.")
-    counted = {id(cell) for group in results.groups for cell in group.cells}
-    stale = [cell.stale for cell in results.cells if cell.stale and id(cell) in counted]
+    counted = {id(c) for group in results.groups for c in group.cells}
+    stale = [c.stale for c in results.cells if c.stale and id(c) in counted]
     if stale:
+        told = (
+            f"{len(stale)} of {len(results.used)} records are stale: other code, or another class of machine, than would run now made them."
+        )
         reasons = sorted(set(stale), key=stale.count, reverse=True)
-        told = f"{len(stale)} of {len(results.used)} records are stale: made by other code, or on another class of machine, than would run now."
         yield _notice(told, *reasons[:3], *([f"and {len(reasons) - 3} more differences"] if len(reasons) > 3 else []))
     if results.left_out:
         yield _notice(f"{len(results.left_out)} finished cells are left out: other code made them than the rest of their group.")
@@ -108,26 +116,26 @@ def summary(results: CampaignResults) -> Fragment:
 
     frame = compute(results)
     if frame.empty:
-        return _empty("No cell of this campaign is finished yet.")
-    return join(_summary_table(results, preset, part) for preset, part in frame.groupby("preset", sort=False))
+        return empty(_NOTHING_DONE)
+    return join(_summary_table(results, str(preset), part) for preset, part in frame.groupby("preset", sort=False))
 
 
-def _summary_table(results: CampaignResults, preset: Any, frame: pd.DataFrame) -> Fragment:
+def _summary_table(results: CampaignResults, preset: str, frame: pd.DataFrame) -> Fragment:
+    percent = _percent(results, preset)
     present = set(frame["metric"])
-    names = [name for name in ordered_metrics(results.metrics) if name in present]
-    head = [_th("method", "name"), _th("n", "number"), *(_metric_head(results.metrics[name]) for name in names)]
-    rows, backbones = [], list(dict.fromkeys(frame["backbone"]))
+    metrics = [name for name in ordered_metrics(results.metrics) if name in present]
+    backbones = list(dict.fromkeys(frame["backbone"]))
     several = len(backbones) > 1
+    rows = []
     for (method, backbone, variant), part in frame.groupby(["method", "backbone", "variant"], sort=False):
-        by_metric = {row["metric"]: row for row in part.to_dict(orient="records")}
+        by_metric = {row["metric"]: row for row in as_rows(part)}
         records = int(part["records"].iloc[0])
-        cells = [_row_head(method, variant, backbone if several else ""), _number(records, digits=0)]
-        cells += [_mean_std(by_metric.get(name), records, _percent(results, str(preset))) for name in names]
-        rows.append(cells)
-    unit = "percent; " if _percent(results, str(preset)) else ""
-    told = f"{unit}mean ± sample standard deviation over n records, which differ in their seeds only"
-    caption = join([element("strong", preset), f" – {'' if several else f'backbone {backbones[0]}; '}{told}"])
-    return _table(head, rows, caption)
+        cells = [_mean_std(by_metric.get(name), records, percent) for name in metrics]
+        rows.append([row_head(method, variant, backbone if several else ""), number_cell(records, digits=0), *cells])
+    told = "mean ± sample standard deviation over n records, which differ in their seeds only"
+    facts = [*([] if several else [f"backbone {backbones[0]}"]), *(["percent"] if percent else []), told]
+    head = [head_cell("method", "name"), head_cell("n", "number"), *(_metric_head(results.metrics[name]) for name in metrics)]
+    return table(head, rows, join([element("strong", preset), f" – {'; '.join(facts)}"]))
 
 
 def ordered_metrics(metrics: Mapping[str, Any]) -> list[str]:
@@ -137,44 +145,38 @@ def ordered_metrics(metrics: Mapping[str, Any]) -> list[str]:
 
 def _metric_head(spec: MetricSpec) -> Fragment:
     label = f"{spec.label or spec.name} {_ARROWS[spec.direction]}"
-    return element("th", label, element("br"), element("code", spec.name), class_="number", scope="col", title=f"{spec.formula}: {spec.summary}")
-
-
-def _row_head(method: Any, variant: Any = "", backbone: Any = "") -> Fragment:
-    more = ", ".join(str(part) for part in (variant, backbone) if part)
-    return element("th", str(method), element("span", f" {more}", class_="quiet") if more else None, class_="name", scope="row")
+    told = f"{spec.formula}: {spec.summary}"
+    return element("th", label, element("br"), element("code", spec.name), class_="number", scope="col", title=told)
 
 
 def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool) -> Fragment:
     if row is None:
-        return element("td", "–", class_="number quiet")
-    scale, digits = (100.0, 1) if percent else (1.0, 4)
-    std = "" if math.isnan(row["std"]) else f" ± {_signed(scale * row['std'], digits)}"
-    fewer = f" (n={row['n']})" if row["n"] != records else ""
-    value = _signed(scale * row["mean"], digits)
-    return element("td", value, element("span", std + fewer, class_="sd"), class_="number", data_value=repr(float(row["mean"])))
+        return number_cell(None)
+    remark = f" (n={row['n']})" if row["n"] != records else ""
+    return mean_std_cell(row["mean"], row["std"], scale=100.0 if percent else 1.0, digits=1 if percent else 4, remark=remark)
 
 
 def _percent(results: CampaignResults, preset: str) -> bool:
     """Whether this preset's base metric is a fraction: everywhere but in graph regression."""
-    return all(g.records[0].scenario.get("level") != "GR" for g in results.groups if g.preset == preset)
+    return all(_is_fraction(g.records[0]) for g in results.groups if g.preset == preset)
+
+
+def _is_fraction(record: Record) -> bool:
+    return record.scenario.get("level") != "GR"
 
 
 def definitions(results: CampaignResults) -> Fragment:
     """What each metric is: label, name, formula, direction, sign."""
-    rows = [
-        [
-            element("th", spec.label or name, class_="name", scope="row"),
-            element("td", element("code", name)),
-            element("td", element("code", spec.formula)),
-            element("td", f"{_ARROWS[spec.direction]} {'higher' if spec.direction == 'up' else 'lower'} is better", class_="nowrap"),
-            element("td", spec.summary, class_="long"),
-        ]
-        for name, spec in ((n, results.metrics[n]) for n in ordered_metrics(results.metrics))
-    ]
-    head = [_th(text) for text in ("label", "name", "definition", "direction", "in words")]
+    rows = []
+    for name in ordered_metrics(results.metrics):
+        spec = results.metrics[name]
+        direction = f"{_ARROWS[spec.direction]} {'higher' if spec.direction == 'up' else 'lower'} is better"
+        cells = [element("td", element("code", text), class_="nowrap") for text in (name, spec.formula)]
+        words = [element("td", direction, class_="nowrap"), element("td", spec.summary, class_="long")]
+        rows.append([row_head(spec.label or name), *cells, *words])
     caption = "M[k,j]: performance on task j after learning task k; row 0 is the untrained model; T is the last task."
-    return _table(head, rows, caption) if rows else _empty("No plugin provides a metric.")
+    head = [head_cell(text) for text in ("label", "name", "definition", "direction", "in words")]
+    return table(head, rows, caption) if rows else empty("No plugin provides a metric.")
 
 
 def published(results: CampaignResults) -> Fragment:
@@ -183,35 +185,41 @@ def published(results: CampaignResults) -> Fragment:
 
     frame = compare(results)
     if frame.empty:
-        return _empty("No paper prints a value for these presets, methods and metrics (or a switch of the preset was overridden).")
-    head = [_th("method", "name"), _th("metric", "name"), _th("ours, %", "number"), _th("n", "number"), _th("published, %", "number")]
-    head += [_th("difference", "number"), _th("in published std", "number"), _th("verdict"), _th("source"), _th("remark")]
+        return empty("No paper prints a value for these presets, methods and metrics (or a switch of the preset was overridden).")
+    head = [head_cell("method", "name"), head_cell("metric", "name"), head_cell("ours, %", "number"), head_cell("n", "number")]
+    head += [head_cell(t, "number") for t in ("published, %", "difference", "in published std")]
+    head += [head_cell(text) for text in ("verdict", "source", "remark")]
     rows: list[list[Fragment]] = []
     for preset, part in frame.groupby("preset", sort=False):
-        rows.append([element("th", str(preset), colspan=len(head), scope="colgroup", class_="group")])
-        rows += [_published_row(results, row) for row in part.to_dict(orient="records")]
+        rows.append([_group_title(str(preset), len(head))])
+        rows += [_published_row(results, row) for row in as_rows(part)]
     judged = frame["agrees"].dropna()
     told = f"{int(judged.sum())} of {len(judged)} means lie within ±{BOUND:g} published standard deviations of the published mean"
-    return _table(head, rows, f"{told}; difference = ours − published, in points.")
+    return table(head, rows, f"{told}; difference = ours − published, in points.")
+
+
+_VERDICTS = {True: ("within 2 std", "good"), False: ("outside 2 std", "bad"), None: ("no deviation printed", "plain")}
 
 
 def _published_row(results: CampaignResults, row: Mapping[str, Any]) -> list[Fragment]:
-    spread = "" if math.isnan(row["std"]) else f" ± {row['std']:.1f}"
-    verdicts = {True: ("within 2 std", "good"), False: ("outside 2 std", "bad"), None: ("no deviation printed", "plain")}
-    text, kind = verdicts[None if row["agrees"] is None else bool(row["agrees"])]
-    spec = results.metrics[row["metric"]]
+    text, kind = _VERDICTS[None if row["agrees"] is None else bool(row["agrees"])]
+    metric = results.metrics[row["metric"]]
     return [
-        _row_head(row["method"], row["variant"]),
-        element("td", f"{row['label']} ", element("code", row["metric"]), class_="name", title=spec.formula),
-        element("td", _signed(row["mean"], 1), element("span", spread, class_="sd"), class_="number", data_value=repr(float(row["mean"]))),
-        _number(row["n"], digits=0),
+        row_head(row["method"], row["variant"]),
+        element("td", f"{row['label']} ", element("code", metric.name), class_="name", title=metric.formula),
+        mean_std_cell(row["mean"], row["std"], scale=1.0, digits=1),
+        number_cell(row["n"], digits=0),
         element("td", row["printed"], class_="number", data_value=repr(float(row["published"]))),
-        _number(row["difference"], digits=1, plus=True),
-        _number(row["deviations"], digits=1, plus=True),
+        number_cell(row["difference"], digits=1, plus=True),
+        number_cell(row["deviations"], digits=1, plus=True),
         element("td", element("span", text, class_=f"badge {kind}")),
         element("td", f"{row['paper']}, table {row['table']}", class_="nowrap"),
         element("td", row["remark"], class_="quiet long") if row["remark"] else element("td"),
     ]
+
+
+def _group_title(text: str, columns: int) -> Fragment:
+    return element("th", text, colspan=columns, scope="colgroup")
 
 
 def problems(results: CampaignResults) -> Fragment:
@@ -220,22 +228,13 @@ def problems(results: CampaignResults) -> Fragment:
 
     frame = compute(results)
     if frame.empty:
-        return _empty("Every planned cell has a result.")
-    rows = [
-        [
-            element("th", row["method"], class_="name", scope="row"),
-            element("td", row["preset"], class_="name"),
-            element("td", _badge(row["state"])),
-            element("td", row["reason"], class_="long"),
-            element("td", row["seeds"], class_="mono"),
-        ]
-        for row in frame.to_dict(orient="records")
-    ]
-    return _table([_th(t) for t in ("method", "scenario", "state", "reason", "seeds (order/split/init)")], rows, None)
-
-
-def _badge(state: str) -> Fragment:
-    return element("span", state, class_=f"badge {_STATES.get(state, 'note')}")
+        return empty("Every planned cell has a result.")
+    rows = []
+    for row in as_rows(frame):
+        badge = element("span", row["state"], class_=f"badge {_STATES.get(row['state'], 'note')}")
+        cells = [element("td", row["preset"], class_="name"), element("td", badge), element("td", row["reason"], class_="long")]
+        rows.append([row_head(row["method"]), *cells, element("td", row["seeds"], class_="mono")])
+    return table([head_cell(t) for t in ("method", "scenario", "state", "reason", "seeds (order/split/init)")], rows)
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------------------
@@ -243,69 +242,72 @@ def _badge(state: str) -> Fragment:
 
 def curves(results: CampaignResults, metric: str = "average_performance") -> Gallery | Fragment:
     """One figure per preset: ``metric`` after every task, a line per method."""
-    from cglsuite.reports.figures import Gallery, curve_figure, picture
+    from cglsuite.reports.figures import Gallery, Theme, curve_figure, picture
     from cglsuite.reports.tables import curves as compute
 
     frame = compute(results, metric)
     if frame.empty:
-        return _empty("Nothing to draw: no finished cell has more than one task.")
+        return empty("Nothing to draw: no finished cell has a value.")
     frame = frame.assign(label=_labels(frame))
     order = list(dict.fromkeys(frame["label"]))
     spec = results.metrics.get(metric)
     label = (spec.label if spec else "") or metric
-    pictures = []
-    for preset, part in frame.groupby("preset", sort=False):
-        percent = _percent(results, str(preset))
-        ylabel = f"{label}{', %' if percent else ''}"
-        last = part[part["task"] == part["task"].max()]
-        scale = 100.0 if percent else 1.0
-        ends = "; ".join(f"{row.label} {scale * row.mean:.1f}" for row in last[["label", "mean"]].itertuples(index=False))
-        pictures.append(
-            picture(
-                lambda theme, part=part, preset=preset, ylabel=ylabel, percent=percent: curve_figure(  # type: ignore[misc]
-                    part, theme, title=str(preset), ylabel=ylabel, order=order, percent=percent
-                ),
-                alt=f"{label} over tasks, {preset}. After the last task: {ends}",
-            )
-        )
-    return Gallery(tuple(pictures))
 
+    def one(preset: str, part: pd.DataFrame) -> Any:
+        percent = _percent(results, preset)
+        last = as_rows(part[part["task"] == part["task"].max()])
+        ends = "; ".join(f"{row['label']} {(100.0 if percent else 1.0) * row['mean']:.1f}" for row in last)
 
-def matrices(results: CampaignResults) -> Gallery | Fragment:
-    """The mean performance matrix of every preset and method as a heat map."""
-    from cglsuite.reports.figures import Gallery, matrix_figure, picture
-    from cglsuite.reports.tables import mean_matrices
+        def draw(theme: Theme) -> Any:
+            return curve_figure(part, theme, title=preset, ylabel=f"{label}{', %' if percent else ''}", order=order, percent=percent)
 
-    pictures = []
-    for group, matrix in mean_matrices(results):
-        percent = _percent(results, group.preset)
-        n = len(group.records)
-        scale = 100.0 if percent else 1.0
-        last = ", ".join("–" if math.isnan(v) else f"{scale * v:.1f}" for v in matrix[-1])
-        pictures.append(
-            picture(
-                lambda theme, group=group, matrix=matrix, percent=percent, n=n: matrix_figure(  # type: ignore[misc]
-                    matrix, f"{group.label}, n = {n}", theme, percent=percent, bounds=None if percent else _bounds(matrix)
-                ),
-                alt=f"Mean performance matrix of {group.label} on {group.preset} over {n} records. After the last task: {last}",
-                group=group.preset,
-            )
-        )
-    return Gallery(tuple(pictures)) if pictures else _empty("No cell of this campaign is finished yet.")
+        return picture(draw, alt=f"{label} over tasks, {preset}. After the last task: {ends}")
 
-
-def _bounds(matrix: Any) -> tuple[float, float]:
-    import numpy as np
-
-    finite = matrix[np.isfinite(matrix)]
-    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    return Gallery(tuple(one(str(preset), part) for preset, part in frame.groupby("preset", sort=False)))
 
 
 def _labels(frame: pd.DataFrame) -> list[str]:
     """Method, with variant and, where there are several, the backbone."""
     several = frame["backbone"].nunique() > 1
-    columns = frame[["method", "backbone", "variant"]].itertuples(index=False)
-    return [", ".join(part for part in (m, b if several else "", v) if part) for m, b, v in columns]
+    return [", ".join(filter(None, [row["method"], row["backbone"] if several else "", row["variant"]])) for row in as_rows(frame)]
+
+
+def matrices(results: CampaignResults) -> Gallery | Fragment:
+    """The mean performance matrix of every preset and method as a heat map."""
+    from cglsuite.reports.figures import Gallery
+    from cglsuite.reports.tables import mean_matrices
+
+    pictures = []
+    for group, values in mean_matrices(results):
+        percent, n = _percent(results, group.preset), len(group.records)
+        last = ", ".join("–" if math.isnan(v) else f"{(100.0 if percent else 1.0) * v:.1f}" for v in values[-1])
+        alt = f"Mean performance matrix of {group.label} on {group.preset} over {n} records. After the last task: {last}"
+        pictures.append(_matrix_picture(values, f"{group.label}, n = {n}", alt, percent, group.preset))
+    return Gallery(tuple(pictures)) if pictures else empty(_NOTHING_DONE)
+
+
+def matrix(record: Record) -> Gallery | Fragment:
+    """One record's performance matrix as a heat map."""
+    from cglsuite.reports.figures import Gallery
+
+    if not record.done:
+        return empty("There is no matrix: the cell did not finish.")
+    alt = f"Performance matrix of {record.label}"
+    return Gallery((_matrix_picture(record.performance(), str(record.cell["method"]), alt, _is_fraction(record), record.label),))
+
+
+def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str) -> Any:
+    import numpy as np
+
+    from cglsuite.reports.figures import Theme, matrix_figure, picture
+
+    finite = values[np.isfinite(values)]
+    bounds = (0.0, 1.0) if percent or not finite.size else (float(finite.min()), float(finite.max()))
+
+    def draw(theme: Theme) -> Any:
+        return matrix_figure(values, title, theme, percent=percent, bounds=bounds)
+
+    return picture(draw, alt, group=group)
 
 
 # --- how it was done -------------------------------------------------------------------------------------------------------------
@@ -317,19 +319,20 @@ def resources(results: CampaignResults) -> Fragment:
 
     frame = compute(results)
     if frame.empty:
-        return _empty("No cell of this campaign is finished yet.")
-    head = [_th("method", "name"), _th("n", "number"), _th("total, s", "number"), _th("training, %", "number"), _th("method, %", "number")]
-    head += [_th("evaluation, %", "number"), _th("framework, %", "number"), _th("peak memory, MB", "number")]
-    head += [_th("kept items", "number"), _th("kept, kB", "number"), _th("extra parameters", "number")]
+        return empty(_NOTHING_DONE)
+    parts = ("training", "method", "evaluation", "framework")
+    numbers = ["n", "total, s", *(f"{name}, %" for name in parts), "peak memory, MB", "kept items", "kept, kB", "extra parameters"]
     rows: list[list[Fragment]] = []
     for preset, part in frame.groupby("preset", sort=False):
-        rows.append([element("th", str(preset), colspan=len(head), scope="colgroup", class_="group")])
-        for row in part.to_dict(orient="records"):
-            shares = [_number(100 * row[f"{name}_s"] / row["total_s"], digits=1) for name in ("training", "method", "evaluation", "framework")]
-            sizes = [_number(row["peak_bytes"] / 1e6, digits=0), _number(row["memory_items"], digits=0)]
-            sizes += [_number(row["memory_bytes"] / 1e3, digits=1), _number(row["method_parameters"], digits=0)]
-            rows.append([_row_head(row["method"], row["variant"]), _number(row["n"], 0), _number(row["total_s"], 1), *shares, *sizes])
-    return _table(head, rows, "Means per cell. Kept: what the method's metered memory holds in the end.")
+        rows.append([_group_title(str(preset), len(numbers) + 1)])
+        for row in as_rows(part):
+            cells = [number_cell(row["n"], 0), number_cell(row["total_s"], 1)]
+            cells += [number_cell(100 * row[f"{name}_s"] / row["total_s"] if row["total_s"] else None, 1) for name in parts]
+            cells += [number_cell(row["peak_bytes"] / 1e6, 0), number_cell(row["memory_items"], 0)]
+            cells += [number_cell(row["memory_bytes"] / 1e3, 1), number_cell(row["method_parameters"], 0)]
+            rows.append([row_head(row["method"], row["variant"]), *cells])
+    head = [head_cell("method", "name"), *(head_cell(text, "number") for text in numbers)]
+    return table(head, rows, "Means per cell. Kept: what the method's metered memory holds in the end.")
 
 
 def searches(results: CampaignResults) -> Fragment:
@@ -338,79 +341,72 @@ def searches(results: CampaignResults) -> Fragment:
 
     frame = compute(results)
     if frame.empty:
-        return _empty("This campaign searches no hyper-parameters (or its searches have not finished).")
-    rows = [
-        [
-            element("th", row["method"], class_="name", scope="row"),
-            element("td", row["scenario"], class_="name"),
-            _number(row["candidates"], 0),
-            _number(row["seeds"], 0),
-            element("td", element("code", row["chosen"]), class_="long"),
-            _number(100 * row["score"], 1),
-        ]
-        for row in frame.to_dict(orient="records")
-    ]
-    head = [_th("method", "name"), _th("scenario", "name"), _th("candidates", "number"), _th("seeds", "number"), _th("chosen")]
-    return _table([*head, _th("validation AP, %", "number")], rows, "Chosen by the mean validation average performance after the last task.")
+        return empty("This campaign searches no hyper-parameters, or its searches have not finished.")
+    rows = []
+    for row in as_rows(frame):
+        counts = [number_cell(row["candidates"], 0), number_cell(row["seeds"], 0)]
+        chosen = [element("td", element("code", row["chosen"]), class_="long"), number_cell(100 * row["score"], 1)]
+        rows.append([row_head(row["method"], row["backbone"]), element("td", row["scenario"], class_="name"), *counts, *chosen])
+    head = [head_cell("method", "name"), head_cell("scenario", "name"), head_cell("candidates", "number"), head_cell("seeds", "number")]
+    head += [head_cell("chosen"), head_cell("validation AP, %", "number")]
+    return table(head, rows, "Searched by the mean validation average performance after the last task.")
 
 
 def settings(results: CampaignResults) -> Fragment:
-    """Per preset: the settings that all methods share, folded, and a table of those in which they differ."""
+    """Per preset: a table of the settings in which methods differ, and, folded, those that they share."""
     from cglsuite.reports.tables import common_settings
     from cglsuite.reports.tables import settings as compute
 
     frame = compute(results)
     if frame.empty:
-        return _empty("No cell of this campaign is finished yet.")
+        return empty(_NOTHING_DONE)
     parts = []
     for preset, part in frame.groupby("preset", sort=False):
-        names = [c for c in part.columns if "." in str(c) and part[c].notna().any()]
+        unlike = [str(c) for c in part.columns if "." in str(c) and part[c].notna().any()]
         several = part["backbone"].nunique() > 1
         rows = [
-            [_row_head(row["method"], row["variant"], row["backbone"] if several else ""), *(element("td", _value(row[name])) for name in names)]
-            for row in part.to_dict(orient="records")
+            [
+                row_head(row["method"], row["variant"], row["backbone"] if several else ""),
+                *(element("td", value_text(row[n])) for n in unlike),
+            ]
+            for row in as_rows(part)
         ]
-        parts.append(_table([_th("method", "name"), *(_th(str(n)) for n in names)], rows, join([element("strong", str(preset))])))
         shared = common_settings(results, str(preset))
-        facts = [element("dt", element("code", name)) for name in shared]
-        listed = [x for dt, value in zip(facts, shared.values(), strict=True) for x in (dt, element("dd", _value(value)))]
-        parts.append(element("details", element("summary", f"{len(shared)} settings that they share"), element("dl", *listed, class_="facts")))
+        folded = element("summary", f"{len(shared)} settings that they share")
+        parts.append(table([head_cell("method", "name"), *map(head_cell, unlike)], rows, element("strong", str(preset))))
+        parts.append(element("details", folded, _facts({name: value_text(value) for name, value in shared.items()}, code=True)))
     return join(parts)
 
 
 def provenance(results: CampaignResults) -> Facts:
     """Whose code made the records, on what, with which seeds; and lines for the foot of the page."""
     from cglsuite import __version__
-    from cglsuite.reports.tables import sources
+    from cglsuite.reports.tables import conditions, sources
 
-    frame = sources(results)
-    rows = [
-        [
-            element("th", row["distribution"], class_="name", scope="row"),
-            element("td", row["version"]),
-            element("td", element("code", str(row["source"])[:12]), title=row["source"]),
-            _number(row["records"], 0),
-            element("td", row["provides"], class_="long"),
-        ]
-        for row in frame.to_dict(orient="records")
+    rows = []
+    for row in as_rows(sources(results)):
+        source = element("td", element("code", row["source"][:12]), title=row["source"])
+        counted = [number_cell(row["records"], 0), element("td", row["provides"], class_="long")]
+        rows.append([row_head(row["distribution"]), element("td", row["version"]), source, *counted])
+    head = [
+        head_cell("distribution", "name"),
+        head_cell("version"),
+        head_cell("source"),
+        head_cell("records", "number"),
+        head_cell("provides"),
     ]
-    head = [_th("distribution", "name"), _th("version"), _th("source"), _th("records", "number"), _th("provides")]
-    table = _table(head, rows, "Code that made the records (source: the beginning of the SHA-256 over its files).") if rows else None
-    used = results.used
-    facts = {
-        "seeds (order/split/init)": _unique(f"{s['order']}/{s['split']}/{s['init']}" for s in (r.cell["seeds"] for r in used)),
-        "device": _unique(f"{r.cell['device']}, {r.cell['threads']} thread(s), {r.cell['dtype']}" for r in used),
-        "machine": _unique(f"{r.environment.get('cpu')}, {r.environment.get('platform')}" for r in used),
-        "Python and torch": _unique(f"Python {r.environment.get('python')}, torch {r.environment.get('torch')}" for r in used),
-        "data (content hash)": _unique(f"{r.scenario.get('dataset')} {str(r.provenance.get('data') or 'unknown')[:12]}" for r in used),
-    }
-    listed = [x for name, text in facts.items() if text for x in (element("dt", name), element("dd", text))]
+    told = "Code that made the records; source: the beginning of the SHA-256 over its files."
     plugins = ", ".join(f"{name} {version}" for name, version in results.plugins if name != "cglsuite")
     footer = (
-        f"Campaign {results.campaign.name}: {len(used)} records of {len(results.cells)} planned cells.",
+        f"Campaign {results.campaign.name}: {len(results.used)} records of {len(results.cells)} planned cells.",
         f"cglsuite {__version__}" + (f" with {plugins}." if plugins else "."),
     )
-    return Facts(join([table, element("dl", *listed, class_="facts")]), footer)
+    return Facts(join([table(head, rows, told) if rows else empty(_NOTHING_DONE), _facts(conditions(results))]), footer)
+
+
+def _facts(pairs: Mapping[str, str], code: bool = False) -> Fragment:
+    named = [(element("code", name) if code else name, text) for name, text in pairs.items() if text]
+    return element("dl", *(part for name, text in named for part in (element("dt", name), element("dd", text))), class_="facts")
 
 
 # --- exploring -------------------------------------------------------------------------------------------------------------------
@@ -418,115 +414,27 @@ def provenance(results: CampaignResults) -> Facts:
 
 def names(catalogue: Catalogue, kind: str) -> Fragment:
     """The catalogue's entries of a kind: name, what it is, who provides it."""
-    rows = [
-        [
-            element("th", element("code", entry.name), class_="name", scope="row"),
-            element("td", entry.spec.summary, class_="long"),
-            element("td", entry.provider, class_="quiet nowrap"),
-        ]
-        for entry in catalogue.entries(kind)
-    ]
-    return _table([_th(kind, "name"), _th("what it is"), _th("provided by")], rows, None) if rows else _empty(f"No plugin provides a {kind}.")
+    rows = []
+    for entry in catalogue.entries(kind):
+        told = [element("td", entry.spec.summary, class_="long"), element("td", entry.provider, class_="quiet nowrap")]
+        rows.append([row_head(entry.name), *told])
+    head = [head_cell(kind, "name"), head_cell("what it is"), head_cell("provided by")]
+    return table(head, rows) if rows else empty(f"No plugin provides a {kind}.")
 
 
 def cell(record: Record, catalogue: Catalogue) -> Fragment:
     """One record: how it ended, and its metrics with their definitions."""
     if not record.done:
         return _notice(f"{record.label}: {record.status}", record.reason or "")
-    percent = record.scenario.get("level") != "GR"
+    percent = _is_fraction(record)
     specs: dict[str, Any] = {entry.name: entry.spec for entry in catalogue.entries("metric")}
     rows = []
     for name in ordered_metrics(specs):
-        value = record.metrics.get(name)
+        value, spec = record.metrics.get(name), specs[name]
         if value is not None:
-            label = element("th", f"{specs[name].label or name} {_ARROWS[specs[name].direction]}", class_="name", scope="row")
-            number = _number(value, 4) if not percent else element("td", _signed(100 * value, 1), class_="number", data_value=repr(float(value)))
-            rows.append([label, number, element("td", element("code", specs[name].formula)), element("td", specs[name].summary, class_="long")])
+            number = mean_std_cell(value, math.nan, scale=100.0 if percent else 1.0, digits=1 if percent else 4)
+            told = [element("td", element("code", spec.formula), class_="nowrap"), element("td", spec.summary, class_="long")]
+            rows.append([row_head(f"{spec.label or name} {_ARROWS[spec.direction]}"), number, *told])
     seconds = record.timings_s.get("total")
-    caption = join([element("strong", record.label), f" – {_duration(seconds)}" if seconds else None])
-    return _table([_th("metric", "name"), _th("%" if percent else "value", "number"), _th("definition"), _th("in words")], rows, caption)
-
-
-def matrix(record: Record) -> Gallery | Fragment:
-    """One record's performance matrix as a heat map."""
-    from cglsuite.reports.figures import Gallery, matrix_figure, picture
-
-    if not record.done:
-        return _empty("There is no matrix: the cell did not finish.")
-    values, percent = record.performance(), record.scenario.get("level") != "GR"
-    bounds = None if percent else _bounds(values)
-    name = str(record.cell["method"])
-    alt = f"Performance matrix of {record.label}"
-    return Gallery((picture(lambda theme: matrix_figure(values, name, theme, percent=percent, bounds=bounds), alt, record.label),))
-
-
-# --- building blocks -------------------------------------------------------------------------------------------------------------
-
-
-def data_table(frame: pd.DataFrame, caption: str | None = None) -> Fragment:
-    """Any data frame as a table in our pages' style; its text is escaped, numbers are right-aligned."""
-    kinds = ["number" if frame[c].dtype.kind in "iuf" else None for c in frame.columns]
-    head = [_th(str(c), kind) for c, kind in zip(frame.columns, kinds, strict=True)]
-    rows = [
-        [_number(v) if kind else element("th" if i == 0 else "td", _value(v), scope="row" if i == 0 else None) for i, (v, kind) in enumerate(zip(row, kinds, strict=True))]
-        for row in frame.itertuples(index=False)
-    ]
-    return _table(head, rows, caption)
-
-
-def _table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content) -> Fragment:
-    body = [element("tr", *row, class_="group" if len(row) == 1 < len(head) else None) for row in rows]
-    table = element("table", element("thead", element("tr", *head)), element("tbody", *body))
-    # The caption stays out of the box that scrolls, so that it wraps on a phone.
-    return element(
-        "figure",
-        element("figcaption", caption) if caption else None,
-        element("div", table, class_="scroll", tabindex=0, role="region", aria_label="table"),
-        class_="table",
-    )
-
-
-def _th(text: str, kind: str | None = None) -> Fragment:
-    return element("th", text, class_=kind, scope="col")
-
-
-def _number(value: Any, digits: int | None = None, plus: bool = False) -> Fragment:
-    if value is None or value != value:
-        return element("td", "–", class_="number quiet")
-    if digits is None:
-        text = f"{value:g}"
-    else:
-        text = _signed(value, digits, plus)
-    return element("td", text, class_="number", data_value=repr(float(value)))
-
-
-def _signed(value: float, digits: int, plus: bool = False) -> str:
-    """A number with a true minus sign and no minus before a rounded zero."""
-    text = f"{value:,.{digits}f}".replace(",", "\u202f")
-    if not any(c in "123456789" for c in text):
-        return text.lstrip("-")
-    return text.replace("-", "−") if text.startswith("-") else ("+" if plus else "") + text
-
-
-def _value(value: Any) -> str:
-    if value is None or value != value:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return ", ".join(_value(v) for v in value) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _unique(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(texts))
-
-
-def _empty(text: str) -> Fragment:
-    return element("p", text, class_="quiet")
+    head = [head_cell("metric", "name"), head_cell("%" if percent else "value", "number"), head_cell("definition"), head_cell("in words")]
+    return table(head, rows, join([element("strong", record.label), f" – {duration(seconds)}" if seconds else None]))

@@ -6,7 +6,7 @@ are fractions here; what a page shows in percent it multiplies by 100 when it fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,20 @@ if TYPE_CHECKING:
     from cglsuite.cells.record import Record
     from cglsuite.reports.results import CampaignResults, Group
 
-__all__ = ["CURVES", "curves", "mean_matrices", "problems", "resources", "searches", "settings", "sources", "summary", "timeline"]
+__all__ = [
+    "CURVES",
+    "common_settings",
+    "conditions",
+    "curves",
+    "mean_matrices",
+    "problems",
+    "resources",
+    "searches",
+    "settings",
+    "sources",
+    "summary",
+    "timeline",
+]
 
 IDENTITY = ["preset", "method", "backbone", "variant"]
 CURVES: dict[str, Callable[..., float]] = {
@@ -176,6 +189,23 @@ def sources(results: CampaignResults) -> pd.DataFrame:
             found[key] = (known | names, count + 1)
     rows = [(*key, ", ".join(sorted(names)), count) for key, (names, count) in sorted(found.items())]
     return pd.DataFrame(rows, columns=["distribution", "version", "source", "provides", "records"])
+
+
+def conditions(results: CampaignResults) -> dict[str, str]:
+    """Under what the records were made, in words: seeds, device, machine, versions, data; empty text where there is no record."""
+    used = results.used
+    seeds = (record.cell["seeds"] for record in used)
+    return {
+        "seeds (order/split/init)": _unique(f"{s['order']}/{s['split']}/{s['init']}" for s in seeds),
+        "device": _unique(f"{r.cell['device']}, threads {r.cell['threads']}, {r.cell['dtype']}" for r in used),
+        "machine": _unique(f"{r.environment.get('cpu')}, {r.environment.get('platform')}" for r in used),
+        "Python and torch": _unique(f"Python {r.environment.get('python')}, torch {r.environment.get('torch')}" for r in used),
+        "data (content hash)": _unique(f"{r.scenario.get('dataset')} {str(r.provenance.get('data') or 'unknown')[:12]}" for r in used),
+    }
+
+
+def _unique(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))
 
 
 def _made_of(record: Record) -> dict[tuple[str, str, str], set[str]]:
