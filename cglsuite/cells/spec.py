@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.cells.sources import closure_digest
 from cglsuite.errors import NotApplicable, SpecError, UnknownNameError
-from cglsuite.hashing import digest, source_digest
+from cglsuite.hashing import digest
 from cglsuite.specs import (
     BackboneSpec,
     DatasetSpec,
@@ -27,12 +26,12 @@ from cglsuite.specs import (
 )
 
 if TYPE_CHECKING:
-    from cglsuite.host import Catalogue, Entry
+    from cglsuite.host import Catalogue
 
 __all__ = ["CellSpec", "cell_key", "design_key", "execution", "prefix_keys", "resolve_cell", "share_key", "sources"]
 
 _SECTIONS = ("scenario", "training", "dataset", "backbone", "method")
-_NUMERICAL_ROOMS = ("graphs", "streams", "backbones", "problems", "learning")
+_RUNNER = "cglsuite.learning.runner"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +246,7 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
 
 def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
     """Provider and source hash of everything numerical in a cell: by role, ``{"distribution", "version", "source", "name"}``."""
-    out = {"core": {"name": "core", "distribution": "cglsuite", "version": _version("cglsuite"), "source": _core_source()}}
+    out = {"core": {"name": "core", "distribution": "cglsuite", "version": _version("cglsuite"), "source": closure_digest(_RUNNER)}}
     roles = {"dataset": cell.scenario.dataset, "scenario": cell.scenario.name, "backbone": cell.backbone, "method": cell.method}
     for kind, name in roles.items():
         entry = catalogue.get(kind, name)
@@ -256,43 +255,9 @@ def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
             "name": name,
             "distribution": entry.record.distribution,
             "version": entry.record.version,
-            "source": _module_source(factory.partition(":")[0], entry),
+            "source": closure_digest(factory.partition(":")[0]),
         }
     return out
-
-
-def _module_source(module: str, entry: Entry) -> str:
-    if module == "cglsuite" or any(module.startswith(f"cglsuite.{room}") for room in _NUMERICAL_ROOMS):
-        return _core_source()
-    return _source_below(module, entry.record.module)
-
-
-@lru_cache
-def _source_below(module: str, plugin_module: str) -> str:
-    """The package folder of ``module``; a plugin's hook module counts only where it is itself the factory's module.
-
-    Specs are left out on purpose: what they say is in the key as resolved settings.
-    """
-    origin = _origin(module)
-    if origin is None:
-        return "unknown"
-    package = origin.parent
-    if "." not in module and origin.name != "__init__.py":
-        return source_digest(origin)
-    hook = None if plugin_module == module else _origin(plugin_module)
-    files = [f for f in sorted(package.rglob("*.py")) if f != hook]
-    return digest([[f.relative_to(package).as_posix(), source_digest(f)] for f in files])
-
-
-def _origin(module: str) -> Path | None:
-    spec = importlib.util.find_spec(module)
-    return Path(spec.origin) if spec is not None and spec.origin else None
-
-
-@lru_cache
-def _core_source() -> str:
-    root = Path(__file__).parents[1]
-    return source_digest(*(root / room for room in _NUMERICAL_ROOMS))
 
 
 @lru_cache
