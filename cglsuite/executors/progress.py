@@ -37,7 +37,7 @@ def _bar(**options: Any) -> Any:
 
 
 class CellProgress:
-    """Counts finished cells. On a terminal a bar that log lines do not tear; else a log line, at most every 15 seconds.
+    """Counts finished cells. On a terminal a bar that log lines do not tear; else a log line now and then.
 
     Args:
         total: cells to run. label: what they are called. shown: False counts in silence.
@@ -69,7 +69,9 @@ class CellProgress:
         """Time has passed: keep the clock going. Called several times a second."""
         if self._bar is not None:
             self._show()
-        if self._lines and time.monotonic() - self._told >= LINE_EVERY_S:
+        now = time.monotonic()
+        # Every quarter of a minute at first, in a run of hours every tenth of the time so far.
+        if self._lines and now - self._told >= max(LINE_EVERY_S, 0.1 * (self._told - self._began)):
             self._tell()
 
     def _others(self) -> list[str]:

@@ -84,7 +84,7 @@ class ReportEngine(Engine):  # type: ignore[misc]
         *,
         scratch: str,
         cell_timeout_s: float | None = None,
-        start_timeout: int = 60,
+        start_timeout: int = 300,
         **_: Any,
     ) -> None:
         """Execute the notebook under ``nb_man`` and check that all of it has run.
@@ -152,6 +152,7 @@ def execute(
             scratch=str(scratch),
             cell_timeout_s=cell_timeout_s,
             autosave_cell_every=0,
+            start_timeout=300,
             request_save_on_cell_execute=output is not None,
         )
         return executed

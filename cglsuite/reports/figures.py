@@ -188,7 +188,7 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
         if tasks > _BARS_UP_TO:
             axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.1, linewidth=0)
         else:  # side by side, so that bars do not hide each other
-            x = x + 0.07 * (labels.index(label) - (len(labels) - 1) / 2) * min(1.0, 6 / len(labels))
+            x = x + min(0.017 * tasks, 0.6 / len(labels)) * (labels.index(label) - (len(labels) - 1) / 2)
             axes.vlines(x, y - spread, y + spread, color=colour, linewidth=1.1, alpha=0.75)
         axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=label, markersize=4.5, linewidth=1.6)
     axes.set_xticks(range(1, tasks + 1, max(1, tasks // 10)))

@@ -38,6 +38,7 @@ CELL_TIMEOUT_S = 3600.0
 LARGEST_PAGE = 3_000_000
 """Bytes above which a page is remarked upon: it gets slow to open on a phone."""
 _LONGEST_PARENT = 60
+_PATIENCE_S = 10
 logger = logging.getLogger(__name__)
 
 
@@ -226,12 +227,15 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
 
 
 def _communicate(process: subprocess.Popen[str], stop: threading.Event) -> tuple[str, str]:
-    while True:
-        try:
+    while not stop.is_set():
+        with contextlib.suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=0.5)
-        except subprocess.TimeoutExpired:
-            if stop.is_set():
-                process.terminate()
+    process.terminate()
+    try:
+        return process.communicate(timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -240,7 +244,7 @@ def _end(process: subprocess.Popen[str]) -> None:
         return
     process.terminate()
     try:
-        process.wait(10)
+        process.wait(_PATIENCE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

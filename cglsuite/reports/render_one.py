@@ -81,6 +81,7 @@ def _end_with_parent() -> None:
 
 
 def _interrupt(signum: int, frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: a second one would cut the clearing up short
     raise KeyboardInterrupt
 
 

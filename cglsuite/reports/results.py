@@ -211,9 +211,7 @@ def _made_by(record: Record) -> str:
     return digest([record.provenance["core"]["source"], plugins, record.environment.get("torch"), cell["device"], cell["threads"]])
 
 
-def _reported(
-    planned: PlannedCell, exact: Record | None, alike: Record | None, catalogue: Catalogue, engine: Engine
-) -> ReportedCell:
+def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, catalogue: Catalogue, engine: Engine) -> ReportedCell:
     if not planned.ready:
         return ReportedCell(planned=planned, state=planned.state, reason=planned.reason)
     record = exact or alike

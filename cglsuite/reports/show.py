@@ -188,11 +188,13 @@ def published(results: CampaignResults) -> Fragment:
         return empty("No paper prints a value for these presets, methods and metrics (or a switch of the preset was overridden).")
     head = [head_cell("method", "name"), head_cell("metric", "name"), head_cell("ours, %", "number"), head_cell("n", "number")]
     head += [head_cell(t, "number") for t in ("published, %", "difference", "in published std")]
-    head += [head_cell(text) for text in ("verdict", "source", "remark")]
+    head += [head_cell("verdict"), head_cell("source")]
+    if frame["remark"].any():
+        head.append(head_cell("remark"))
     rows: list[list[Fragment]] = []
     for preset, part in frame.groupby("preset", sort=False):
         rows.append([_group_title(str(preset), len(head))])
-        rows += [_published_row(results, row) for row in as_rows(part)]
+        rows += [_published_row(results, row)[: len(head)] for row in as_rows(part)]
     judged = frame["agrees"].dropna()
     told = f"{int(judged.sum())} of {len(judged)} means lie within ±{BOUND:g} published standard deviations of the published mean"
     return table(head, rows, f"{told}; difference = ours − published, in points.")
@@ -209,12 +211,12 @@ def _published_row(results: CampaignResults, row: Mapping[str, Any]) -> list[Fra
         element("td", f"{row['label']} ", element("code", metric.name), class_="name", title=metric.formula),
         mean_std_cell(row["mean"], row["std"], scale=1.0, digits=1),
         number_cell(row["n"], digits=0),
-        element("td", row["printed"], class_="number", data_value=repr(float(row["published"]))),
+        element("td", row["printed"].replace("-", "−"), class_="number", data_value=repr(float(row["published"]))),
         number_cell(row["difference"], digits=1, plus=True),
         number_cell(row["deviations"], digits=1, plus=True),
         element("td", element("span", text, class_=f"badge {kind}")),
         element("td", f"{row['paper']}, table {row['table']}", class_="nowrap"),
-        element("td", row["remark"], class_="quiet long") if row["remark"] else element("td"),
+        element("td", row["remark"], class_="quiet long"),
     ]
 
 
@@ -353,7 +355,7 @@ def searches(results: CampaignResults) -> Fragment:
 
 
 def settings(results: CampaignResults) -> Fragment:
-    """Per preset: a table of the settings in which methods differ, and, folded, those that they share."""
+    """Per preset: the settings in which methods differ, and, folded, those that they share."""
     from cglsuite.reports.tables import common_settings
     from cglsuite.reports.tables import settings as compute
 
@@ -362,18 +364,15 @@ def settings(results: CampaignResults) -> Fragment:
         return empty(_NOTHING_DONE)
     parts = []
     for preset, part in frame.groupby("preset", sort=False):
-        unlike = [str(c) for c in part.columns if "." in str(c) and part[c].notna().any()]
         several = part["backbone"].nunique() > 1
-        rows = [
-            [
-                row_head(row["method"], row["variant"], row["backbone"] if several else ""),
-                *(element("td", value_text(row[n])) for n in unlike),
-            ]
-            for row in as_rows(part)
-        ]
+        rows = []
+        for row in as_rows(part):
+            own = [f"{name} = {value_text(value)}" for name, value in row.items() if "." in name and value is not None]
+            listed = join(part for text in own for part in (element("code", text), element("br")))
+            rows.append([row_head(row["method"], row["variant"], row["backbone"] if several else ""), element("td", listed, class_="long")])
         shared = common_settings(results, str(preset))
         folded = element("summary", f"{len(shared)} settings that they share")
-        parts.append(table([head_cell("method", "name"), *map(head_cell, unlike)], rows, element("strong", str(preset))))
+        parts.append(table([head_cell("method", "name"), head_cell("settings of its own")], rows, element("strong", str(preset))))
         parts.append(element("details", folded, _facts({name: value_text(value) for name, value in shared.items()}, code=True)))
     return join(parts)
 

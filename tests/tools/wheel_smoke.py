@@ -78,9 +78,9 @@ def cell(store: Path) -> None:
 
 
 def campaign(store: Path, folder: Path) -> None:
-    """The demonstration campaign runs from a copy of its file, and leaves a report that stands alone."""
+    """The demonstration campaign, with few epochs, runs from a copy of its file and leaves a report that stands alone."""
     shutil.copy(ROOT / "reports" / "demo.toml", folder / "demo.toml")
-    printed = run(COMMAND, "run", folder / "demo.toml", "--store", store)
+    printed = run(COMMAND, "run", folder / "demo.toml", *SMALL, "--store", store)
     reports = [Path(line) for line in printed.splitlines() if line.endswith(".html")]
     check(bool(reports), f"no path of an HTML report was printed: {printed!r}")
     for report in reports:

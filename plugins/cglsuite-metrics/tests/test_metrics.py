@@ -1,0 +1,98 @@
+"""The metric specs: what each says of range, direction and needs holds for what its factory computes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from cglsuite_metrics.plugin import cglsuite_metrics
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cglsuite import MetricSpec, load_catalogue
+from cglsuite.host import Catalogue
+
+SPECS = {spec.name: spec for spec in cglsuite_metrics()}
+
+# After three tasks: what the definitions give, worked out by hand.
+MATRIX = [[0.50, 0.40, 0.30], [0.90, 0.45, 0.20], [0.95, 0.80, 0.35], [0.70, 0.60, 0.85]]
+JOINT = [[0.5, 0.5, 0.5], [0.92, 0.5, 0.5], [0.0, 0.88, 0.5], [0.0, 0.0, 0.80]]
+EXPECTED = {
+    "average_performance": 2.15 / 3,
+    "forgetting_from_diagonal": 0.2,
+    "backward_transfer": -0.2,
+    "forgetting_max": 0.225,
+    "forward_transfer": 0.05,
+    "intransigence": 0.05 / 3,
+}
+# A change for the better in each metric's own eyes: (row, column, by how much), of the matrix.
+BETTER = {
+    "average_performance": (3, 0, 0.1),
+    "forgetting_from_diagonal": (3, 0, 0.1),
+    "backward_transfer": (3, 0, 0.1),
+    "forgetting_max": (2, 0, -0.1),
+    "forward_transfer": (1, 1, 0.1),
+    "intransigence": (2, 1, 0.1),
+}
+
+
+def compute(name: str, matrix: Any, joint: Any = None) -> float:
+    value = Catalogue([], []).resolve(SPECS[name])(np.array(matrix), joint=joint)
+    assert isinstance(value, float)
+    return value
+
+
+def test_every_metric_has_its_expectations_here() -> None:
+    assert set(SPECS) == set(EXPECTED) == set(BETTER)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_by_hand(name: str) -> None:
+    assert compute(name, MATRIX, JOINT) == pytest.approx(EXPECTED[name])
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_direction_is_the_declared_one(name: str) -> None:
+    row, column, change = BETTER[name]
+    better = np.array(MATRIX)
+    better[row, column] += change
+    gain = compute(name, better, JOINT) - compute(name, MATRIX, JOINT)
+    assert gain * {"up": 1, "down": -1}[SPECS[name].direction] > 0
+
+
+@given(st.integers(2, 5).flatmap(lambda t: st.lists(st.lists(st.floats(0, 1), min_size=t, max_size=t), min_size=2 * t + 2, max_size=2 * t + 2)))
+def test_values_are_in_the_declared_range(rows: list[list[float]]) -> None:
+    matrix, joint = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    for name, spec in SPECS.items():
+        assert spec.range[0] <= compute(name, matrix, joint) <= spec.range[1], name
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_what_is_needed_is_declared(name: str) -> None:
+    """A metric that declares no need of the joint matrix does not read it; one that does is unknown without it."""
+    without = compute(name, MATRIX)
+    assert math.isnan(without) if SPECS[name].needs_joint else without == compute(name, MATRIX, JOINT)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_specs_say_what_they_are(name: str) -> None:
+    spec = SPECS[name]
+    assert isinstance(spec, MetricSpec)
+    assert spec.formula
+    assert spec.citation
+    assert spec.label
+    # A published label is never the name: three papers call three things AF.
+    assert spec.label != spec.name
+
+
+def test_forward_transfer_is_for_settings_whose_classes_are_known_before() -> None:
+    assert SPECS["forward_transfer"].settings == ("domain-il", "time-il")
+    assert all("class-il" in s.settings and "task-il" in s.settings for n, s in SPECS.items() if n != "forward_transfer")
+
+
+def test_the_installed_package_provides_them() -> None:
+    catalogue = load_catalogue(allow=["cglsuite-metrics"])
+    assert catalogue.names("metric") == sorted(SPECS)
+    assert {e.record.distribution for e in catalogue.entries("metric")} == {"cglsuite-metrics"}

@@ -1,0 +1,84 @@
+"""The suite's own notebooks, executed as they are and as reports of a small campaign that is trained here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from report_lab import Elements, assert_harmless
+
+from cglsuite.cells.campaign import load_campaign
+from cglsuite.cells.store import Store
+from cglsuite.executors.campaign import run_campaign
+from cglsuite.host import load_catalogue
+from cglsuite.reports import tables
+from cglsuite.reports.render import LARGEST_PAGE, render_campaign, render_notebook
+from cglsuite.reports.results import load_campaign_results
+
+pytestmark = [pytest.mark.notebook, pytest.mark.plugins]
+CAMPAIGN = """
+name = "tiny"
+title = "Tiny"
+[grid]
+scenarios = ["synthetic-csbm/task-il@begin-1", "synthetic-csbm/class-il@begin-1"]
+methods = ["bare", "joint"]
+[seeds]
+order = [0, 1]
+[settings]
+dataset.n_nodes = 120
+dataset.n_classes = 4
+backbone.width = 16
+training.epochs = 5
+[run]
+device = "cpu"
+"""
+
+
+def test_campaign_report(tmp_path: Path) -> None:
+    """Every mean of the summary stands on the page with its exact value; the page is self-contained and of moderate size."""
+    (tmp_path / "tiny.toml").write_text(CAMPAIGN)
+    store, catalogue = Store(tmp_path / "store"), load_catalogue()
+    outcome = run_campaign(load_campaign(tmp_path / "tiny.toml"), catalogue, store, progress=False)
+    assert outcome.complete
+    (report,) = render_campaign(tmp_path / "tiny.toml", store=store.path, catalogue=catalogue)
+    assert report.done, report.reason
+    page = report.path.read_text()
+    assert_harmless(page)
+    assert len(page.encode()) < LARGEST_PAGE
+    shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
+    results = load_campaign_results(tmp_path / "tiny.toml", store, catalogue=catalogue)
+    assert results.counts() == {"done": 8}
+    computed = tables.summary(results)
+    assert len(computed) > 12
+    assert set(computed["mean"]) <= shown
+    assert set(tables.resources(results)["total_s"]) <= shown
+    assert "Campaign tiny: 8 records of 8 planned cells." in page
+    assert re.search(r"Rendered \d{4}-\d\d-\d\d \d\d:\d\d UTC", page)
+
+
+def test_campaign_report_alone_trains_what_is_missing(tmp_path: Path) -> None:
+    """As in Jupyter: an inline campaign, nothing in the store."""
+    inline = {
+        "name": "inline",
+        "grid": {"scenarios": ["synthetic-csbm/task-il@begin-1"], "methods": ["bare"]},
+        "settings": {"dataset.n_nodes": 120, "dataset.n_classes": 4, "backbone.width": 16, "training.epochs": 3},
+        "run": {"device": "cpu"},
+    }
+    given = {"inline": inline, "store": str(tmp_path / "store")}
+    report = render_notebook("campaign_report", given, tmp_path / "report.html", catalogue=load_catalogue())
+    assert report.done, report.reason
+    assert "Campaign inline: 1 records of 1 planned cells." in report.path.read_text()
+
+
+def test_explore(tmp_path: Path) -> None:
+    """The catalogue is listed, a cell is trained and its matrix drawn."""
+    small = {"dataset.n_nodes": 120, "dataset.n_classes": 4, "backbone.width": 16, "training.epochs": 3}
+    given = {"store": str(tmp_path / "store"), "settings": small}
+    report = render_notebook("explore", given, tmp_path / "explore.html", catalogue=load_catalogue())
+    assert report.done, report.reason
+    page = report.path.read_text()
+    assert_harmless(page)
+    assert len(list(Store(tmp_path / "store").records())) == 1
+    assert sum(t == "img" for t, _ in Elements(page).found) == 1
+    assert "er-gnn" in page

@@ -1,0 +1,44 @@
+"""Notebooks as they are stored: without outputs, with one parameters cell, in step with their reviewable text form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+import pytest
+
+from cglsuite.host import load_catalogue
+from cglsuite.reports.parameters import declared_parameters
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def cells(notebook: Any) -> list[tuple[str, str, list[str]]]:
+    return [(c.cell_type, c.source, c.metadata.get("tags", [])) for c in notebook.cells]
+
+
+def test_every_notebook_is_provided() -> None:
+    """What is in the folder is in the catalogue, and the catalogue's files exist."""
+    catalogue = load_catalogue()
+    entries = [e for e in catalogue.entries("notebook") if e.record.distribution == "cglsuite"]
+    assert sorted(catalogue.resolve(entry).name for entry in entries) == [path.name for path in NOTEBOOKS]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_stored_clean_and_in_step(path: Path) -> None:
+    """No outputs, no counts, a kernel that everybody has, and the same cells as the text form.
+
+    After editing one: ``jupytext --from py:percent --update --to ipynb --output X.ipynb X.py``, or the other way round.
+    """
+    stored = nbformat.read(path, as_version=4)
+    nbformat.validate(stored)
+    for cell in stored.cells:
+        assert cell.get("outputs", []) == []
+        assert cell.get("execution_count") is None
+    assert stored.metadata.kernelspec.name == "python3"
+    assert cells(stored) == cells(jupytext.read(path.with_suffix(".py"), fmt="py:percent"))
+    assert all(parameter.known for parameter in declared_parameters(stored).values())
+    assert all(len(c.source.splitlines()) <= 20 for c in stored.cells), "a notebook is thin: what is longer belongs into a module"

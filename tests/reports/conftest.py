@@ -1,0 +1,73 @@
+"""The toy campaign of ``report_lab`` as fixtures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_lab import CAMPAIGN, EVIL, Notebooks, catalogue_of, record_of, shifted, toy_engine
+
+from cglsuite.cells.campaign import Campaign
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.planning import plan_campaign
+from cglsuite.cells.store import Store
+from cglsuite.host import Catalogue
+from cglsuite.reports.results import CampaignResults, load_campaign_results
+
+
+@pytest.fixture
+def toy_catalogue() -> Catalogue:
+    """The toy catalogue."""
+    return catalogue_of()
+
+
+@pytest.fixture
+def plan(toy_catalogue: Catalogue) -> list[PlannedCell]:
+    """The toy campaign's cells."""
+    return plan_campaign(Campaign.parse(CAMPAIGN), toy_catalogue, engine=toy_engine(toy_catalogue))
+
+
+@pytest.fixture
+def toy_store(tmp_path: Path, plan: list[PlannedCell]) -> Store:
+    """Records of all cells but: one of ewc failed with a hostile reason, one of joint is missing."""
+    store = Store(tmp_path / "store")
+    for planned in plan:
+        seeds, method = planned.request.seeds, planned.request.method
+        if not planned.ready or (method == "joint" and seeds.init == 2 and planned.request.scenario.startswith("toy")):
+            continue
+        if method == "ewc" and seeds.init == 1:
+            store.put(record_of(planned, status="failed", reason=f"ValueError: {EVIL}"))
+        else:
+            store.put(record_of(planned, matrix=shifted(planned)))
+    return store
+
+
+Loader = Callable[..., CampaignResults]
+
+
+@pytest.fixture
+def load(toy_catalogue: Catalogue, toy_store: Store) -> Loader:
+    """Results of the toy campaign; keyword arguments change the campaign's tables or the code that is there now."""
+
+    def loader(source: str = "a" * 64, store: Store | None = None, **changes: Any) -> CampaignResults:
+        engine = toy_engine(toy_catalogue, source)
+        return load_campaign_results(CAMPAIGN | changes, store or toy_store, catalogue=toy_catalogue, engine=engine)
+
+    return loader
+
+
+@pytest.fixture
+def results(load: Loader) -> CampaignResults:
+    """Results of the toy campaign."""
+    return load()
+
+
+@pytest.fixture
+def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebooks]:
+    """An empty package of notebooks."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield Notebooks(tmp_path)
+    sys.modules.pop("toy_notebooks", None)

@@ -1,0 +1,241 @@
+"""Whatever goes wrong while a notebook runs ends as a failed report with its reason, and never as a page that looks finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_lab import Elements, Notebooks
+
+from cglsuite.reports.render import RenderedReport, render_campaign, render_notebook
+
+pytestmark = pytest.mark.notebook
+ANOTHER_PYTHON = {"argv": ["/bin/false", "{connection_file}"], "display_name": "another Python", "language": "python"}
+
+
+@pytest.fixture(autouse=True)
+def _another_kernelspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's kernelspec named python3 that does not work: reports must not use it."""
+    folder = tmp_path / "jupyter" / "kernels" / "python3"
+    folder.mkdir(parents=True)
+    (folder / "kernel.json").write_text(json.dumps(ANOTHER_PYTHON))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+
+
+def render(notebooks: Notebooks, *cells: str, **more: Any) -> RenderedReport:
+    """Render a notebook of these cells."""
+    name = notebooks.add("report", *cells)
+    return render_notebook(name, more.pop("given", {}), notebooks.folder / "out" / "report.html", catalogue=notebooks.catalogue, **more)
+
+
+def status_of(report: RenderedReport) -> dict[str, Any]:
+    status: dict[str, Any] = json.loads(report.path.with_name(f"{report.path.name}.status.json").read_text())
+    return status
+
+
+def assert_failed(report: RenderedReport, reason: str) -> None:
+    """The returned report, the page and the status file say the same."""
+    assert report.status == "failed"
+    assert reason in report.reason
+    page = report.path.read_text()
+    assert ("meta", {"content": "failed", "name": "cglsuite:status"}) in Elements(page).found
+    assert "This report failed." in page
+    assert status_of(report)["status"] == "failed"
+    assert reason in status_of(report)["reason"]
+
+
+def gone(pid: int, within_s: float = 15.0) -> bool:
+    """Whether a process ends in time (a zombie that nobody has waited for counts)."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_a_whole_notebook_becomes_a_page(notebooks: Notebooks) -> None:
+    """Parameters arrive, the kernel is this interpreter and talks over Unix sockets, IPython's own files stay out of the home folder."""
+    cells = [
+        "import sys; print('given', x, sys.executable)",
+        "app = get_ipython().kernel.parent; print('transport', app.transport, app.ip)",
+        "print('profile', get_ipython().profile_dir.location)",
+    ]
+    report = render(notebooks, *cells, given={"x": 7})
+    assert (report.status, report.reason) == ("done", "")
+    page = report.path.read_text()
+    assert f"given 7 {sys.executable}" in page
+    assert "transport ipc /" in page
+    assert "cgl-" in page.partition("profile ")[2][:40]
+    assert status_of(report)["status"] == "done"
+    assert sorted(p.name for p in report.path.parent.iterdir()) == ["report.html", "report.html.status.json"]
+
+
+def test_a_dead_kernel(notebooks: Notebooks) -> None:
+    """Papermill alone would save every cell as completed."""
+    report = render(notebooks, "import os; os._exit(3)", "print('never')")
+    assert_failed(report, "cell 2: the kernel died (exit status 3)")
+    assert "os._exit(3)" in status_of(report)["details"]
+
+
+def test_a_cell_that_leaves(notebooks: Notebooks) -> None:
+    """Papermill alone takes SystemExit(0) for success and leaves the rest unexecuted."""
+    assert_failed(render(notebooks, "import sys; sys.exit(0)", "print('never')"), "the rest of the notebook did not run")
+
+
+def test_a_cell_that_takes_too_long(notebooks: Notebooks) -> None:
+    """The time is that of one cell."""
+    assert_failed(render(notebooks, "import time; time.sleep(60)", cell_timeout_s=1), "timed out")
+
+
+def test_an_error_shows_its_traceback_in_plain_text(notebooks: Notebooks) -> None:
+    """Without terminal colours, and escaped."""
+    report = render(notebooks, "print('before')", "raise ValueError('<script>')", "print('after')")
+    assert_failed(report, "cell 3: ValueError: <script>")
+    details = status_of(report)["details"]
+    assert "Traceback" in details
+    assert "\x1b" not in details
+    assert "<script>" not in report.path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [({"y": 1}, "unknown parameter of notebook 'report' 'y'"), ({"x": Path("p")}, "PosixPath"), ({"x": "1"}, "expected int")],
+)
+def test_parameters_are_refused_before_anything_runs(notebooks: Notebooks, given: dict[str, Any], reason: str) -> None:
+    """Misspelt, not JSON, of another type."""
+    mark = notebooks.folder / "ran"
+    assert_failed(render(notebooks, f"open({str(mark)!r}, 'w')", given=given), reason)
+    assert not mark.exists()
+
+
+def test_a_killed_process_takes_its_kernel_along(notebooks: Notebooks) -> None:
+    """As the system does when memory runs out; the kernel does not stay behind."""
+    mark = notebooks.folder / "kernel"
+    code = f"import os, signal; open({str(mark)!r}, 'w').write(str(os.getpid())); os.kill(os.getppid(), signal.SIGKILL)"
+    report = render(notebooks, code, "import time; time.sleep(60)")
+    assert_failed(report, "the rendering process was killed by SIGKILL before the report was complete")
+    assert gone(int(mark.read_text()))
+
+
+def test_a_killed_run_leaves_neither_page_nor_processes(notebooks: Notebooks, tmp_path: Path) -> None:
+    """Whoever asked for the report is killed while a cell runs."""
+    mark, page = notebooks.folder / "kernel", tmp_path / "out" / "report.html"
+    body = f"import os, pathlib, time; pathlib.Path({str(mark)!r}).write_text(f'{{os.getpid()}} {{os.getppid()}}'); time.sleep(60)"
+    notebooks.add("report", body)
+    script = f"""
+        from pathlib import Path
+        import report_lab
+        from cglsuite.reports.render import render_notebook
+        lab = report_lab.Notebooks.__new__(report_lab.Notebooks)
+        lab.names = ["report"]
+        render_notebook("report", {{}}, Path({str(page)!r}), catalogue=lab.catalogue)
+    """
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1] / "tools"), os.environ.get("PYTHONPATH", "")])
+    asking = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], env={**os.environ, "PYTHONPATH": path})
+    end = time.monotonic() + 60
+    while not (mark.exists() and mark.read_text()) and time.monotonic() < end:
+        time.sleep(0.05)
+    asking.kill()
+    asking.wait()
+    assert all(gone(int(pid)) for pid in mark.read_text().split())
+    assert not page.exists()
+    assert json.loads(page.with_name("report.html.status.json").read_text())["status"] == "running"
+
+
+@pytest.fixture
+def _full_disk() -> Iterator[None]:
+    """No file may grow beyond 4 kB, here and in child processes: writing a page fails as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk(notebooks: Notebooks, request: pytest.FixtureRequest) -> None:
+    """The reason is told, and an earlier page does not stay as if it were this one."""
+    report = render(notebooks, "print('whole')")
+    assert report.done
+    request.getfixturevalue("_full_disk")
+    again = render_notebook("report", {}, report.path, catalogue=notebooks.catalogue)
+    assert again.status == "failed"
+    assert "the disk or quota is full" in again.reason
+    assert not report.path.exists()
+    assert status_of(again)["status"] == "failed"
+
+
+def test_two_reports_at_once(notebooks: Notebooks, tmp_path: Path) -> None:
+    """Each waits for the other's cell; a third that fails keeps nobody from being rendered, and the index links all of them."""
+    cell = """
+        import pathlib, time
+        here = pathlib.Path({folder!r})
+        (here / "{mine}").touch()
+        end = time.monotonic() + 60
+        while not (here / "{other}").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert (here / "{other}").exists()
+        print("report {mine}", x)
+    """
+    for mine, other in (("one", "two"), ("two", "one")):
+        notebooks.add(mine, textwrap.dedent(cell.format(folder=str(tmp_path), mine=mine, other=other)))
+    notebooks.add("three", "print(x)", parameters="x = ''\ncampaign = ''\nstore = ''")
+    campaign = tmp_path / "toy.toml"
+    tables = [("one", "1"), ("two", "2"), ("three", "1"), ("three", "'fine'")]
+    reports = "".join(f'[[report]]\nnotebook = "{name}"\nparameters = {{ x = {x} }}\n' for name, x in tables)
+    campaign.write_text(f'name = "toy"\ntitle = "<b>"\n[grid]\nscenarios = ["s/task-il@x-1"]\nmethods = ["bare"]\n{reports}')
+    rendered = render_campaign(campaign, store=tmp_path / "store", catalogue=notebooks.catalogue)
+    assert [(r.path.name, r.status) for r in rendered] == [
+        ("one.html", "done"),
+        ("two.html", "done"),
+        ("three.html", "failed"),
+        ("three-2.html", "done"),
+    ]
+    folder = tmp_path / "rendered" / "toy"
+    assert "report one 1" in (folder / "one.html").read_text()
+    assert str(campaign) in (folder / "three-2.html").read_text()
+    index = (folder / "index.html").read_text()
+    links = [a["href"] for t, a in Elements(index).found if t == "a" and a.get("href") != "#content"]
+    assert links == ["one.html", "two.html", "three.html", "three-2.html"]
+    assert all((folder / str(link)).is_file() for link in links)
+    assert ("meta", {"content": "failed", "name": "cglsuite:status"}) in Elements(index).found
+
+
+def test_an_interrupt_ends_the_rendering(notebooks: Notebooks, tmp_path: Path) -> None:
+    """What another thread asks to stop, stops within seconds."""
+    import threading
+
+    stop, mark = threading.Event(), notebooks.folder / "running"
+    threading.Thread(target=lambda: (wait_for(mark), stop.set()), daemon=True).start()
+    began = time.monotonic()
+    report = render(notebooks, f"open({str(mark)!r}, 'w').write('1')", "import time; time.sleep(120)", stop=stop)
+    assert report.status == "failed"
+    assert "interrupted" in report.reason
+    assert time.monotonic() - began < 60
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.05)
+
+
+def test_sigterm_is_answered(notebooks: Notebooks) -> None:
+    """A rendering process that is asked to end says so, instead of dying without a word."""
+    mark = notebooks.folder / "pid"
+    code = (
+        f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); os.kill(os.getppid(), {int(signal.SIGTERM)}); time.sleep(60)"
+    )
+    assert_failed(render(notebooks, code), "interrupted")
+    assert gone(int(mark.read_text()))

@@ -1,0 +1,71 @@
+"""Figures: what they show is in them as text, they do not change from one time to the next, and names are not mathematics."""
+
+from __future__ import annotations
+
+import warnings
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cglsuite.reports import figures, show
+from cglsuite.reports.results import CampaignResults
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def draw(matrix: np.ndarray, title: str = "ewc") -> figures.Picture:
+    return figures.picture(lambda theme: figures.matrix_figure(matrix, title, theme), "alt")
+
+
+def test_a_small_matrix_has_its_values_written_out() -> None:
+    """Percent without decimals, a dash where no query could be asked, the first row named."""
+    found = texts(draw(np.array([[0.5, np.nan], [0.914, 0.3], [0.7, 0.8]])).light)
+    assert [t for t in found if t in {"50", "–", "91", "30", "70", "80"}] == ["50", "–", "91", "30", "70", "80"]
+    assert "start" in found
+
+
+def test_a_large_matrix_has_a_scale_instead() -> None:
+    """35 tasks: no text in cells, few ticks, a colour bar, and a small file."""
+    picture = draw(np.random.default_rng(0).random((36, 35)))
+    assert "100" in texts(picture.light)
+    assert len(picture.light) < 60_000
+
+
+def test_figures_are_the_same_at_any_time() -> None:
+    """No dates, no random identifiers."""
+    matrix = np.array([[0.5], [0.9]])
+    assert draw(matrix) == draw(matrix)
+
+
+@pytest.mark.parametrize("title", ["$x_{", "<script>&", "a" * 200, "synthetic-csbm/task-il@begin-1+16179d3d"])
+def test_titles_are_text_whatever_they_hold(title: str) -> None:
+    """A dollar sign starts no formula, and everything is well-formed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picture = draw(np.array([[0.5], [0.9]]), title)
+    for version in (picture.light, picture.dark):
+        assert "".join(texts(version)[-title.count("") :]).replace(" ", "").endswith(title.replace(" ", "")[-5:])
+
+
+def test_many_methods_are_told_apart() -> None:
+    """Colours come again after seven methods, with another dash and marker."""
+    labels = [f"m{i}" for i in range(12)]
+    frame = pd.DataFrame([{"label": name, "task": t, "mean": 0.5, "std": np.nan} for name in labels for t in (1, 2)])
+    picture = figures.picture(lambda theme: figures.curve_figure(frame, theme, title="t", ylabel="AP", order=labels), "alt")
+    assert [t for t in texts(picture.light) if t in labels] == labels
+    assert picture.light != picture.dark
+
+
+def test_galleries_of_results(results: CampaignResults) -> None:
+    """One curve figure per preset, one matrix per group, each with a description that has its numbers."""
+    curves, matrices = show.curves(results), show.matrices(results)
+    assert isinstance(curves, figures.Gallery)
+    assert isinstance(matrices, figures.Gallery)
+    assert len(curves.pictures) == 2
+    assert len(matrices.pictures) == len(results.groups)
+    assert matrices.pictures[0].alt.endswith("After the last task: 71.0, 81.0, 91.0")
+    assert "bare 81.0" in curves.pictures[0].alt

@@ -1,0 +1,140 @@
+"""The numbers of a report, computed by hand on three records."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+import report_lab as lab
+
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.store import Store
+from cglsuite.reports import tables
+from cglsuite.reports.results import CampaignResults
+
+MATRIX = np.array([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]])
+
+
+def one(frame: Any, **wanted: Any) -> Any:
+    for name, value in wanted.items():
+        frame = frame[frame[name] == value]
+    assert len(frame) == 1, frame
+    return frame.iloc[0]
+
+
+CORA = "cora/task-il@begin-1"
+
+
+def test_every_planned_cell_is_accounted_for(results: CampaignResults) -> None:
+    """Done, failed, missing and N/A add up to the plan."""
+    assert results.counts() == {"done": 18, "n/a": 3, "failed": 2, "missing": 1}
+    assert len(results.used) == 18
+    assert not results.left_out
+
+
+def test_summary_by_hand(results: CampaignResults) -> None:
+    """AP of bare: last rows have means 0.8, 0.81, 0.82; ewc lost one record; a metric without values has no row."""
+    frame = tables.summary(results)
+    row = one(frame, preset=CORA, method="bare", metric="average_performance")
+    assert row["mean"] == pytest.approx(0.81)
+    assert row["std"] == pytest.approx(0.01)
+    assert (row["n"], row["records"]) == (3, 3)
+    assert one(frame, preset=CORA, method="ewc", metric="average_performance")["n"] == 2
+    assert one(frame, preset=CORA, method="bare", metric="forgetting_from_diagonal")["mean"] == pytest.approx(0.15)
+
+
+def test_summary_agrees_with_the_standard_library(results: CampaignResults) -> None:
+    """Mean and standard deviation against an independent implementation, for every row."""
+    frame, values = tables.summary(results), results.frame
+    for row in frame.to_dict(orient="records"):
+        mine = values[(values.preset == row["preset"]) & (values.method == row["method"])][row["metric"]].dropna()
+        assert row["mean"] == pytest.approx(statistics.fmean(mine))
+        assert row["std"] == pytest.approx(statistics.stdev(mine) if len(mine) > 1 else math.nan, nan_ok=True)
+
+
+def test_intransigence_pairs_equal_seeds(results: CampaignResults) -> None:
+    """Joint is 0.05 better at equal seeds; where a joint record is missing, the pair is not counted."""
+    frame = tables.summary(results)
+    row = one(frame, preset=CORA, method="bare", metric="intransigence")
+    assert (row["mean"], row["n"]) == (pytest.approx(0.05), 3)
+    row = one(frame, preset="toy/class-il@cglb-1", method="bare", metric="intransigence")
+    assert (row["mean"], row["n"], row["records"]) == (pytest.approx(0.05), 2, 3)
+
+
+@pytest.mark.parametrize(("metric", "expected"), [("average_performance", [0.9, 0.75]), ("forgetting_from_diagonal", [math.nan, 0.2])])
+def test_timeline_applies_a_metric_to_the_matrix_as_it_stood(metric: str, expected: list[float]) -> None:
+    """After task k only k rows and columns are known."""
+    np.testing.assert_allclose(tables.timeline(MATRIX, metric), expected)
+
+
+def test_curves_end_where_the_summary_is(results: CampaignResults) -> None:
+    """The last point of a curve is the metric itself; forgetting has no value after one task."""
+    summary = tables.summary(results)
+    for metric in tables.CURVES:
+        curves = tables.curves(results, metric)
+        last = curves[curves.task == 3]
+        for row in last.to_dict(orient="records"):
+            assert row["mean"] == pytest.approx(one(summary, preset=row["preset"], method=row["method"], metric=metric)["mean"])
+    assert set(tables.curves(results, "forgetting_from_diagonal").task) == {2, 3}
+
+
+def test_mean_matrices_leave_out_what_could_not_be_asked(results: CampaignResults) -> None:
+    """An entry that is NaN in all records stays NaN; the others are means over records."""
+    group, matrix = tables.mean_matrices(results)[0]
+    assert (group.preset, group.method, matrix.shape) == (CORA, "bare", (4, 3))
+    assert math.isnan(matrix[1, 2])
+    assert matrix[3].tolist() == pytest.approx([0.71, 0.81, 0.91])
+
+
+def test_problems_name_state_reason_and_seeds(results: CampaignResults) -> None:
+    """Equal reasons of one method share a row; N/A combinations say why."""
+    frame = tables.problems(results)
+    assert sorted(frame.state) == ["failed", "failed", "missing", "n/a"]
+    na = one(frame, state="n/a")
+    assert na["method"] == "packnet"
+    assert "is defined for task-il" in na["reason"]
+    assert na["seeds"] == "0/0/0; 1/0/1; 2/0/2"
+
+
+def test_settings_show_what_differs_and_fold_what_is_shared(results: CampaignResults) -> None:
+    """Only ewc has a strength; everything else is common to the preset."""
+    frame = tables.settings(results)
+    assert [c for c in frame.columns if "." in c] == ["method.lambda"]
+    assert one(frame, preset=CORA, method="ewc")["method.lambda"] == 1.0
+    assert one(frame, preset=CORA, method="bare")["method.lambda"] is None
+    assert tables.common_settings(results, CORA)["training.lr"] == 0.001
+
+
+def test_records_of_unlike_settings_are_never_averaged(load: Any) -> None:
+    """A campaign with another strength has a group of its own that the old records do not enter."""
+    results = load(settings={"method.lambda": 5.0})
+    assert not [g for g in results.groups if g.method == "ewc"]
+    assert {g.method for g in results.groups} == {"bare", "joint", "packnet"}
+
+
+def test_other_code_makes_records_stale_and_unlike_code_does_not_mix(load: Any, plan: list[PlannedCell], tmp_path: Any) -> None:
+    """Where the code changed, old records are shown and marked; where some are new, only the new ones count."""
+    results = load(source="c" * 64)
+    assert all(cell.stale for cell in results.cells if cell.done)
+    assert "core by cglsuite 0.1.0 (aaaaaaaa), now 0.1.0 (cccccccc)" in results.cells[0].stale
+    assert len(results.used) == 18
+    renewed = plan[0]
+    engine = lab.toy_engine(lab.catalogue_of(), "c" * 64)
+    again = engine.plan(renewed.request, lab.catalogue_of())
+    store = Store(results.store)
+    store.put(lab.record_of(again, source="c" * 64))
+    mixed = load(source="c" * 64)
+    bare = next(g for g in mixed.groups if g.method == "bare" and g.preset == CORA)
+    assert [r.key for r in bare.records] == [again.key]
+    assert len(mixed.left_out) == 2
+
+
+def test_resources_and_sources(results: CampaignResults) -> None:
+    """Means per group, and every distribution whose code made a record."""
+    row = one(tables.resources(results), preset=CORA, method="bare")
+    assert (row["n"], row["total_s"], row["training_s"]) == (3, 10.0, 8.0)
+    assert sorted(set(tables.sources(results).distribution)) == ["cglsuite", "toy-plugin"]
+    assert tables.conditions(results)["seeds (order/split/init)"] == "0/0/0; 1/0/1; 2/0/2"

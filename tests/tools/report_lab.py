@@ -1,0 +1,198 @@
+"""For tests of reports: a small campaign with hand-made records, notebooks made on the spot, and a reader of pages.
+
+Two scenarios (one named like a published one), four methods, and a hostile string wherever a plugin may put one.
+"""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cglsuite.cells.engine import Engine
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.record import Record
+from cglsuite.cells.spec import design_key, resolve_cell
+from cglsuite.hashing import digest, plain
+from cglsuite.host import Catalogue, Entry, PluginRecord
+from cglsuite.specs import (
+    BackboneSpec,
+    DatasetSpec,
+    Hyperparameter,
+    MethodSpec,
+    MetricSpec,
+    NotebookSpec,
+    PluginSpec,
+    ScenarioSpec,
+    switches,
+)
+
+__all__ = ["CAMPAIGN", "EVIL", "Elements", "Notebooks", "assert_harmless", "catalogue_of", "record_of", "shifted", "toy_engine"]
+
+EVIL = '<script>alert("x")</script>'
+PLUGIN = PluginRecord(distribution="toy-plugin", version="1.2", entry_point="toy", module="toy", status="ok")
+CAMPAIGN: dict[str, Any] = {
+    "name": "toy",
+    "title": f"A toy campaign {EVIL}",
+    "description": "Two scenarios & four methods.",
+    "grid": {"scenarios": ["cora/task-il@begin-1", "toy/class-il@cglb-1"], "methods": ["bare", "ewc", "joint", "packnet"]},
+    "seeds": {"order": [0, 1, 2], "init": [0, 1, 2]},
+    "run": {"device": "cpu"},
+}
+MATRIX = [[0.5, 0.5, 0.5], [0.9, 0.5, 0.5], [0.8, 0.9, 0.5], [0.7, 0.8, 0.9]]
+
+
+def _metric(name: str, label: str, direction: Any, **more: Any) -> MetricSpec:
+    return MetricSpec(
+        name=name, summary=f"{name} {EVIL}", formula="f(M)", label=label, direction=direction, factory=f"cglsuite.metrics:{name}", **more
+    )
+
+
+def catalogue_of(*extra: tuple[str, PluginSpec]) -> Catalogue:
+    """The toy plugin's catalogue, and ``extra`` entries."""
+    gcn = BackboneSpec(name="gcn", summary="gcn", factory="json:loads")
+    strength = Hyperparameter(name="lambda", default=1.0, doc="strength")
+    specs: list[tuple[str, PluginSpec]] = [
+        ("scenario", ScenarioSpec(name="cora/task-il@begin-1", summary="Cora", dataset="cora", setting="task-il")),
+        ("scenario", ScenarioSpec(name="toy/class-il@cglb-1", summary="toy", dataset="toy", setting="class-il", edge_policy="none")),
+        ("dataset", DatasetSpec(name="cora", summary="Cora", factory="json:loads")),
+        ("dataset", DatasetSpec(name="toy", summary="toy", factory="json:loads")),
+        ("backbone", gcn),
+        ("method", MethodSpec(name="bare", summary="bare", factory="json:loads")),
+        ("method", MethodSpec(name="ewc", summary=EVIL, factory="json:loads", hyperparameters=(strength,))),
+        ("method", MethodSpec(name="joint", summary="joint", factory="json:loads")),
+        ("method", MethodSpec(name="packnet", summary="packnet", factory="json:loads", settings=("task-il",))),
+        ("metric", _metric("average_performance", "AP", "up")),
+        ("metric", _metric("forgetting_from_diagonal", "AF (BeGin)", "down")),
+        ("metric", _metric("backward_transfer", "AF (CGLB)", "up")),
+        ("metric", _metric("intransigence", "INT", "down", needs_joint=True)),
+        *extra,
+    ]
+    return Catalogue([PLUGIN], [Entry(kind=kind, name=spec.name, spec=spec, record=PLUGIN) for kind, spec in specs])
+
+
+def toy_engine(catalogue: Catalogue, source: str = "a" * 64) -> Engine:
+    """Real resolving over the toy catalogue; keys follow from the design and ``source``, the hash of the code."""
+
+    def sources(cell: Any, _: Any) -> dict[str, dict[str, str]]:
+        return {"core": {"name": "core", "distribution": "cglsuite", "version": "0.1.0", "source": source}}
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("nothing is trained in these tests")
+
+    return Engine(
+        reference="none:none",
+        load_catalogue=lambda: catalogue,
+        resolve_cell=resolve_cell,
+        cell_key=lambda cell, _: digest(["key", design_key(cell), source]),
+        design_key=design_key,
+        prefix_keys=lambda cell, _: [],
+        sources=sources,
+        run_cell=refuse,
+    )
+
+
+def record_of(planned: PlannedCell, source: str = "a" * 64, **changes: Any) -> Record:
+    """A finished record of a planned cell."""
+    from cglsuite import metrics
+
+    cell = planned.cell
+    assert cell is not None
+    matrix = np.array(changes.pop("matrix", MATRIX))
+    names = ("average_performance", "forgetting_from_diagonal", "backward_transfer")
+    facts: dict[str, Any] = {
+        "key": planned.key,
+        "design": design_key(cell),
+        "status": "done",
+        "cell": {
+            "scenario": cell.scenario.name,
+            "preset": cell.preset,
+            "method": cell.method,
+            "backbone": cell.backbone,
+            "seeds": plain(cell.seeds),
+            "settings": plain(cell.settings),
+            "threads": cell.threads,
+            "device": cell.device,
+            "dtype": cell.dtype,
+        },
+        "scenario": plain({**switches(cell.scenario), "training": switches(cell.scenario.training)}),
+        "matrix": matrix,
+        "metrics": {name: getattr(metrics, name)(matrix) for name in names} | {"intransigence": None},
+        "timings_s": {"training": 8.0, "method": 1.0, "evaluation": 0.5, "framework": 0.5, "total": 10.0},
+        "memory": {"peak_bytes": 10**8, "items": 0, "edges": 0, "bytes": 0, "budget_items": None},
+        "parameters": {"model": 100, "method": 0},
+        "provenance": {
+            "plugins": [{"role": "method", "name": cell.method, "distribution": "toy-plugin", "version": "1.2", "source": "b" * 64}],
+            "core": {"version": "0.1.0", "source": source},
+            "resumed_from_task": 0,
+        },
+        "environment": {"python": "3.11", "torch": "2.13.0", "platform": "Linux", "cpu": EVIL, "cuda": None},
+    }
+    if changes.get("status", "done") != "done":
+        facts |= {"matrix": [], "metrics": {}}
+    return Record(**(facts | changes))
+
+
+def shifted(planned: PlannedCell) -> list[list[float]]:
+    """A matrix that differs by method and seed, with an entry that could not be asked."""
+    method = {"bare": 0.0, "ewc": 0.02, "joint": 0.05, "packnet": 0.01}[planned.request.method]
+    matrix = np.array(MATRIX) + method + 0.01 * planned.request.seeds.init
+    matrix[1, 2] = np.nan
+    return matrix.tolist()
+
+
+class Notebooks:
+    """A package of notebooks on ``sys.path``, and a catalogue that holds them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "toy_notebooks"
+        self.folder.mkdir()
+        (self.folder / "__init__.py").write_text("")
+        self.names: list[str] = []
+
+    def add(self, name: str, *cells: str, parameters: str = "x = 1") -> str:
+        """A notebook with a parameters cell and these code cells."""
+        import nbformat
+        from nbformat.v4 import new_code_cell, new_notebook
+
+        first = new_code_cell(parameters, metadata={"tags": ["parameters"]})
+        notebook = new_notebook(cells=[first, *map(new_code_cell, cells)])
+        nbformat.write(notebook, self.folder / f"{name}.ipynb")
+        self.names.append(name)
+        return name
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The toy catalogue with these notebooks."""
+        specs = [NotebookSpec(name=n, summary=n, path=f"toy_notebooks:{n}.ipynb") for n in self.names]
+        return catalogue_of(*(("notebook", spec) for spec in specs))
+
+
+class Elements(HTMLParser):
+    """Every element of a page with its attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def assert_harmless(page: str) -> None:
+    """No script, no handler, no style from elsewhere, and nothing that a browser would fetch."""
+    for tag, attributes in Elements(page).found:
+        assert tag not in {"script", "link", "iframe", "object", "embed", "base", "form", "svg", "audio", "video"}, tag
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], attributes
+        for name in ("src", "srcset"):
+            assert (attributes.get(name) or "data:image/").startswith("data:image/"), attributes
+        assert not (attributes.get("href") or "").lower().startswith("javascript"), attributes
+        if tag == "meta":
+            assert attributes.get("http-equiv") in {None, "Content-Security-Policy"}
+    styles = page.split("<style>")[1:]
+    assert len(styles) == 1
+    assert "@import" not in styles[0].split("</style>")[0]
+    assert "url(" not in styles[0].split("</style>")[0]

@@ -1,0 +1,159 @@
+"""Tiny node-level data, streams over them and runners, for tests of the numerical rooms: six classes of ten nodes unless asked otherwise.
+
+Feature 0 of every node is its own number, so that a test can say which node of the dataset an item is, wherever it meets it.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cglsuite import Method, ScenarioSpec, Seeds, TrainingSpec
+from cglsuite.backbones.convolutional import gcn
+from cglsuite.graphs import MessageGraph, NodeData
+from cglsuite.learning.runner import RunResult, StreamRunner
+from cglsuite.streams import TaskStream
+from cglsuite.streams.classes import build_class_stream
+
+__all__ = ["KeptCheckpoints", "assert_same_run", "node_numbers", "tiny_data", "tiny_model", "tiny_runner", "tiny_spec", "tiny_stream"]
+
+
+def tiny_data(
+    *, n_classes: int = 6, per_class: int = 10, class_ids: list[int] | None = None, sparse: bool = False, official: bool = False, seed: int = 0
+) -> NodeData:
+    """Shuffled labels, features in which classes show, random directed edges with some self-loops, and a last node without edges.
+
+    Args:
+        class_ids: the global ids that the classes have; ``0..n_classes-1`` by default.
+        official: give the data an official split, 6/2/2 of ten nodes of each class.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.tensor(class_ids if class_ids is not None else list(range(n_classes)))
+    n = len(ids) * per_class
+    place = torch.arange(len(ids)).repeat_interleave(per_class)[torch.randperm(n, generator=generator)]
+    x = (torch.rand(n, 8, generator=generator) < 0.3).float()
+    x[torch.arange(n), 1 + place % 7] = 2.0
+    x[:, 0] = torch.arange(n)
+    edges = torch.randint(0, n - 1, (2, 3 * n), generator=generator).unique(dim=1)
+    edges = torch.cat([edges, torch.arange(0, n - 1, 7).expand(2, -1)], dim=1).unique(dim=1)
+    split = torch.empty(n, dtype=torch.int8)
+    for c in range(len(ids)):
+        members = (place == c).nonzero().flatten()
+        split[members] = torch.tensor([(0, 0, 0, 1, 2)[i % 5] for i in range(per_class)], dtype=torch.int8)
+    return NodeData(
+        x=x.to_sparse_csr() if sparse else x,
+        edge_index=edges,
+        y=ids[place],
+        n_classes=int(ids.max()) + 1,
+        official_split=split if official else None,
+        name="tiny",
+    )
+
+
+def tiny_spec(**changes: Any) -> ScenarioSpec:
+    """Class-IL in native order, two classes a task, four epochs; ``training`` may be a mapping of changes."""
+    setting = changes.setdefault("setting", "class-il")
+    training = TrainingSpec(**({"lr": 0.05, "epochs": 4} | dict(changes.pop("training", {}))))
+    defaults = {
+        "name": f"tiny/{setting}@test-1",
+        "summary": "tiny",
+        "dataset": "tiny",
+        "class_order": "native",
+        "train_outputs": "task" if setting == "task-il" else "seen",
+        "training": training,
+    }
+    return ScenarioSpec(**(defaults | changes))
+
+
+def tiny_stream(data: NodeData | None = None, *, seeds: Seeds | None = None, **changes: Any) -> TaskStream:
+    """The stream of :func:`tiny_spec` over ``data``."""
+    return build_class_stream(tiny_spec(**changes), data if data is not None else tiny_data(), seeds or Seeds())
+
+
+def tiny_model(stream: TaskStream, **settings: Any) -> Any:
+    """A function that draws a GCN with batch norm and dropout, so that nothing random or stateful is left out."""
+    defaults: dict[str, Any] = {
+        "layers": 2,
+        "width": 6,
+        "normalisation": "symmetric",
+        "bias": True,
+        "batch_norm": True,
+        "dropout": 0.25,
+        "input_dropout": 0.0,
+        "head": "linear",
+    }
+    n_features, n_outputs = stream.n_features, stream.n_outputs
+    return lambda: gcn(n_features, n_outputs, **(defaults | settings))
+
+
+def tiny_runner(
+    stream: TaskStream,
+    method: Any = Method,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    backbone: Mapping[str, Any] | None = None,
+    init_seed: int = 0,
+    past_views: bool = False,
+    **more: Any,
+) -> StreamRunner:
+    """A runner of ``method`` over ``stream``."""
+    return StreamRunner(
+        stream,
+        method,
+        tiny_model(stream, **dict(backbone or {})),
+        settings=dict(settings or {}),
+        training=stream.spec.training,
+        init_seed=init_seed,
+        identity="tiny",
+        past_views=past_views,
+        **more,
+    )
+
+
+class KeptCheckpoints:
+    """Checkpoints in memory that pass through ``torch.save`` and a ``weights_only`` load, as those on disk do."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.saved: list[str] = []
+
+    def load(self, prefix: str) -> dict[str, Any] | None:
+        """The payload; ``None`` where there is none, or where a test has put rubbish."""
+        try:
+            payload: dict[str, Any] = torch.load(io.BytesIO(self.files[prefix]), weights_only=True)
+        except (KeyError, RuntimeError, EOFError):
+            return None
+        return payload
+
+    def save(self, prefix: str, payload: dict[str, Any]) -> None:
+        """Serialise and keep."""
+        buffer = io.BytesIO()
+        torch.save(payload, buffer)
+        self.files[prefix] = buffer.getvalue()
+        self.saved.append(prefix)
+
+    def drop(self, prefix: str) -> None:
+        """Let go."""
+        self.files.pop(prefix, None)
+
+
+def node_numbers(graph: MessageGraph, ids: Tensor | None = None) -> list[int]:
+    """Which nodes of the dataset the items ``ids`` of a graph are (all of them by default), read off feature 0."""
+    rows = graph.rows(torch.arange(graph.n_nodes) if ids is None else ids)
+    column = rows[:, 0] if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray()[:, 0])
+    return [int(v) for v in column]
+
+
+def assert_same_run(one: RunResult, other: RunResult) -> None:
+    """Same matrices, curves and states, bit for bit."""
+    for name in ("matrix", "validation_matrix"):
+        for mine, theirs in zip(getattr(one, name), getattr(other, name), strict=True):
+            assert [None if math.isnan(v) else v for v in mine] == [None if math.isnan(v) else v for v in theirs]
+    assert one.curves == other.curves
+    assert one.memory == other.memory
+    assert [f["state"] for f in one.fingerprints] == [f["state"] for f in other.fingerprints]
