@@ -29,10 +29,14 @@ def store_error(error: OSError, path: Path) -> StoreError:
     return StoreError(f"cannot write {path}: {error.strerror or error}; {advice}")
 
 
-def write_atomic(path: Path, data: bytes | memoryview) -> None:
+def write_atomic(path: Path, data: bytes | memoryview, *, durable: bool = True) -> None:
     """Put ``data`` at ``path``: a temporary file in the same folder, flushed to disk, then renamed over it.
 
     A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads.
+
+    Args:
+        durable: wait until the data are on the disk; without it a crash of the machine (not of the process) may leave a damaged file,
+            which only files with a checksum of their own can afford.
 
     Raises:
         StoreError: the disk is full or the folder cannot be written; the old file is untouched and no temporary one is left.
@@ -44,8 +48,9 @@ def write_atomic(path: Path, data: bytes | memoryview) -> None:
             # Not mkstemp: its 0600 would hide the records of a shared store from the rest of the lab, whatever the umask says.
             with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -53,7 +58,8 @@ def write_atomic(path: Path, data: bytes | memoryview) -> None:
             raise
     except OSError as error:
         raise store_error(error, path) from error
-    _sync_folder(path.parent)
+    if durable:
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cell": ("cglsuite.cli.cells:cell", "Run one cell and print its metrics."),
     "list": ("cglsuite.cli.catalogue:list_names", "List what plugins provide: datasets, scenarios, methods, ..."),
     "plugins": ("cglsuite.cli.plugins:plugins", "List installed plugins and their state; find their faults."),
+    "report": ("cglsuite.cli.report:report", "Render the reports of a campaign from stored records."),
     "results": ("cglsuite.cli.cells:results", "Write stored results as CSV, JSON or Parquet."),
     "run": ("cglsuite.cli.cells:run", "Run what is missing of a campaign, then render its reports."),
     "show": ("cglsuite.cli.catalogue:show", "Show one dataset, scenario, method, ... with all its settings."),

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from cglsuite.cells.atomic import write_atomic
 from cglsuite.errors import CglsuiteError, StoreError
@@ -39,6 +39,7 @@ LARGEST_PAGE = 3_000_000
 """Bytes above which a page is remarked upon: it gets slow to open on a phone."""
 _LONGEST_PARENT = 60
 _PATIENCE_S = 10
+_POLL_S = 0.1
 logger = logging.getLogger(__name__)
 
 
@@ -83,11 +84,11 @@ def render_campaign(
 
     Raises:
         UsageError: the campaign file is wrong.
-        StoreError: the folder cannot be made.
     """
     from cglsuite.cells.campaign import Report, load_campaign
     from cglsuite.cells.overrides import Overrides
     from cglsuite.cells.store import Store
+    from cglsuite.executors.progress import say
     from cglsuite.host import load_catalogue
 
     loaded = load_campaign(campaign)
@@ -104,6 +105,7 @@ def render_campaign(
     stop = threading.Event()
     reports = loaded.reports or [Report(notebook="campaign_report")]
     pages = _page_names(reports)
+    say(f"{loaded.name}: rendering {len(reports)} {'report' if len(reports) == 1 else 'reports'} to {folder}")
 
     def one(report: Report, page: str) -> RenderedReport:
         title = f"{loaded.title or loaded.name} – {report.notebook.replace('_', ' ').replace('-', ' ')}"
@@ -157,6 +159,8 @@ def render_notebook(
             outcome = _in_process(dataclasses.replace(job, scratch=str(scratch)), stop or threading.Event())
     except CglsuiteError as error:
         outcome = Outcome(status="failed", reason=str(error))
+    except Exception as error:  # noqa: BLE001 - the report boundary: a broken notebook file, a disk on which no folder can be made
+        outcome = Outcome(status="failed", reason=f"{type(error).__name__}: {error}")
     report = RenderedReport(notebook=name, path=page, status=outcome.status, reason=outcome.reason, seconds=time.monotonic() - began)
     if report.done and page.stat().st_size > LARGEST_PAGE:
         logger.warning("%s has %.1f MB; it will be slow to open", page, page.stat().st_size / 1e6)
@@ -198,7 +202,7 @@ def _job(
 def _in_process(job: Job, stop: threading.Event) -> Outcome:
     """Render in a process of its own; one that ends without an answer is a failure that says how it ended."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "cglsuite.reports.render_one"],
+        [sys.executable, "-P", "-m", "cglsuite.reports.render_one"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -207,35 +211,46 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
         errors="replace",
         start_new_session=True,
     )
-    # The process ends when its stdin closes: it must stay open while it works, which communicate() would not leave it.
-    lifeline, process.stdin = process.stdin, None
+    answer, errors = _Drain(process.stdout), _Drain(process.stderr)
     try:
-        with contextlib.suppress(BrokenPipeError):
-            print(job.to_json(), file=lifeline, flush=True)
-        answer, errors = _communicate(process, stop)
+        with contextlib.suppress(BrokenPipeError):  # it ends when its stdin closes, so that stays open while it works
+            print(job.to_json(), file=process.stdin, flush=True)
+        while process.poll() is None and not stop.wait(_POLL_S):
+            pass
     finally:
         _end(process)
         with contextlib.suppress(OSError):
-            if lifeline is not None:
-                lifeline.close()
-    logger.debug("%s: %s", job.name, errors)
+            if process.stdin is not None:
+                process.stdin.close()
+    logger.debug("%s: %s", job.name, errors.text())
     with contextlib.suppress(ValueError, TypeError, IndexError):
-        return Outcome.from_json(answer.strip().splitlines()[-1])
+        return Outcome.from_json(answer.text().strip().splitlines()[-1])
     status = process.returncode
     how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-    return Outcome(status="failed", reason=f"the rendering process {how} before the report was complete", details=errors[-4000:].strip())
+    details = errors.text()[-4000:].strip()
+    return Outcome(status="failed", reason=f"the rendering process {how} before the report was complete", details=details)
 
 
-def _communicate(process: subprocess.Popen[str], stop: threading.Event) -> tuple[str, str]:
-    while not stop.is_set():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.communicate(timeout=0.5)
-    process.terminate()
-    try:
-        return process.communicate(timeout=_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.communicate()
+class _Drain:
+    """Reads a pipe as it fills, so that its writer never waits. A kernel that outlives its process for a moment may keep it open."""
+
+    def __init__(self, pipe: IO[str] | None) -> None:
+        self._parts: list[str] = []
+        self._pipe = pipe
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(ValueError, OSError):
+            for line in self._pipe or ():
+                self._parts.append(line)
+        if self._pipe is not None:
+            self._pipe.close()
+
+    def text(self) -> str:
+        """What has come, once the pipe is closed or a few seconds have passed."""
+        self._thread.join(_PATIENCE_S / 3)
+        return "".join(self._parts)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

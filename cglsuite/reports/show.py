@@ -53,6 +53,7 @@ _FIRST_METRICS = (
 )
 _ARROWS = {"up": "↑", "down": "↓"}
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad"}
+_FOLD_ABOVE = 12
 _NOTHING_DONE = "No cell of this campaign is finished yet."
 
 
@@ -253,7 +254,7 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
     frame = frame.assign(label=_labels(frame))
     order = list(dict.fromkeys(frame["label"]))
     spec = results.metrics.get(metric)
-    label = (spec.label if spec else "") or metric
+    label = f"{metric} {_ARROWS[spec.direction]}" if spec else metric  # the name says the definition, a paper's label would not
 
     def one(preset: str, part: pd.DataFrame) -> Any:
         percent = _percent(results, preset)
@@ -368,7 +369,9 @@ def settings(results: CampaignResults) -> Fragment:
         rows = []
         for row in as_rows(part):
             own = [f"{name} = {value_text(value)}" for name, value in row.items() if "." in name and value is not None]
-            listed = join(part for text in own for part in (element("code", text), element("br")))
+            listed = (
+                join(x for text in own for x in (element("code", text), element("br"))) if own else element("span", "none", class_="quiet")
+            )
             rows.append([row_head(row["method"], row["variant"], row["backbone"] if several else ""), element("td", listed, class_="long")])
         shared = common_settings(results, str(preset))
         folded = element("summary", f"{len(shared)} settings that they share")
@@ -417,8 +420,10 @@ def names(catalogue: Catalogue, kind: str) -> Fragment:
     for entry in catalogue.entries(kind):
         told = [element("td", entry.spec.summary, class_="long"), element("td", entry.provider, class_="quiet nowrap")]
         rows.append([row_head(entry.name), *told])
-    head = [head_cell(kind, "name"), head_cell("what it is"), head_cell("provided by")]
-    return table(head, rows) if rows else empty(f"No plugin provides a {kind}.")
+    if not rows:
+        return empty(f"No plugin provides a {kind}.")
+    listed = table([head_cell(kind, "name"), head_cell("what it is"), head_cell("provided by")], rows)
+    return listed if len(rows) <= _FOLD_ABOVE else element("details", element("summary", f"{len(rows)} {kind}s"), listed)
 
 
 def cell(record: Record, catalogue: Catalogue) -> Fragment:

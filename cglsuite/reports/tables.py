@@ -173,7 +173,9 @@ def searches(results: CampaignResults) -> pd.DataFrame:
                 "backbone": outcome["backbone"] or "",
                 "candidates": len(candidates),
                 "seeds": len(candidates[0]["scores"]) if candidates else 0,
-                "chosen": ", ".join(f"{k} = {v}" for k, v in best["settings"].items()) if best else "none finished on every seed",
+                "chosen": ", ".join(f"{k} = {v:g}" if isinstance(v, float) else f"{k} = {v}" for k, v in best["settings"].items())
+                if best
+                else "none finished on every seed",
                 "score": best["mean"] if best else np.nan,
             }
         )

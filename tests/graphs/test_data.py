@@ -61,7 +61,10 @@ def test_the_first_bad_node_behind_empty_rows() -> None:
         ({"x": torch.zeros(4)}, r"four: x is torch\.float32 \[4\]; expected float32 \[4, F\]"),
         ({"x": torch.eye(4).to_sparse_coo()}, r"four: x has layout torch\.sparse_coo; expected dense or sparse CSR"),
         ({"edge_index": torch.tensor([[0, 1]])}, r"four: edge_index is torch\.int64 \[1, 2\]; expected int64 \[2, E\]"),
-        ({"edge_index": torch.tensor([[0], [1]], dtype=torch.int32)}, r"four: edge_index is torch\.int32 \[2, 1\]; expected int64 \[2, E\]"),
+        (
+            {"edge_index": torch.tensor([[0], [1]], dtype=torch.int32)},
+            r"four: edge_index is torch\.int32 \[2, 1\]; expected int64 \[2, E\]",
+        ),
         ({"edge_index": torch.tensor([[0, 4], [1, 0]])}, r"four: an edge names a node outside 0\.\.3"),
         ({"edge_index": torch.tensor([[0, -1], [1, 0]])}, r"four: an edge names a node outside 0\.\.3"),
         ({"official_split": torch.zeros(3, dtype=torch.int8)}, r"four: official_split has shape \[3\]; expected \[4\]"),
@@ -108,4 +111,3 @@ def test_the_hash_does_not_depend_on_names_copies_or_memory_order() -> None:
 )
 def test_the_hash_notices_every_change(changes: dict[str, Any]) -> None:
     assert NodeData(**parts(**changes)).content_hash != PINNED
-

@@ -103,7 +103,9 @@ def test_rows_and_isolated_copies(sparse: bool) -> None:
     alone = made.isolated(torch.tensor([2, 0, 2]))
     assert (alone.n_nodes, alone.n_edges) == (3, 0)
     assert isinstance(alone.features, SparseMatrix) is sparse
-    np.testing.assert_array_equal(alone.features.csr.to_dense() if isinstance(alone.features, SparseMatrix) else alone.features, x[[2, 0, 2]])
+    np.testing.assert_array_equal(
+        alone.features.csr.to_dense() if isinstance(alone.features, SparseMatrix) else alone.features, x[[2, 0, 2]]
+    )
 
 
 def test_scipy_features_shares_memory() -> None:

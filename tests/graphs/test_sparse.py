@@ -84,9 +84,7 @@ def test_vmap_within_vmap_and_gradients_per_item() -> None:
 def test_what_is_not_canonical_is_made_so() -> None:
     """Repeated entries add up, unsorted ones are sorted, other formats and types are converted; the given matrix means what it meant."""
     repeated = scipy.sparse.coo_matrix(([1.0, 1.0, 1.0, 3.0, 4.0], ([0, 0, 0, 2, 2], [1, 3, 1, 0, 2])), (3, 4))
-    unsorted = scipy.sparse.csr_matrix(
-        (np.array([1, 2, 4, 3], np.float32), np.array([3, 1, 2, 0]), np.array([0, 2, 2, 4])), shape=(3, 4)
-    )
+    unsorted = scipy.sparse.csr_matrix((np.array([1, 2, 4, 3], np.float32), np.array([3, 1, 2, 0]), np.array([0, 2, 2, 4])), shape=(3, 4))
     twice = scipy.sparse.csr_matrix(
         (np.array([1, 1, 1, 4, 3], np.float32), np.array([3, 1, 1, 2, 0]), np.array([0, 3, 3, 5])), shape=(3, 4)
     )

@@ -122,6 +122,13 @@ def test_parameters_are_refused_before_anything_runs(notebooks: Notebooks, given
     assert not mark.exists()
 
 
+def test_a_notebook_file_that_is_broken(notebooks: Notebooks) -> None:
+    """Not JSON at all: told like any other fault."""
+    name = notebooks.add("report")
+    (notebooks.folder / "report.ipynb").write_text("{")
+    assert_failed(render_notebook(name, {}, notebooks.folder / "out" / "report.html", catalogue=notebooks.catalogue), "NotJSONError")
+
+
 def test_a_killed_process_takes_its_kernel_along(notebooks: Notebooks) -> None:
     """As the system does when memory runs out; the kernel does not stay behind."""
     mark = notebooks.folder / "kernel"

@@ -1,8 +1,8 @@
 """Everything that can be reached from an object without leaving it for a module: what a method could read if it tried.
 
-The walk follows attributes, slots, dictionaries, containers, closures, defaults, bound methods, weak references, whatever the garbage
-collector knows an object to refer to; of tensors and arrays, the base that they are views of and the autograd graph. It stops at modules and
-classes and does not enter the globals of a function, since from a module everything in the process can be reached anyhow.
+The walk follows attributes, slots, dictionaries, containers, closures, defaults, bound methods, weak references, and whatever the
+garbage collector knows an object to refer to; of tensors and arrays also the base that they are views of and the autograd graph. It
+stops at modules and classes and does not enter the globals of a function: from a module everything in the process can be reached anyhow.
 """
 
 from __future__ import annotations

@@ -1,15 +1,19 @@
 """Tiny node-level data, streams over them and runners, for tests of the numerical rooms: six classes of ten nodes unless asked otherwise.
 
-Feature 0 of every node is its own number, so that a test can say which node of the dataset an item is, wherever it meets it.
+Feature 0 of every node is its own number (in units of 1/1024), so that a test can say which node of the dataset an item is, wherever it
+meets it.
 """
 
 from __future__ import annotations
 
+import copy
 import io
 import math
+import random
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,14 +21,32 @@ from cglsuite import Method, ScenarioSpec, Seeds, TrainingSpec
 from cglsuite.backbones.convolutional import gcn
 from cglsuite.graphs import MessageGraph, NodeData
 from cglsuite.learning.runner import RunResult, StreamRunner
-from cglsuite.streams import TaskStream
+from cglsuite.streams import Batch, TaskStream, TaskView
 from cglsuite.streams.classes import build_class_stream
 
-__all__ = ["KeptCheckpoints", "assert_same_run", "node_numbers", "tiny_data", "tiny_model", "tiny_runner", "tiny_spec", "tiny_stream"]
+__all__ = [
+    "BusyMethod",
+    "KeptCheckpoints",
+    "assert_same_run",
+    "node_numbers",
+    "tiny_data",
+    "tiny_model",
+    "tiny_runner",
+    "tiny_spec",
+    "tiny_stream",
+]
+
+_UNIT = 1024  # a power of two: numbers come back exactly
 
 
 def tiny_data(
-    *, n_classes: int = 6, per_class: int = 10, class_ids: list[int] | None = None, sparse: bool = False, official: bool = False, seed: int = 0
+    *,
+    n_classes: int = 6,
+    per_class: int = 10,
+    class_ids: list[int] | None = None,
+    sparse: bool = False,
+    official: bool = False,
+    seed: int = 0,
 ) -> NodeData:
     """Shuffled labels, features in which classes show, random directed edges with some self-loops, and a last node without edges.
 
@@ -38,7 +60,7 @@ def tiny_data(
     place = torch.arange(len(ids)).repeat_interleave(per_class)[torch.randperm(n, generator=generator)]
     x = (torch.rand(n, 8, generator=generator) < 0.3).float()
     x[torch.arange(n), 1 + place % 7] = 2.0
-    x[:, 0] = torch.arange(n)
+    x[:, 0] = torch.arange(n) / _UNIT
     edges = torch.randint(0, n - 1, (2, 3 * n), generator=generator).unique(dim=1)
     edges = torch.cat([edges, torch.arange(0, n - 1, 7).expand(2, -1)], dim=1).unique(dim=1)
     split = torch.empty(n, dtype=torch.int8)
@@ -115,6 +137,44 @@ def tiny_runner(
     )
 
 
+class BusyMethod(Method):
+    """Uses everything that a method may: state of every kind, the memory, a generator of its own, and global randomness."""
+
+    state = ("seen", "history", "teacher", "table")
+
+    def setup(self) -> None:
+        """Nothing seen yet."""
+        self.seen, self.teacher = 0, None
+        self.history: list[float] = []
+        self.table: dict[str, Any] = {}
+        self._replay: Batch | None = None
+
+    def before_task(self, view: TaskView) -> None:
+        """Lay the memory out."""
+        items = self.memory.all()
+        self._replay = self.problem.recall(self.problem.join(items), view) if items else None
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The task's loss, made noisy by every global source, and that of the memory."""
+        loss = super().loss(batch) * (1 + 0.1 * (torch.rand(()) + np.random.rand() + random.random()))  # noqa: NPY002
+        if self._replay is not None:
+            loss = loss + self.problem.loss(self.forward(self._replay), self._replay)
+        if self.teacher is not None:
+            loss = loss + 0.01 * (self.forward(batch) - self.problem.forward(self.teacher, batch).detach()).pow(2).mean()
+        return loss
+
+    def after_task(self, view: TaskView) -> None:
+        """Remember some of everything."""
+        self._replay = None
+        (batch,) = self.problem.batches([view])
+        chosen = torch.randperm(len(batch), generator=self.context.generator("choose"))[:3]
+        self.memory.put(f"task-{view.position}", self.problem.sample(batch, chosen, "item"))
+        self.teacher = copy.deepcopy(self.model).requires_grad_(False).eval()
+        self.seen += 1
+        self.history.append(float(torch.rand(())))
+        self.table[str(view.classes.tolist())] = {"mean": self.problem.features(batch).mean(dim=0), "of": len(batch), "note": "kept"}
+
+
 class KeptCheckpoints:
     """Checkpoints in memory that pass through ``torch.save`` and a ``weights_only`` load, as those on disk do."""
 
@@ -126,7 +186,7 @@ class KeptCheckpoints:
         """The payload; ``None`` where there is none, or where a test has put rubbish."""
         try:
             payload: dict[str, Any] = torch.load(io.BytesIO(self.files[prefix]), weights_only=True)
-        except (KeyError, RuntimeError, EOFError):
+        except (KeyError, RuntimeError, ValueError, EOFError):
             return None
         return payload
 
@@ -146,7 +206,7 @@ def node_numbers(graph: MessageGraph, ids: Tensor | None = None) -> list[int]:
     """Which nodes of the dataset the items ``ids`` of a graph are (all of them by default), read off feature 0."""
     rows = graph.rows(torch.arange(graph.n_nodes) if ids is None else ids)
     column = rows[:, 0] if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray()[:, 0])
-    return [int(v) for v in column]
+    return [round(float(v) * _UNIT) for v in column]
 
 
 def assert_same_run(one: RunResult, other: RunResult) -> None:

@@ -62,7 +62,9 @@ def test_the_direction_is_the_declared_one(name: str) -> None:
     assert gain * {"up": 1, "down": -1}[SPECS[name].direction] > 0
 
 
-@given(st.integers(2, 5).flatmap(lambda t: st.lists(st.lists(st.floats(0, 1), min_size=t, max_size=t), min_size=2 * t + 2, max_size=2 * t + 2)))
+@given(
+    st.integers(2, 5).flatmap(lambda t: st.lists(st.lists(st.floats(0, 1), min_size=t, max_size=t), min_size=2 * t + 2, max_size=2 * t + 2))
+)
 def test_values_are_in_the_declared_range(rows: list[list[float]]) -> None:
     matrix, joint = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     for name, spec in SPECS.items():

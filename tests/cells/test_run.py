@@ -1,0 +1,491 @@
+"""Cells end to end on a tiny synthetic graph: what a record holds, what becomes of failures, and the same bits every time."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from odd_methods import METHODS, METRICS, with_specs
+
+from cglsuite import Catalogue, Seeds, load_catalogue
+from cglsuite.cells import run as run_module
+from cglsuite.cells.record import Record
+from cglsuite.cells.run import metrics_of, run_cell
+from cglsuite.cells.spec import CellSpec, cell_key, design_key, prefix_keys, resolve_cell
+from cglsuite.cells.store import Store
+from cglsuite.errors import SpecError
+from cglsuite.learning.runner import StreamRunner
+
+pytestmark = pytest.mark.plugins
+
+CLASS_IL = "synthetic-csbm/class-il@begin-1"
+TASK_IL = "synthetic-csbm/task-il@cglb-1"
+TINY = {
+    "dataset.n_nodes": 72,
+    "dataset.n_classes": 6,
+    "dataset.n_features": 40,
+    "dataset.words": 5,
+    "dataset.avg_degree": 4,
+    "training.epochs": 4,
+    "training.lr": 0.01,
+    "backbone.width": 6,
+}
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    """What is built in, and methods that go wrong."""
+    installed = load_catalogue(allow=["cglsuite", "cglsuite-node", "cglsuite-methods", "cglsuite-metrics"])
+    return with_specs(installed, list(METHODS.values()))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def make(catalogue: Catalogue, method: str = "bare", scenario: str = CLASS_IL, *, seeds: Seeds | None = None, **settings: Any) -> CellSpec:
+    given = TINY | {key.replace("__", "."): value for key, value in settings.items()}
+    return resolve_cell(catalogue, scenario, method, settings=given, seeds=seeds or Seeds())
+
+
+def numbers(record: Record) -> dict[str, Any]:
+    """What must be the same to the bit whenever a cell is run."""
+    return {
+        "matrix": record.matrix,
+        "validation_matrix": record.validation_matrix,
+        "per_class": record.per_class,
+        "curves": record.curves,
+        "tasks": record.tasks,
+        "metrics": record.metrics,
+        "memory": {k: v for k, v in record.memory.items() if k != "peak_bytes"},
+        "parameters": record.parameters,
+        "fingerprints": record.provenance["fingerprints"],
+        "data": record.provenance["data"],
+    }
+
+
+# --- the record -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
+    cell = make(catalogue, "er-gnn", seeds=Seeds(order=1, split=2, init=3), method__per_class=2)
+    told: list[tuple[int, int]] = []
+    record = run_cell(cell, catalogue, store, progress=lambda k, n: told.append((k, n)))
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert (record.status, record.reason, record.done) == ("done", None, True)
+    assert (record.key, record.design) == (cell_key(cell, catalogue), design_key(cell))
+    assert record.cell["scenario"] == CLASS_IL
+    assert record.cell["preset"] == cell.preset != CLASS_IL
+    assert (record.cell["method"], record.cell["backbone"]) == ("er-gnn", "gcn")
+    assert record.cell["seeds"] == {"order": 1, "split": 2, "init": 3}
+    assert record.cell["settings"] == json.loads(json.dumps(cell.settings))
+    assert (record.cell["threads"], record.cell["device"], record.cell["dtype"]) == (1, "cpu", "float32")
+    assert record.scenario["edge_policy"] == "full"
+    assert record.scenario["training"]["lr"] == 0.01
+
+    matrix = record.performance()
+    assert matrix.shape == (4, 3)
+    assert ((matrix >= 0) & (matrix <= 1)).all()
+    validation = record.validation()
+    np.testing.assert_array_equal(np.isnan(validation), ~np.tri(4, 3, -1, dtype=bool))
+    (per_class,) = record.per_class
+    assert len(per_class) == 6
+    assert sorted(c for task in record.tasks for c in task["classes"]) == [0, 1, 2, 3, 4, 5]
+    assert all(task["n_train"] > task["n_test"] > 0 < task["n_validation"] for task in record.tasks)
+    assert [c["task"] for c in record.curves] == [1, 2, 3]
+    assert all(len(c["loss"]) == len(c["monitor"]) == 4 for c in record.curves)
+
+    assert record.metrics["average_performance"] == pytest.approx(matrix[3].mean())
+    diagonal = [matrix[1, 0], matrix[2, 1]]
+    assert record.metrics["forgetting_from_diagonal"] == pytest.approx(np.mean(diagonal - matrix[3, :2]))
+    assert record.metrics["forward_transfer"] is None  # class-IL: not defined
+    assert record.metrics["intransigence"] is None  # needs joint training
+
+    parts = {k: v for k, v in record.timings_s.items() if k != "total"}
+    assert set(parts) == {"training", "method", "evaluation", "framework"}
+    assert sum(v or 0 for v in parts.values()) == pytest.approx(record.timings_s["total"])
+    assert record.memory["items"] == 12
+    assert record.memory["budget_items"] == 60
+    assert (record.memory["peak_bytes"] or 0) > 10 * 2**20
+    assert record.parameters["model"] == 40 * 6 + 6 * 6 + 6 * 6 + 3 * 12 + 6 * 6 + 6  # three convolutions, three norms, the head
+    assert record.parameters["method"] == 0
+
+    roles = {p["role"]: p for p in record.provenance["plugins"]}
+    assert roles["method"]["distribution"] == "cglsuite-methods"
+    assert set(roles) == {"dataset", "scenario", "backbone", "method"}
+    assert all(p["version"] and len(p["source"]) == 64 for p in (*roles.values(), record.provenance["core"]))
+    assert record.provenance["resumed_from_task"] == 0
+    assert len(record.provenance["fingerprints"]) == 3
+    assert record.environment["torch"] == torch.__version__
+    assert record.environment["cuda"] is None
+    assert Record.from_json(store.record_path(record.key).read_bytes()) == record
+
+
+@pytest.mark.parametrize("method", ["bare", "joint", "ewc", "er-gnn"])
+@pytest.mark.parametrize(
+    "scenario", [f"synthetic-csbm/{s}@{p}" for s in ("task-il", "class-il") for p in ("begin-1", "cglb-1", "cglb-inter-1")]
+)
+def test_every_built_in_method_runs_everywhere(catalogue: Catalogue, store: Store, scenario: str, method: str) -> None:
+    record = run_cell(make(catalogue, method, scenario), catalogue, store)
+    assert record.status == "done", record.reason
+    asked = np.isfinite(record.performance())
+    expected = np.ones((4, 3), dtype=bool) if "begin" in scenario else np.tri(4, 3, -1, dtype=bool)
+    np.testing.assert_array_equal(asked, expected)
+
+
+def test_the_second_call_reads_the_first_ones_record(catalogue: Catalogue, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = make(catalogue)
+    first = run_cell(cell, catalogue, store)
+    monkeypatch.setattr(run_module, "build_stream", lambda *a: pytest.fail("a cached cell was built again"))
+    assert run_cell(cell, catalogue, Store(store.path)) == first
+
+
+def test_only_done_counts_as_cached(catalogue: Catalogue, store: Store) -> None:
+    cell = make(catalogue)
+    failed = Record.from_json(run_cell(cell, catalogue, store).to_json() | {"status": "failed", "reason": "a power cut"})
+    store.record_path(failed.key).write_text(failed.to_text())
+    assert run_cell(cell, catalogue, store).status == "done"
+    assert store.get(failed.key).status == "done"  # type: ignore[union-attr]
+
+
+def test_only_the_latest_checkpoint_stays_unless_prefixes_are_shared(catalogue: Catalogue, store: Store, tmp_path: Path) -> None:
+    run_cell(make(catalogue), catalogue, store)
+    assert len(list((store.path / "checkpoints").iterdir())) == 1
+    shared = Store(tmp_path / "shared")
+    run_cell(make(catalogue), catalogue, shared, share_prefixes=True)
+    files = sorted(p.name for p in (shared.path / "checkpoints").iterdir())
+    assert len(files) == 3
+    assert all(f.startswith(prefix_keys(make(catalogue), catalogue)[0]) for f in files)
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lr", [1e30, "inf"])
+@pytest.mark.parametrize("scenario", [CLASS_IL, TASK_IL])
+def test_a_loss_that_is_not_finite_is_diverged(catalogue: Catalogue, store: Store, scenario: str, lr: Any) -> None:
+    record = run_cell(make(catalogue, scenario=scenario, training__lr=lr), catalogue, store)
+    assert record.status == "diverged"
+    assert record.reason is not None
+    assert "in epoch" in record.reason
+    assert "lower training.lr" in record.reason
+    assert record.matrix == []
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "reason"),
+    [
+        ("raises", "failed", r"ValueError: no second task, please \(at odd_methods\.py:\d+ in before_task\)"),
+        ("fails-to-begin", "failed", r"KeyError: 'lambda' \(at odd_methods\.py:\d+ in setup\)"),
+        ("exits", "failed", "SystemExit: had enough"),
+        ("looks-up-answers", "failed", "this batch is a query: its labels are with the oracle"),
+        ("forgets-itself", "failed", r"ForgetsItself\.predict changed the method's state"),
+        ("too-much-memory", "failed", r"the scenario's budget is 60 \(scenario\.memory_budget\)"),
+        ("absent", "failed", r"method 'absent' of odd 1\.0: 'odd_methods:Absent' cannot be loaded"),
+        ("takes-all-memory", "oom", "can't allocate memory"),
+        ("runs-out", "oom", "MemoryError"),
+        ("device-runs-out", "oom", "CUDA out of memory"),
+        ("not-here", "skipped", "this method needs edges, and there are none"),
+    ],
+)
+def test_a_failing_method_becomes_a_status_with_its_reason(
+    catalogue: Catalogue, store: Store, method: str, status: str, reason: str
+) -> None:
+    import re
+
+    cell = make(catalogue, method, training__epochs=2, dataset__n_nodes=144)
+    record = run_cell(cell, catalogue, store)
+    assert record.status == status
+    assert record.reason is not None
+    assert re.search(reason, record.reason), record.reason
+    assert record.matrix == []
+    assert record.metrics == {}
+    assert [t["classes"] for t in record.tasks]  # the stream had been built
+    assert record.provenance["data"]
+    assert store.get(record.key) == record
+    assert store.cached(record.key) is None
+
+
+def test_replay_that_needs_old_nodes_is_skipped_where_they_are_gone(catalogue: Catalogue, store: Store) -> None:
+    record = run_cell(make(catalogue, "er-gnn", TASK_IL, method__neighbourhood=True), catalogue, store)
+    assert record.status == "skipped"
+    assert record.reason is not None
+    assert "method.neighbourhood=false" in record.reason
+
+
+def test_data_that_cannot_be_split_fail_with_what_to_do(catalogue: Catalogue, store: Store) -> None:
+    record = run_cell(make(catalogue, dataset__n_nodes=18, dataset__avg_degree=1), catalogue, store)
+    assert record.status == "failed"
+    assert record.reason is not None
+    assert "has 3 items, too few to split" in record.reason
+    assert record.tasks == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scenario__class_order": "0,1,2,3,4,9"}, "scenario.class_order: 9 is not a class of this scenario"),
+        ({"scenario__n_tasks": 4}, r"scenario\.n_tasks = 4: 6 classes form at most 3 tasks of 2"),
+        ({"scenario__split": "official"}, "the dataset 'synthetic-csbm' has no official split"),
+        ({"dataset__avg_degree": 60}, "synthetic-csbm: avg_degree and homophily ask for"),
+    ],
+)
+def test_a_wrong_request_is_the_callers_error(catalogue: Catalogue, store: Store, settings: dict[str, Any], message: str) -> None:
+    """Nothing is stored: it is not the cell that failed."""
+    with pytest.raises(SpecError, match=message):
+        run_cell(make(catalogue, **settings), catalogue, store)
+    assert list(store.records()) == []
+
+
+def test_an_interruption_is_passed_on_and_loses_nothing(catalogue: Catalogue, store: Store, tmp_path: Path) -> None:
+    cell = make(catalogue, "er-gnn", method__per_class=2)
+    whole = run_cell(cell, catalogue, Store(tmp_path / "whole"))
+
+    def interrupt(learnt: int, of: int) -> None:
+        if learnt == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(cell, catalogue, store, progress=interrupt)
+    assert list(store.records()) == []
+    resumed = run_cell(cell, catalogue, store)
+    assert resumed.provenance["resumed_from_task"] == 2
+    assert numbers(resumed) == numbers(whole)
+
+
+def test_a_damaged_checkpoint_is_a_loss_of_time_only(catalogue: Catalogue, store: Store, tmp_path: Path) -> None:
+    cell = make(catalogue, "ewc")
+    whole = run_cell(cell, catalogue, Store(tmp_path / "whole"))
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(cell, catalogue, store, progress=lambda k, n: _raise() if k == 2 else None)
+    (checkpoint,) = (store.path / "checkpoints").iterdir()
+    body = bytearray(checkpoint.read_bytes())
+    body[len(body) // 2] ^= 1
+    checkpoint.write_bytes(body)
+    resumed = run_cell(cell, catalogue, store)
+    assert resumed.provenance["resumed_from_task"] == 0
+    assert numbers(resumed) == numbers(whole)
+    assert len(store.problems) == 1
+
+
+def _raise() -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_from_within_a_method_is_one_too(catalogue: Catalogue, store: Store) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(make(catalogue, "interrupts"), catalogue, store)
+    assert list(store.records()) == []
+
+
+@pytest.mark.parametrize("name", ["failing", "absent"])
+def test_a_broken_metric_does_not_cost_the_result(catalogue: Catalogue, store: Store, name: str) -> None:
+    """The matrix is what was paid for; a metric can be computed again once its plugin is repaired."""
+    broken = with_specs(catalogue, [METRICS[name], METRICS["half"]])
+    record = run_cell(make(catalogue), broken, store)
+    assert record.status == "done"
+    assert record.performance().shape == (4, 3)
+    assert record.metrics[name] is None
+    assert record.metrics["half"] == 0.5
+    assert record.metrics["average_performance"] is not None
+
+
+def test_metrics_where_they_are_defined(catalogue: Catalogue) -> None:
+    matrix = [[0.5, 0.5], [1.0, 0.5], [0.75, 1.0]]
+    joint = [[0.5, 0.5], [1.0, 0.5], [1.0, 1.0]]
+    found = metrics_of(make(catalogue), catalogue, matrix)
+    assert found["average_performance"] == 0.875
+    assert found["forgetting_from_diagonal"] == 0.25
+    assert found["backward_transfer"] == -0.25
+    assert found["intransigence"] is None
+    assert found["forward_transfer"] is None
+    assert metrics_of(make(catalogue), catalogue, matrix, joint)["intransigence"] == 0.0
+
+
+# --- the same bits ----------------------------------------------------------------------------------------------------------------
+
+
+def test_twice_alone_or_after_others_in_one_process(catalogue: Catalogue, tmp_path: Path) -> None:
+    """And whatever state the process's random numbers are in."""
+    cell = make(catalogue, "er-gnn", method__sampler="random", method__per_class=2)
+    alone = numbers(run_cell(cell, catalogue, Store(tmp_path / "0")))
+    assert numbers(run_cell(cell, catalogue, Store(tmp_path / "1"))) == alone
+    for i, other in enumerate((make(catalogue, "joint", TASK_IL), make(catalogue, "ewc"), make(catalogue, "raises")), start=2):
+        torch.manual_seed(i)
+        np.random.seed(i)  # noqa: NPY002
+        random.seed(i)
+        run_cell(other, catalogue, Store(tmp_path / str(i)))
+        assert numbers(run_cell(cell, catalogue, Store(tmp_path / str(i)))) == alone
+    assert (
+        numbers(
+            run_cell(
+                make(catalogue, "er-gnn", method__sampler="random", method__per_class=2, seeds=Seeds(init=1)),
+                catalogue,
+                Store(tmp_path / "9"),
+            )
+        )
+        != alone
+    )
+
+
+@pytest.mark.parametrize("method", ["bare", "raises"])
+def test_global_state_is_as_it_was(catalogue: Catalogue, store: Store, method: str) -> None:
+    """Random numbers, threads and deterministic algorithms; inside, the cell's own."""
+    inside: list[tuple[int, bool]] = []
+    threads = torch.get_num_threads()
+    before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # type: ignore[index] # noqa: NPY002
+
+    def look(learnt: int, of: int) -> None:
+        inside.append((torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()))
+
+    run_cell(make(catalogue, method), catalogue, store, progress=look)
+    assert set(inside) == {(1, True)}
+    assert torch.get_num_threads() == threads
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.random.get_state()[1].tolist() == before[1]  # type: ignore[index] # noqa: NPY002
+    assert random.getstate() == before[2]
+
+
+@pytest.mark.parametrize("scenario", [CLASS_IL, TASK_IL])
+def test_orders_share_prefixes_without_a_trace(catalogue: Catalogue, tmp_path: Path, scenario: str) -> None:
+    """Two orders with a common first task: one training less, the same numbers."""
+    shared, trained = Store(tmp_path / "shared"), []
+    original = StreamRunner._task
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StreamRunner, "_task", lambda self, k, before: (trained.append(k), original(self, k, before))[1])
+        for n, order in enumerate(("0,1,2,3,4,5", "0,1,4,5,2,3", "0,1,4,2,3,5")):
+            cell = make(catalogue, "ewc", scenario, scenario__class_order=order)
+            together = run_cell(cell, catalogue, shared, share_prefixes=True)
+            count = len(trained)
+            alone = run_cell(cell, catalogue, Store(tmp_path / str(n)))
+            assert count == (3 if n == 0 else 2)
+            trained.clear()
+            mine, theirs = numbers(together), numbers(alone)
+            for found in (mine, theirs):  # the hash of the answers covers the order of the questions, which is another
+                found["fingerprints"] = [f["state"] for f in found["fingerprints"]]
+            assert mine == theirs
+
+
+def test_a_dataset_is_loaded_once_for_many_cells(catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cglsuite_node.datasets import synthetic
+
+    loaded: list[Any] = []
+    original = synthetic.synthetic_csbm
+    monkeypatch.setattr(synthetic, "synthetic_csbm", lambda root, **p: (loaded.append(p), original(root, **p))[1])
+    monkeypatch.setattr(run_module, "_DATA", {})
+    for n, cell in enumerate(
+        (make(catalogue), make(catalogue, "ewc"), make(catalogue, scenario=TASK_IL), make(catalogue, seeds=Seeds(split=1)))
+    ):
+        assert run_cell(cell, catalogue, Store(tmp_path / str(n))).done
+    assert len(loaded) == 1
+    run_cell(make(catalogue, dataset__seed=1), catalogue, Store(tmp_path / "other"))
+    assert len(loaded) == 2
+
+
+def test_a_dataset_is_left_as_it_was(catalogue: Catalogue, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "_DATA", {})
+    for method in ("ewc", "er-gnn", "joint"):
+        run_cell(make(catalogue, method), catalogue, store)
+    (data,) = run_module._DATA.values()
+    before = data.content_hash
+    again = copy.copy(data)
+    del again.__dict__["content_hash"]
+    assert again.content_hash == before
+
+
+KILLER = """
+import json, os, random, select, shutil, signal, sys, time, traceback
+from pathlib import Path
+import torch
+from cglsuite import load_catalogue
+from cglsuite.cells.run import run_cell
+from cglsuite.cells.spec import cell_key, resolve_cell
+from cglsuite.cells.store import Store
+
+folder, scenario, method, settings = Path(sys.argv[1]), sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
+catalogue = load_catalogue()
+cell = resolve_cell(catalogue, scenario, method, settings=settings)
+key = cell_key(cell, catalogue)
+T, rng = 3, random.Random(int(sys.argv[5]))
+
+def run(path):
+    # A process of its own, forked before torch has computed anything; it tells how many tasks are learnt.
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            run_cell(cell, catalogue, Store(path), progress=lambda k, n: os.write(write, bytes([k])))
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(write)
+    return pid, read
+
+def finish(path):
+    pid, read = run(path)
+    _, status = os.waitpid(pid, 0)
+    os.close(read)
+    assert status == 0, status
+    return Store(path).get(key)
+
+def described(record):
+    return [record.matrix, record.validation_matrix, record.per_class, record.curves, record.provenance["fingerprints"]]
+
+def files_are_whole(path):
+    store = Store(path)
+    records = list(store.records())
+    names = [p.stem for p in (path / "checkpoints").glob("[!.]*")] if (path / "checkpoints").exists() else []
+    loaded = [store.load_checkpoint(name) for name in names]
+    return store.problems == [] and None not in loaded and all(r.done and described(r) == whole for r in records)
+
+begun = time.perf_counter()
+whole = described(finish(folder / "whole"))
+per_task = (time.perf_counter() - begun) / (T + 1)
+kills, rounds, sound, resumed = 0, 0, True, []
+path = folder / "killed"
+while kills < 10:
+    pid, read = run(path)
+    first = os.read(read, 1)
+    learnt = first[0] if first else T
+    target = rng.randint(learnt, T)
+    while learnt < target and (more := os.read(read, 1)):
+        learnt = more[0]
+    select.select([read], [], [], rng.uniform(0, 1.2 * per_task) if learnt < T else rng.uniform(0, 0.005))
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    os.close(read)
+    kills += os.WIFSIGNALED(status)
+    sound = sound and files_are_whole(path)
+    if Store(path).get(key) is not None:  # it was done before the kill: begin again
+        rounds += 1
+        shutil.rmtree(path)
+last = finish(path)
+print(json.dumps({"kills": kills, "sound": sound, "same": described(last) == whole, "resumed": last.provenance["resumed_from_task"],
+                  "matrix": last.matrix, "left": sorted(p.name for p in path.rglob("*") if p.is_file() and p.suffix not in (".json", ".pt"))}))
+"""
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_a_cell_that_is_killed_ten_times_gives_the_same_bits(catalogue: Catalogue, tmp_path: Path, seed: int) -> None:
+    """SIGKILL at random moments: no file that counts is ever half written, and what is resumed ends in the same matrix."""
+    settings = TINY | {"training.epochs": 30, "method.per_class": 2}
+    command = [sys.executable, "-c", KILLER, str(tmp_path), CLASS_IL, "er-gnn", json.dumps(settings), str(seed)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    outcome = json.loads(ran.stdout)
+    assert outcome["kills"] == 10
+    assert outcome["sound"], ran.stderr
+    assert outcome["same"]
+    here = run_cell(resolve_cell(catalogue, CLASS_IL, "er-gnn", settings=settings), catalogue, Store(tmp_path / "here"))
+    assert outcome["matrix"] == here.matrix  # in this process, among other cells

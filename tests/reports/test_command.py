@@ -1,0 +1,54 @@
+"""``cglsuite report``: paths on stdout, reasons on stderr, exit statuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cglsuite.cli.main import run
+from cglsuite.reports import render
+from cglsuite.reports.render import RenderedReport
+
+
+def rendered(folder: Path, *states: Any) -> list[RenderedReport]:
+    return [
+        RenderedReport(notebook="n", path=folder / f"{i}.html", status=state, reason="" if state == "done" else "why", seconds=1.5)
+        for i, state in enumerate(states)
+    ]
+
+
+@pytest.mark.parametrize(("states", "status"), [(("done", "done"), 0), (("done", "failed"), 1)])
+def test_paths_are_printed_and_failures_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], states: tuple[str, ...], status: int
+) -> None:
+    """One path per line; the exit status is 1 if any report failed."""
+    asked: dict[str, Any] = {}
+
+    def fake(campaign: str, **given: Any) -> list[RenderedReport]:
+        asked.update(given, campaign=campaign)
+        return rendered(tmp_path, *states)
+
+    monkeypatch.setattr(render, "render_campaign", fake)
+    assert run(["report", "x.toml", "--out", "pages", "--store", "records", "--cell-timeout", "0"]) == status
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [str(tmp_path / f"{i}.html") for i in range(len(states))]
+    assert ("why" in captured.err) == bool(status)
+    assert (asked["campaign"], asked["out"], asked["store"], asked["cell_timeout_s"]) == ("x.toml", "pages", "records", None)
+
+
+def test_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object per report."""
+    monkeypatch.setattr(render, "render_campaign", lambda *_, **__: rendered(tmp_path, "failed"))
+    assert run(["report", "x.toml", "--json"]) == 1
+    (one,) = json.loads(capsys.readouterr().out)
+    assert one == {"notebook": "n", "path": str(tmp_path / "0.html"), "reason": "why", "seconds": 1.5, "status": "failed"}
+
+
+def test_a_campaign_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A usage error, before anything is written."""
+    assert run(["report", str(tmp_path / "no.toml")]) == 2
+    assert "there is no campaign file" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
