@@ -81,8 +81,8 @@ def _assemble(
     """``layers`` counts the convolutions, the head's included where the head is one.
 
     A linear head starts as torch's does (uniform within 1/√width). A wider start is no detail: while batch norm's running statistics
-    settle, a large head turns them into a large validation loss, on which a plateau schedule gives up (BeGin's protocol, joint training on Cora:
-    one class order in five fell from 91 to 43 % under Glorot's).
+    settle, a large head turns them into a large validation loss, on which a plateau schedule gives up (BeGin's protocol, joint training
+    on Cora: one class order in five fell from 91 to 43 % under Glorot's).
     """
     hidden = layers - 1 if head == "convolution" else layers
     sizes = [in_features] + [width] * hidden
