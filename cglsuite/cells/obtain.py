@@ -26,6 +26,7 @@ def run_if_free(
     engine: Engine,
     *,
     rerun: bool = False,
+    share_prefixes: bool = False,
     on_start: Callable[[], None] = lambda: None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Record | None:
@@ -33,6 +34,7 @@ def run_if_free(
 
     Args:
         rerun: run even if there is a result, from the first task on; a result is only ever replaced by another.
+        share_prefixes: keep the state after every task for cells that begin with the same tasks, not only the latest to resume from.
         on_start: called when the cell is held and about to run.
         progress: called with (tasks learnt, tasks in all).
 
@@ -53,7 +55,7 @@ def run_if_free(
             return record
         on_start()
         if not rerun:
-            record = engine.run_cell(cell, catalogue, store, progress=progress)
+            record = engine.run_cell(cell, catalogue, store, progress=progress, share_prefixes=share_prefixes)
             store.put(record)
             return record
         store.drop_checkpoints(engine.prefix_keys(cell, catalogue))

@@ -78,20 +78,25 @@ class PlannedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFile:
-    """A list of cells for workers: keys and requests, and the engine that resolves and runs them."""
+    """A list of cells for workers: keys and requests, and the engine that resolves and runs them.
+
+    ``sharing`` holds the keys of cells that begin with the same tasks as others: their states after every task are kept.
+    """
 
     engine: str
     cells: Sequence[tuple[str, CellRequest]]
+    sharing: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, cells: Iterable[PlannedCell], engine: str) -> PlanFile:
+    def of(cls, cells: Iterable[PlannedCell], engine: str, sharing: Iterable[str] = ()) -> PlanFile:
         """The plan of all ``cells`` that are ready."""
-        return cls(engine=engine, cells=[(p.key, p.request) for p in cells if p.ready])
+        return cls(engine=engine, cells=[(p.key, p.request) for p in cells if p.ready], sharing=frozenset(sharing))
 
     def write(self, path: Path) -> None:
         """Write atomically. The file's modification time tells attempts of this plan from earlier ones."""
         cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
-        write_atomic(path, json.dumps({"plan": 1, "engine": self.engine, "cells": cells}, sort_keys=True).encode())
+        plan = {"plan": 1, "engine": self.engine, "cells": cells, "sharing": sorted(self.sharing)}
+        write_atomic(path, json.dumps(plan, sort_keys=True).encode())
 
     @classmethod
     def read(cls, path: Path) -> PlanFile:
@@ -104,6 +109,7 @@ class PlanFile:
             data = json.loads(path.read_bytes())
             if data["plan"] != 1:
                 raise ValueError(f"plan version {data['plan']!r}; expected 1")
-            return cls(engine=data["engine"], cells=[(c["key"], CellRequest.from_json(c["request"])) for c in data["cells"]])
+            cells = [(c["key"], CellRequest.from_json(c["request"])) for c in data["cells"]]
+            return cls(engine=data["engine"], cells=cells, sharing=frozenset(data["sharing"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} is not a plan of cells: {type(error).__name__}: {error}") from error

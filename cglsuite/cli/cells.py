@@ -251,7 +251,7 @@ def run(
         raise
     counts = ", ".join(f"{n} {state}" for state, n in outcome.counts.items())
     say(f"{campaign.name}: {counts} ({len(outcome.states)} cells, store {store.path})")
-    _tell_reasons(outcome)
+    _tell_reasons(outcome, logging.WARNING if outcome.all_not_applicable else logging.INFO)
     if outcome.all_not_applicable:
         ctx.exit(NOT_APPLICABLE)
     rendered = no_reports or not campaign.reports or _render(campaign, session.catalogue(), store, out, overrides)
@@ -259,14 +259,14 @@ def run(
         ctx.exit(FAILED)
 
 
-def _tell_reasons(outcome: CampaignOutcome) -> None:
+def _tell_reasons(outcome: CampaignOutcome, level: int) -> None:
     """Why cells are N/A or wait, once per reason (the others were told when they ended)."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for planned, state in outcome.states:
         if planned.reason:
             reasons.setdefault((state, planned.reason), []).append(f"{planned.request.scenario} × {planned.request.method}")
     for (state, reason), who in reasons.items():
-        _log.log(logging.WARNING if state == "waiting" else logging.INFO, "%s: %s: %s", ", ".join(dict.fromkeys(who)), state, reason)
+        _log.log(logging.WARNING if state == "waiting" else level, "%s: %s: %s", ", ".join(dict.fromkeys(who)), state, reason)
 
 
 def _render(campaign: Campaign, catalogue: Catalogue, store: Store, out: Path | None, overrides: Overrides) -> bool:

@@ -46,6 +46,8 @@ class LocalExecutor:
         wanted = {p.key: p for p in sorted((p for p in cells if p.ready), key=_affinity)}
         missing = {key: p for key, p in wanted.items() if store.cached(key) is None}
         store.sweep()
+        for key in wanted:
+            store.discard_stale_lease(key)
         with CellProgress(len(missing), options.label, options.progress) as progress:
             run = _Run(missing, store, options, progress)
             run.drop_needless_checkpoints(wanted.values())
@@ -160,7 +162,7 @@ class _Run:
         self.selector = selectors.DefaultSelector()
         self.stillborn = 0
         self.size = min(options.workers, len(cells))
-        self.families = Counter[str]()
+        self.families, self.written = Counter[str](), Counter[str]()
         self.family_of: dict[str, list[str]] = {}
         self.environment = _worker_environment(max((p.request.threads for p in cells.values()), default=1))
 
@@ -176,9 +178,21 @@ class _Run:
             if planned.key in self.pending:
                 self.families.update(families)
                 self.family_of[planned.key] = families
+                self.written.update(families if self._written_out(planned.key) else ())
             else:
                 needless.update(families)
         self.store.drop_checkpoints(sorted(needless - self.families.keys()))
+
+    def _sharing(self) -> list[str]:
+        """The cells that may begin with the same tasks as another: those of one family whose orders are written out.
+
+        Orders drawn with seeds hardly ever do, and the states after all of their tasks would fill the disk.
+        """
+        return [key for key, families in self.family_of.items() if self._written_out(key) and any(self.written[f] > 1 for f in families)]
+
+    def _written_out(self, key: str) -> bool:
+        cell = self.pending[key].cell
+        return cell is not None and cell.scenario.class_order not in ("native", "random")
 
     def _release_checkpoints(self, key: str) -> None:
         for family in self.family_of.pop(key, ()):
@@ -190,7 +204,7 @@ class _Run:
 
     def supervise(self) -> None:
         """Keep workers at it until every cell is accounted for."""
-        plan = PlanFile.of(self.pending.values(), self.options.engine)
+        plan = PlanFile.of(self.pending.values(), self.options.engine, self._sharing())
         plan.write(self.plan_path)
         self.since_ns = self.plan_path.stat().st_mtime_ns
         try:

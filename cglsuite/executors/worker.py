@@ -96,6 +96,7 @@ class Worker:
                 catalogue,
                 self.store,
                 self.engine,
+                share_prefixes=key in self.plan.sharing,
                 on_start=lambda: self.emit("start", key=key),
                 progress=lambda task, of: self.emit("task", key=key, task=task, of=of),
             )

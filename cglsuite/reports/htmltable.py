@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.reports.markup import Content, Fragment, element
+from cglsuite.reports.text import value_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["data_table", "duration", "empty", "head_cell", "mean_std_cell", "number_cell", "number_text", "row_head", "table", "value_text"]
+__all__ = ["data_table", "duration", "empty", "head_cell", "mean_std_cell", "number_cell", "number_text", "row_head", "table"]
 
 
 def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content = None) -> Fragment:
@@ -58,17 +59,6 @@ def number_text(value: float, digits: int, plus: bool = False) -> str:
     if not any(c in "123456789" for c in text):
         return text.lstrip("-")
     return text.replace("-", "−") if text.startswith("-") else ("+" if plus else "") + text
-
-
-def value_text(value: Any) -> str:
-    """Any setting in words."""
-    if value is None or value != value:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return ", ".join(value_text(v) for v in value) if isinstance(value, (list, tuple)) else str(value)
 
 
 def duration(seconds: float) -> str:

@@ -19,6 +19,7 @@ from cglsuite.cells.planning import plan_campaign, plan_search
 from cglsuite.cells.record import Record
 from cglsuite.cells.store import Store
 from cglsuite.hashing import canonical, digest
+from cglsuite.reports.text import value_text
 from cglsuite.specs import MetricSpec
 
 if TYPE_CHECKING:
@@ -273,4 +274,4 @@ def _variants(records: Sequence[Record]) -> list[str]:
     settings = [record.cell["settings"] for record in records]
     names = sorted({name for one in settings for name in one})
     unlike = [name for name in names if len({canonical(one.get(name)) for one in settings}) > 1]
-    return [", ".join(f"{name.partition('.')[2] or name}={one.get(name)}" for name in unlike) for one in settings]
+    return [", ".join(f"{name.partition('.')[2] or name}={value_text(one.get(name))}" for name in unlike) for one in settings]

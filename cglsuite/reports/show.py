@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.reports.htmltable import duration, empty, head_cell, mean_std_cell, number_cell, row_head, table, value_text
+from cglsuite.reports.htmltable import duration, empty, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.markup import Content, Fragment, element, join
 from cglsuite.reports.mime import FACTS
 from cglsuite.reports.rows import as_rows
+from cglsuite.reports.text import value_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ are fractions here; what a page shows in percent it multiplies by 100 when it fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pandas as pd
 
 from cglsuite import metrics as matrix_metrics
 from cglsuite.hashing import canonical
+from cglsuite.reports.text import value_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,13 +174,15 @@ def searches(results: CampaignResults) -> pd.DataFrame:
                 "backbone": outcome["backbone"] or "",
                 "candidates": len(candidates),
                 "seeds": len(candidates[0]["scores"]) if candidates else 0,
-                "chosen": ", ".join(f"{k} = {v:g}" if isinstance(v, float) else f"{k} = {v}" for k, v in best["settings"].items())
-                if best
-                else "none finished on every seed",
+                "chosen": _chosen(best["settings"]) if best else "none finished on every seed",
                 "score": best["mean"] if best else np.nan,
             }
         )
     return pd.DataFrame(rows, columns=["scenario", "method", "backbone", "candidates", "seeds", "chosen", "score"])
+
+
+def _chosen(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value_text(value)}" for name, value in settings.items())
 
 
 def sources(results: CampaignResults) -> pd.DataFrame:

@@ -54,7 +54,7 @@ def test_gcn_by_formula(head: str, normalisation: str) -> None:
     for layer in model.body:
         hidden = functional.relu(p @ hidden @ layer.linear.weight + layer.bias)
     if head == "linear":
-        expected = hidden @ model.head.weight + model.head.bias
+        expected = hidden @ model.head.weight.T + model.head.bias
     else:
         expected = p @ hidden @ model.head.linear.weight + model.head.bias
     assert len(model.body) == (2 if head == "linear" else 1)
@@ -68,14 +68,14 @@ def test_gin_and_gat_by_formula() -> None:
     hidden = X
     for layer in model.body:
         hidden = functional.relu((OWN + 0.5 * torch.eye(4)) @ hidden @ layer.linear.weight + layer.bias)
-    torch.testing.assert_close(model(graph()), hidden @ model.head.weight + model.head.bias)
+    torch.testing.assert_close(model(graph()), hidden @ model.head.weight.T + model.head.bias)
 
     attentive = build("gat", heads=2)
     hidden = X
     for layer in attentive.body:
         hidden = functional.elu(layer(hidden, graph()))  # the layer itself is checked against loops
     assert hidden.shape == (4, 6)
-    torch.testing.assert_close(attentive(graph()), hidden @ attentive.head.weight + attentive.head.bias)
+    torch.testing.assert_close(attentive(graph()), hidden @ attentive.head.weight.T + attentive.head.bias)
     assert build("gat", heads=2, head="convolution")(graph()).shape == (4, 5)
 
 
@@ -170,16 +170,31 @@ def test_a_backbone_must_encode() -> None:
         Half()(graph())
 
 
-def test_an_initialisation_is_pinned() -> None:
-    """The same draws in every version: stored results rest on the order in which weights are drawn."""
+def test_weights_are_drawn_in_order() -> None:
+    """Convolutions from Glorot's uniform distribution, then the linear head as torch starts one: stored results rest on the order."""
     torch.manual_seed(0)
     model = gcn(
         2, 2, layers=2, width=2, normalisation="symmetric", bias=True, batch_norm=True, dropout=0.0, input_dropout=0.0, head="linear"
     )
     torch.manual_seed(0)
-    weights = [torch.nn.init.xavier_uniform_(torch.empty(2, 2)) for _ in range(3)]
-    for layer, weight in zip([model.body[0].linear, model.body[1].linear, model.head], weights, strict=True):
+    weights = [torch.nn.init.xavier_uniform_(torch.empty(2, 2)) for _ in range(2)]
+    head = torch.nn.Linear(2, 2)
+    for layer, weight in zip([model.body[0].linear, model.body[1].linear], weights, strict=True):
         assert torch.equal(layer.weight, weight)
+    assert torch.equal(model.head.weight, head.weight)
+    assert torch.equal(model.head.bias, head.bias)
+    assert not any(layer.bias.any() for layer in model.body)
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_a_linear_head_starts_small(name: str) -> None:
+    """Within 1/√width: a wider start misleads a plateau schedule while batch norm settles."""
+    torch.manual_seed(0)
+    defaults = {h.name: h.default for h in SPECS[name].hyperparameters}
+    head = FACTORIES[name](3, 400, **defaults).head  # type: ignore[operator]
+    width = head.weight.shape[1]
+    for parameter in (head.weight, head.bias):
+        assert 0.95 / width**0.5 < float(parameter.detach().abs().max()) <= 1 / width**0.5
 
 
 # --- the specs --------------------------------------------------------------------------------------------------------------------

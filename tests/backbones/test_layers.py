@@ -114,7 +114,7 @@ def test_linear_is_glorot_uniform_with_zero_bias() -> None:
     layer = FeatureLinear(300, 100)
     bound = math.sqrt(6 / 400)
     assert layer.weight.abs().max() <= bound
-    assert float(layer.weight.std()) == pytest.approx(bound / math.sqrt(3), rel=0.02)
+    assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
     assert layer.bias is not None
     assert not layer.bias.any()
     assert FeatureLinear(2, 2, bias=False).bias is None

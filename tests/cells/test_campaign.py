@@ -337,10 +337,11 @@ def test_settings_texts_and_layers() -> None:
 def test_plan_files_read_back_and_others_are_refused(tmp_path: Path) -> None:
     """What a worker reads is what was planned."""
     cells = plan('[settings]\n"training.lr" = 0.002')
-    file = PlanFile.of(cells, "fake_engine:engine")
+    file = PlanFile.of(cells, "fake_engine:engine", sharing=[cells[1].key])
     file.write(tmp_path / "plan.json")
     read = PlanFile.read(tmp_path / "plan.json")
     assert list(read.cells) == [(c.key, c.request) for c in cells]
+    assert read.sharing == {cells[1].key}
     for text in ("", "{}", '{"plan": 2}', json.dumps({"plan": 1, "engine": "x", "cells": [{}]})):
         (tmp_path / "plan.json").write_text(text)
         with pytest.raises(UsageError, match="is not a plan"):

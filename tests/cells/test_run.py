@@ -479,7 +479,7 @@ print(json.dumps({"kills": kills, "sound": sound, "same": described(last) == who
 @pytest.mark.parametrize("seed", [0])
 def test_a_cell_that_is_killed_ten_times_gives_the_same_bits(catalogue: Catalogue, tmp_path: Path, seed: int) -> None:
     """SIGKILL at random moments: no file that counts is ever half written, and what is resumed ends in the same matrix."""
-    settings = TINY | {"training.epochs": 30, "method.per_class": 2}
+    settings = TINY | {"training.epochs": 15, "method.per_class": 2}
     command = [sys.executable, "-c", KILLER, str(tmp_path), CLASS_IL, "er-gnn", json.dumps(settings), str(seed)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr

@@ -92,6 +92,7 @@ def test_a_backbone_of_ones_own_begins_from_its_defaults(catalogue: Catalogue) -
     assert made.backbone_settings["width"] == 32
     for settings in ({"training.backbone": "gat"}, {"training.backbone": "gat", "backbone.heads": "8"}):
         assert cell(catalogue, settings=settings) == made
+    assert cell(catalogue, backbone="gat", settings={"training.backbone": "gat"}) == made
 
 
 def test_every_setting_is_there_once(catalogue: Catalogue) -> None:

@@ -133,8 +133,9 @@ def test_a_full_disk_says_so_and_loses_nothing(store: Store, monkeypatch: pytest
         patch.setattr(os, broken, _full)
         with pytest.raises(StoreError, match=r"cells.*full.*free some space.*--store"):
             store.put(record())
-        with pytest.raises(StoreError, match="checkpoints"):
-            store.save_checkpoint("ab", {"x": 1})
+        if broken == "replace":
+            with pytest.raises(StoreError, match="checkpoints"):
+                store.save_checkpoint("ab", {"x": 1})
         with pytest.raises(StoreError, match="searches"):
             store.put_search("ab", {})
     assert files(store) == before

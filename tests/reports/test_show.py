@@ -12,10 +12,11 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from report_lab import assert_harmless
 
 from cglsuite.reports import published, show, tables
-from cglsuite.reports.htmltable import data_table, number_text, value_text
+from cglsuite.reports.htmltable import data_table, number_text
 from cglsuite.reports.markup import element
 from cglsuite.reports.page import Page, page_html
 from cglsuite.reports.results import CampaignResults
+from cglsuite.reports.text import value_text
 
 SECTIONS = (
     "overview",

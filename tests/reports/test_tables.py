@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from typing import Any
@@ -13,7 +14,7 @@ import report_lab as lab
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.store import Store
 from cglsuite.reports import tables
-from cglsuite.reports.results import CampaignResults
+from cglsuite.reports.results import CampaignResults, group_cells
 
 MATRIX = np.array([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]])
 
@@ -138,3 +139,26 @@ def test_resources_and_sources(results: CampaignResults) -> None:
     assert (row["n"], row["total_s"], row["training_s"]) == (3, 10.0, 8.0)
     assert sorted(set(tables.sources(results).distribution)) == ["cglsuite", "toy-plugin"]
     assert tables.conditions(results)["seeds (order/split/init)"] == "0/0/0; 1/0/1; 2/0/2"
+
+
+def test_searches_say_what_was_chosen(results: CampaignResults) -> None:
+    """Candidates, seeds, the choice and its score; where no candidate finished, that."""
+    candidates = [
+        {"settings": {"method.lambda": 1e4}, "scores": [0.8, 0.9], "mean": 0.85},
+        {"settings": {}, "scores": [None], "mean": None},
+    ]
+    outcome = {"scenario": CORA, "method": "ewc", "backbone": None, "candidates": candidates, "chosen": 0}
+    frame = tables.searches(dataclasses.replace(results, searches=(outcome, outcome | {"chosen": None})))
+    assert frame.chosen.tolist() == ["method.lambda = 10000", "none finished on every seed"]
+    assert (frame.score[0], frame.candidates[0], frame.seeds[0]) == (0.85, 2, 2)
+
+
+def test_variants_name_what_tells_groups_apart(load: Any, plan: list[PlannedCell], toy_store: Store) -> None:
+    """Two groups of one method that differ in a setting are shown apart, by that setting."""
+    results = load()
+    cell = next(c for c in results.cells if c.done and c.planned.request.method == "ewc")
+    assert cell.record is not None
+    settings = cell.record.cell["settings"] | {"method.lambda": 1e4}
+    other = dataclasses.replace(cell, record=dataclasses.replace(cell.record, cell=cell.record.cell | {"settings": settings}))
+    groups = group_cells([cell, other])
+    assert [g.label for g in groups] == ["ewc (lambda=1)", "ewc (lambda=10000)"]

@@ -7,6 +7,9 @@ from collections import Counter
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, recall_score
 from tiny_streams import node_numbers, tiny_data, tiny_stream
 from torch import Tensor
 
@@ -195,6 +198,26 @@ def test_scores_by_hand(rule: str, first: float) -> None:
     assert isinstance(tested[0], Score)
     assert tested[0].hits.tolist() == [3, 0, 0]
     assert tested[0].counts.tolist() == [4, 1, 0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 2), st.booleans()), min_size=1, max_size=40))
+def test_scores_equal_scikit_learns(asked_items: list[tuple[int, int, int, bool]]) -> None:
+    """(label, answer, task, tested): accuracy, and macro-averaged recall over the classes that were asked."""
+    y, given_answers, tasks, test = (torch.tensor(column) for column in zip(*asked_items, strict=True))
+    for rule in ("micro", "macro"):
+        made = Oracle(5, rule)
+        made.deposit("a", y, tasks, test)
+        for part, scores in zip((True, False), made.grade({"a": given_answers}), strict=True):
+            assert set(scores) == set(tasks[test == part].tolist())
+            for k, score in scores.items():
+                of_task = (tasks == k) & (test == part)
+                right, guess = y[of_task].numpy(), given_answers[of_task].numpy()
+                if rule == "micro":
+                    expected = accuracy_score(right, guess)
+                else:
+                    expected = recall_score(right, guess, labels=sorted(set(right)), average="macro", zero_division=0)
+                assert score.accuracy == pytest.approx(expected)
 
 
 def test_several_sheets_are_scored_together() -> None:

@@ -17,7 +17,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -156,6 +156,7 @@ def resolve_cell(
     if preset.setting not in spec.settings:
         raise NotApplicable(f"method {method!r} is defined for {', '.join(spec.settings)}")
     values = {
+        "scenario": {"class_order": preset.class_order},
         "training": switches(TrainingSpec()),
         "dataset": {"n": 9},
         "backbone": {h.name: h.default for h in net.hyperparameters},
@@ -172,7 +173,7 @@ def resolve_cell(
         except ValueError:
             raise SpecError(f"{key} = {value!r}: wrong type") from None
     return FakeCell(
-        scenario=preset,
+        scenario=replace(preset, class_order=values["scenario"]["class_order"]),
         preset=preset.name,
         method=method,
         method_settings=values["method"],
@@ -205,7 +206,9 @@ def sources(cell: FakeCell, catalogue: Any) -> dict[str, dict[str, str]]:
     return {"core": {"name": "core", "distribution": "cglsuite", "version": "0.1.0", "source": "0" * 64}}
 
 
-def run_cell(cell: FakeCell, catalogue: Any, store: Store, *, progress: Callable[[int, int], None] | None = None) -> Record:
+def run_cell(
+    cell: FakeCell, catalogue: Any, store: Store, *, progress: Callable[[int, int], None] | None = None, share_prefixes: bool = False
+) -> Record:
     """Do as the settings say."""
     key = cell_key(cell, catalogue)
     if log := os.environ.get("FAKE_LOG"):
@@ -214,7 +217,7 @@ def run_cell(cell: FakeCell, catalogue: Any, store: Store, *, progress: Callable
     for name in prefix_keys(cell, catalogue):
         path = store.checkpoint_path(f"{name}-{cell.seeds.order}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("state")
+        path.write_text("shared" if share_prefixes else "state")
     time.sleep(float(cell.method_settings["seconds"]))
     behave = cell.method_settings["behave"]
     if progress is not None:

@@ -64,7 +64,7 @@ def test_weights_and_optimiser_are_fresh_for_every_task(policy: str) -> None:
     names = list(runner.method.model.state_dict())
     for start in starts:
         values = dict(zip(names, start, strict=True))
-        assert not values["head.bias"].any()  # as initialised
+        assert not values["body.0.bias"].any()  # as initialised
         assert not values["norms.0.running_mean"].any()
         assert float(values["norms.0.num_batches_tracked"]) == 0
     assert not torch.equal(starts[1][names.index("head.weight")], starts[0][names.index("head.weight")])

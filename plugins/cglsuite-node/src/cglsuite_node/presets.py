@@ -141,7 +141,7 @@ def presets() -> list[ScenarioSpec]:
         out += [
             begin("cora", setting, budget=12, per_class=1),
             begin("citeseer", setting, budget=12, per_class=2, patience=50),
-            begin("synthetic-csbm", setting, split="per-class", budget=60, per_class=10),
+            begin("synthetic-csbm", setting, split="per-class", budget=60, per_class=6),
         ]
         for dataset in _CGLB_DATASETS:
             directed = dataset == "ogbn-arxiv"

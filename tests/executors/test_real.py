@@ -1,0 +1,75 @@
+"""The executor with real cells: what a cell gives does not depend on where, beside what, or after which accident it ran."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cglsuite.cells.store import Store
+
+pytestmark = pytest.mark.plugins
+
+CAMPAIGN = """
+name = "small"
+[grid]
+scenarios = ["synthetic-csbm/class-il@begin-1"]
+methods = ["bare", "joint"]
+[seeds]
+order = [0, 1]
+init = [0, 1]
+[settings]
+dataset.n_nodes = 90
+dataset.n_classes = 6
+dataset.n_features = 40
+backbone.width = 8
+training.epochs = 40
+[run]
+workers = 2
+"""
+
+
+def outcome(store: Store, key: str) -> dict[str, Any]:
+    """Everything in a record that is a result."""
+    record = store.cached(key)
+    assert record is not None
+    found = record.to_json()
+    facts = {name: found[name] for name in ("matrix", "validation_matrix", "per_class", "curves", "metrics", "cell", "design")}
+    return facts | {"fingerprints": found["provenance"].get("fingerprints")}
+
+
+def start(campaign: Path, store: Store) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "cglsuite", "run", str(campaign), "--store", str(store.path), "--no-reports", "--device", "cpu"]
+    return subprocess.Popen(words, env={k: v for k, v in os.environ.items() if k != "FAKE_LOG"}, cwd=campaign.parent)
+
+
+def test_alone_or_in_workers_or_killed_and_resumed_a_cell_gives_the_same_bits(tmp_path: Path) -> None:
+    """In this process one by one; in two workers whose supervisor is killed with signal 9 in the middle, and started again."""
+    from cglsuite import load_catalogue
+    from cglsuite.cells import load_campaign, plan_campaign, run_cell
+
+    path = tmp_path / "small.toml"
+    path.write_text(CAMPAIGN)
+    catalogue = load_catalogue()
+    cells = plan_campaign(load_campaign(path), catalogue, None)
+    alone, killed = Store(tmp_path / "alone"), Store(tmp_path / "killed")
+    for planned in reversed(cells):
+        assert planned.cell is not None
+        assert run_cell(planned.cell, catalogue, alone).reason is None
+    with start(path, killed) as process:
+        deadline = time.monotonic() + 120
+        while not any(killed.cached(p.key) for p in cells) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    with start(path, killed) as process:
+        assert process.wait(240) == 0
+    assert [outcome(killed, p.key) for p in cells] == [outcome(alone, p.key) for p in cells]
+    assert not killed.problems
+    assert not list((killed.path / "leases").glob("*.json"))
