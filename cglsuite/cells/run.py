@@ -127,18 +127,21 @@ def _load(catalogue: Catalogue, name: str, settings: tuple[tuple[str, Any], ...]
 @contextmanager
 def _numerics(cell: CellSpec) -> Iterator[None]:
     """Threads and deterministic algorithms for one cell; what was set before is set again afterwards."""
-    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.set_num_threads(cell.threads)
+    threads, mode = torch.get_num_threads(), torch.get_deterministic_debug_mode()
+    filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     if cell.device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what deterministic matrix products ask for
-    # CUDA has no deterministic form of some sparse products: there the promise is statistical, and torch warns instead of refusing.
-    torch.use_deterministic_algorithms(True, warn_only=cell.device != "cpu")
+    torch.set_num_threads(cell.threads)
+    # The same switch as torch.use_deterministic_algorithms, which also imports torch's compiler (5 s). CUDA has no deterministic form of
+    # some sparse products: there torch warns instead of refusing, and bit identity is not promised.
+    torch.set_deterministic_debug_mode("error" if cell.device == "cpu" else "warn")
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a debugging aid that writes all memory twice
     try:
         yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+        torch.set_deterministic_debug_mode(mode)
+        torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
 
 
 class _StoreCheckpoints:

@@ -406,9 +406,10 @@ def test_a_dataset_is_left_as_it_was(catalogue: Catalogue, store: Store, monkeyp
 KILLER = """
 import json, os, random, select, shutil, signal, sys, time, traceback
 from pathlib import Path
-import torch
+import torch._dynamo, torch._inductor.config  # imported by torch when it first trains: once for all, not in every process
+import cglsuite.cells.schema
 from cglsuite import load_catalogue
-from cglsuite.cells.run import run_cell
+from cglsuite.cells.run import build_stream, run_cell
 from cglsuite.cells.spec import cell_key, resolve_cell
 from cglsuite.cells.store import Store
 
@@ -416,6 +417,7 @@ folder, scenario, method, settings = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 catalogue = load_catalogue()
 cell = resolve_cell(catalogue, scenario, method, settings=settings)
 key = cell_key(cell, catalogue)
+build_stream(cell, catalogue)
 T, rng = 3, random.Random(int(sys.argv[5]))
 
 def run(path):
