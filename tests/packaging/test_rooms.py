@@ -9,9 +9,25 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ORDER = (
-    "cli reports reference executors cells stats learning problems backbones streams graphs metrics host specs datafiles hashing errors"
-).split()
+ORDER = [
+    "cli",
+    "reports",
+    "reference",
+    "executors",
+    "cells",
+    "stats",
+    "learning",
+    "problems",
+    "backbones",
+    "streams",
+    "graphs",
+    "metrics",
+    "host",
+    "specs",
+    "datafiles",
+    "hashing",
+    "errors",
+]
 # The command line of the package itself, and the names that `import cglsuite` offers lazily.
 ABOVE = {"__init__", "__main__"}
 # Hook modules are plugins: they declare specs through the public interface, whatever room they describe.
