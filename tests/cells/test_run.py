@@ -406,7 +406,7 @@ def test_a_dataset_is_left_as_it_was(catalogue: Catalogue, store: Store, monkeyp
 KILLER = """
 import json, os, random, select, shutil, signal, sys, time, traceback
 from pathlib import Path
-import torch._dynamo, torch._inductor.config  # imported by torch when it first trains: once for all, not in every process
+import torch._dynamo, torch._inductor.config  # else imported when a cell first trains, in every process
 import cglsuite.cells.schema
 from cglsuite import load_catalogue
 from cglsuite.cells.run import build_stream, run_cell

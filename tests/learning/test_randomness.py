@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cglsuite.learning.randomness import derive, generator, scope
@@ -41,6 +41,7 @@ def test_seeds_are_pinned() -> None:
     assert 0 <= derive(0, "weights") < 2**63
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**40), st.lists(st.text(max_size=3), max_size=3), st.lists(st.text(max_size=3), max_size=3))
 def test_seeds_differ_unless_all_is_the_same(seed: int, one: list[str], other: list[str]) -> None:
     assert (derive(seed, *one) == derive(seed, *other)) is (one == other)

@@ -362,22 +362,41 @@ def test_tasks_of_the_same_classes_in_another_order_are_not_shared() -> None:
     assert_same_run(shared, run(tiny_stream(DATA, class_order=order), BusyMethod))
 
 
-class NoisyAnswers(Method):
-    """Draws while predicting: one number per node of the message graph."""
+class NoisyNodes(Method):
+    """Draws while predicting: numbers for every node of the message graph."""
 
     def predict(self, query: Batch) -> Tensor:
         return torch.rand(query.graph.n_nodes, 6)[query.ids]
 
 
+class NoisyItems(Method):
+    """Draws while predicting: numbers for every item that is asked."""
+
+    def predict(self, query: Batch) -> Tensor:
+        return torch.rand(len(query), 6)
+
+
+@pytest.mark.parametrize("method", [NoisyNodes, NoisyItems])
 @pytest.mark.parametrize("order", ["0,1,4,5,2,3", "0,1,2,4,3,5"])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_draws_while_predicting_do_not_depend_on_later_tasks(policy: str, order: str) -> None:
+def test_draws_while_predicting_do_not_depend_on_later_tasks(policy: str, order: str, method: type[Method]) -> None:
     kept = KeptCheckpoints()
-    run(tiny_stream(DATA, edge_policy=policy), NoisyAnswers, kept, keep_all=True)
-    alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy), NoisyAnswers)
-    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy), NoisyAnswers, kept, keep_all=True)
+    run(tiny_stream(DATA, edge_policy=policy, setting="task-il"), method, kept, keep_all=True)
+    alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), method)
+    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), method, kept, keep_all=True)
     assert shared.trained_tasks == 2
     assert_same_run(shared, alone)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_hash_of_answers_does_not_depend_on_who_trained_the_prefix(policy: str) -> None:
+    """A record holds it: the same cell must leave the same record, sharing or not."""
+    kept, order = KeptCheckpoints(), "0,1,4,5,2,3"
+    run(tiny_stream(DATA, edge_policy=policy, setting="task-il"), Method, kept, keep_all=True)
+    alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"))
+    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), Method, kept, keep_all=True)
+    assert shared.trained_tasks == 2
+    assert shared.fingerprints == alone.fingerprints
 
 
 # --- what a method must not do ----------------------------------------------------------------------------------------------------

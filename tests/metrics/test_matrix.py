@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cglsuite.metrics
@@ -88,6 +88,7 @@ def pairs(draw: st.DrawFn) -> tuple[list[list[float]], list[list[float]]]:
     return m, draw(st.lists(row, min_size=len(m), max_size=len(m)))
 
 
+@settings(deadline=None)
 @given(pairs())
 def test_equal_to_brute_force(given_pair: tuple[list[list[float]], list[list[float]]]) -> None:
     m, joint = given_pair
@@ -95,6 +96,7 @@ def test_equal_to_brute_force(given_pair: tuple[list[list[float]], list[list[flo
         assert metric(m, joint=joint) == pytest.approx(brute_force(name, m, joint), abs=1e-12), name
 
 
+@settings(deadline=None)
 @given(matrices())
 def test_ranges_and_relations(m: list[list[float]]) -> None:
     assert 0 <= average_performance(m) <= 1
@@ -107,6 +109,7 @@ def test_ranges_and_relations(m: list[list[float]]) -> None:
     assert intransigence(m, joint=m) == 0
 
 
+@settings(deadline=None)
 @given(matrices(), st.floats(0.01, 0.5))
 def test_directions(m: list[list[float]], gain: float) -> None:
     """A higher last row: more performance, less forgetting by every definition, as much transfer forward."""
@@ -118,6 +121,7 @@ def test_directions(m: list[list[float]], gain: float) -> None:
     assert forward_transfer(better) == pytest.approx(forward_transfer(m))
 
 
+@settings(deadline=None)
 @given(matrices())
 def test_forgetting_of_a_monotone_history(m: list[list[float]]) -> None:
     """If every task is at its best when it is learnt, both definitions of forgetting agree and are not negative."""
@@ -128,6 +132,7 @@ def test_forgetting_of_a_monotone_history(m: list[list[float]]) -> None:
     assert forgetting_max(falling) >= 0
 
 
+@settings(deadline=None)
 @given(matrices())
 def test_what_a_metric_does_not_read_does_not_matter(m: list[list[float]]) -> None:
     """Row 0 feeds forward transfer only; entries above the diagonal nothing but it."""

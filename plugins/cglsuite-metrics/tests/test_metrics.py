@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cglsuite_metrics.plugin import cglsuite_metrics
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cglsuite import MetricSpec, load_catalogue
@@ -62,6 +62,7 @@ def test_the_direction_is_the_declared_one(name: str) -> None:
     assert gain * {"up": 1, "down": -1}[SPECS[name].direction] > 0
 
 
+@settings(deadline=None)
 @given(
     st.integers(2, 5).flatmap(lambda t: st.lists(st.lists(st.floats(0, 1), min_size=t, max_size=t), min_size=2 * t + 2, max_size=2 * t + 2))
 )
