@@ -473,8 +473,9 @@ while kills < 10:
         rounds += 1
         shutil.rmtree(path)
 last = finish(path)
+left = sorted(p.name for p in path.rglob("*") if p.is_file() and p.suffix not in (".json", ".pt"))
 print(json.dumps({"kills": kills, "sound": sound, "same": described(last) == whole, "resumed": last.provenance["resumed_from_task"],
-                  "matrix": last.matrix, "left": sorted(p.name for p in path.rglob("*") if p.is_file() and p.suffix not in (".json", ".pt"))}))
+                  "matrix": last.matrix, "left": left}))
 """
 
 
