@@ -263,7 +263,10 @@ def parse_switch(owner: type, name: str, given: Any, where: str) -> Any:
         parts = given.split(",") if isinstance(given, str) else given
         if not isinstance(parts, (list, tuple)):
             raise SpecError(f"{where}.{name} = {given!r}: expected a list ({doc})")
-        return tuple(float(p) if "float" in hint else p for p in parts)
+        try:
+            return tuple(float(p) if "float" in hint else p for p in parts)
+        except (TypeError, ValueError):
+            raise SpecError(f"{where}.{name} = {given!r}: expected numbers ({doc})") from None
     kind = next(t for t in (bool, int, float, str) if t.__name__ in hint)
     declared = Hyperparameter(name=name, default=None, kind=kind, optional="None" in hint, doc=doc)
     return declared.parse(given, where)
@@ -359,8 +362,10 @@ class ScenarioSpec(PluginSpec):
         super().__post_init__()
         _check_switches(self, "scenario")
         ratio = self.split_ratio
-        if len(ratio) != 3 or min(ratio) < 0 or abs(sum(ratio) - 1) > 1e-9:
+        if len(ratio) != 3 or not (min(ratio) >= 0 and abs(sum(ratio) - 1) <= 1e-9):
             raise SpecError(f"scenario.split_ratio = {ratio!r}: expected three shares that sum to 1")
+        if self.n_tasks is not None and self.n_tasks < 1:
+            raise SpecError(f"scenario.n_tasks = {self.n_tasks!r}: expected at least 1, or none for as many as the classes allow")
         if self.classes_per_task < 1:
             raise SpecError(f"scenario.classes_per_task = {self.classes_per_task!r}: expected at least 1")
 

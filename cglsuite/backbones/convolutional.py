@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import GATConv, GCNConv, GINConv, drop, drop_features
+from cglsuite.errors import SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.graphs.message import Operator
 
@@ -64,6 +65,14 @@ class ConvolutionalBackbone(Backbone):
         return out if ids is None else out[ids]
 
 
+def _sizes(in_features: int, width: int, layers: int, head: str) -> list[int]:
+    """Input width and the width after every hidden convolution."""
+    hidden = layers - 1 if head == "convolution" else layers
+    if hidden < 1:
+        raise SpecError(f"backbone.layers = {layers} with backbone.head = {head}: expected at least 2, one convolution before the head")
+    return [in_features] + [width] * hidden
+
+
 def _assemble(
     make: Callable[[int, int], nn.Module],
     make_head: Callable[[int, int], nn.Module],
@@ -84,8 +93,7 @@ def _assemble(
     settle, a large head turns them into a large validation loss, on which a plateau schedule gives up (BeGin's protocol, joint training
     on Cora: one class order in five fell from 91 to 43 % under Glorot's).
     """
-    hidden = layers - 1 if head == "convolution" else layers
-    sizes = [in_features] + [width] * hidden
+    sizes = _sizes(in_features, width, layers, head)
     body = [make(a, b) for a, b in pairwise(sizes)]
     last = make_head(sizes[-1], outputs) if head == "convolution" else nn.Linear(sizes[-1], outputs)
     return ConvolutionalBackbone(
@@ -150,8 +158,7 @@ def gat(
     in_features: int, outputs: int, *, layers: int, width: int, heads: int, dropout: float, attention_dropout: float, head: str
 ) -> ConvolutionalBackbone:
     """GAT (Veličković et al. 2018): ``heads`` heads of ``width`` units, concatenated in hidden layers, averaged in a convolutional head."""
-    hidden = layers - 1 if head == "convolution" else layers
-    sizes = [in_features] + [heads * width] * hidden
+    sizes = _sizes(in_features, heads * width, layers, head)
     body: list[nn.Module] = [GATConv(a, width, heads, True, attention_dropout) for a in sizes[:-1]]
     last: nn.Module
     if head == "convolution":

@@ -40,7 +40,7 @@ def _keep(x: Tensor, p: float) -> Tensor:
         return functional.dropout(torch.ones_like(x, requires_grad=False), p)
     numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     kept = round((1 - p) * 2**16)
-    mask = numbers.view(torch.int16)[: x.numel()].view(x.shape) < kept - 2**15
+    mask = numbers.view(torch.int16)[: x.numel()].view(x.shape) <= kept - 2**15 - 1  # never past the ends of int16
     return mask.to(x.dtype).mul_(2**16 / kept)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import logging
 import os
 import platform
 import resource
@@ -71,9 +72,11 @@ def run_cell(
         with _numerics(cell):
             runner = make_runner(cell, catalogue, stream, on_task=report)
             outcome = runner.run(_StoreCheckpoints(store, prefix_keys(cell, catalogue)[0]), keep_all=share_prefixes)
-    except (KeyboardInterrupt, UsageError):
+    except KeyboardInterrupt:
         raise
-    except Exception as error:  # noqa: BLE001 - the cell boundary: whatever a plugin raises becomes the record's status
+    except BaseException as error:
+        if isinstance(error, UsageError) and not facts:
+            raise  # the stream could not even be described: the request is wrong, not the method
         status, reason = _status(error), _reason(error)
     record = _record(cell, catalogue, key, status, reason, outcome, facts, data_hash)
     store.put(record)
@@ -93,8 +96,11 @@ def make_runner(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, on_tas
     method_entry = catalogue.get("method", cell.method)
     build = catalogue.resolve(catalogue.get("backbone", cell.backbone))
 
+    # Numbers, not the stream: a method holds this function, and nothing that it holds may lead to the oracle.
+    sizes, settings, device = (stream.n_features, stream.n_outputs), dict(cell.backbone_settings), cell.device
+
     def build_model() -> Any:
-        return build(stream.n_features, stream.n_outputs, **cell.backbone_settings).to(cell.device)
+        return build(*sizes, **settings).to(device)
 
     return StreamRunner(
         stream,
@@ -110,6 +116,7 @@ def make_runner(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, on_tas
     )
 
 
+logger = logging.getLogger(__name__)
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _DATA: dict[tuple[Any, ...], NodeData] = {}
 
@@ -160,7 +167,7 @@ class _StoreCheckpoints:
         self.store.drop_checkpoints([f"{self.family}-{prefix}"])
 
 
-def _status(error: Exception) -> str:
+def _status(error: BaseException) -> str:
     if isinstance(error, DivergenceError):
         return "diverged"
     if isinstance(error, NotApplicable):
@@ -170,7 +177,7 @@ def _status(error: Exception) -> str:
     return "failed"
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, CglsuiteError):
         return str(error)
     where = traceback.extract_tb(error.__traceback__)[-1]
@@ -183,7 +190,11 @@ def metrics_of(cell: CellSpec, catalogue: Catalogue, matrix: list[list[float]], 
     for entry in catalogue.entries("metric"):
         spec: Any = entry.spec
         applies = cell.scenario.setting in spec.settings and not (spec.needs_joint and joint is None)
-        out[entry.name] = float(catalogue.resolve(entry)(matrix, joint=joint)) if applies else None
+        try:
+            out[entry.name] = float(catalogue.resolve(entry)(matrix, joint=joint)) if applies else None
+        except Exception as error:  # noqa: BLE001 - the matrix was paid for; a metric can be computed again once it is repaired
+            logger.warning("metric %s of %s failed: %s", entry.name, entry.record.distribution, _reason(error))
+            out[entry.name] = None
     return out
 
 

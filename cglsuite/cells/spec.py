@@ -88,7 +88,8 @@ def resolve_cell(
     method_spec: MethodSpec = catalogue.get("method", method).spec  # type: ignore[assignment]
     dataset_spec: DatasetSpec = catalogue.get("dataset", preset.dataset).spec  # type: ignore[assignment]
     given = dict(settings or {})
-    chosen = backbone or given.pop("training.backbone", None) or preset.training.backbone
+    asked_backbone = given.pop("training.backbone", None)
+    chosen = backbone or asked_backbone or preset.training.backbone
     backbone_spec: BackboneSpec = catalogue.get("backbone", str(chosen)).spec  # type: ignore[assignment]
     declared = {
         "scenario": [
@@ -173,7 +174,7 @@ def _shown_name(catalogue: Catalogue, cell: CellSpec, preset: ScenarioSpec, aske
     else:
         backbone_changes = {}
     values = cell.settings
-    plain = _plain_values(catalogue, preset)
+    plain = _plain_values(catalogue, preset, cell.backbone)
     free = set(preset.searched)
     changed = {
         f"{section}.{name}": values[f"{section}.{name}"]
@@ -184,13 +185,15 @@ def _shown_name(catalogue: Catalogue, cell: CellSpec, preset: ScenarioSpec, aske
     return f"{preset.name}+{digest(changed)[:8]}" if changed else preset.name
 
 
-def _plain_values(catalogue: Catalogue, preset: ScenarioSpec) -> dict[str, Any]:
-    backbone: BackboneSpec = catalogue.get("backbone", preset.training.backbone).spec  # type: ignore[assignment]
+def _plain_values(catalogue: Catalogue, preset: ScenarioSpec, chosen: str) -> dict[str, Any]:
+    """What every setting is where nobody asks for anything else; another backbone than the preset's begins from its own defaults."""
+    backbone: BackboneSpec = catalogue.get("backbone", chosen).spec  # type: ignore[assignment]
     dataset: DatasetSpec = catalogue.get("dataset", preset.dataset).spec  # type: ignore[assignment]
     values: dict[str, Any] = {f"scenario.{n}": v for n, v in switches(preset).items()}
     values |= {f"training.{n}": v for n, v in switches(preset.training).items()}
     values |= {f"backbone.{h.name}": h.default for h in backbone.hyperparameters}
-    values |= {f"backbone.{n}": v for n, v in preset.backbone_settings}
+    if chosen == preset.training.backbone:
+        values |= {f"backbone.{n}": v for n, v in preset.backbone_settings}
     values |= {f"dataset.{h.name}": h.default for h in dataset.parameters}
     values |= {f"dataset.{n}": v for n, v in preset.dataset_settings}
     return values

@@ -93,7 +93,7 @@ class _Schedule:
         self.kept: dict[str, Tensor] = {}
         self.plateau = None
         if training.plateau_patience is not None:
-            self.plateau = ReduceLROnPlateau(optimizer, factor=training.plateau_factor, patience=training.plateau_patience)
+            self.plateau = ReduceLROnPlateau(optimizer, factor=training.plateau_factor, patience=training.plateau_patience, eps=0.0)
 
     def finished(self, value: float, epoch: int) -> bool:
         """Take note of a monitored value; whether the rate is spent."""

@@ -80,6 +80,16 @@ class _Stage:
     state: str
 
 
+class _Draws:
+    """A method's generators by purpose. An object of its own, so that nothing that a method holds leads to the runner and its oracle."""
+
+    def __init__(self, seed: int, prefix: str) -> None:
+        self.seed, self.prefix = seed, prefix
+
+    def __call__(self, purpose: str) -> torch.Generator:
+        return generator(self.seed, "method", purpose, self.prefix)
+
+
 class StreamRunner:
     """Drives one method over a stream.
 
@@ -119,14 +129,14 @@ class StreamRunner:
             class_balanced=training.class_balanced,
             device=device,
         )
-        self._prefix = self.prefixes[0]
+        self._draws = _Draws(init_seed, self.prefixes[0])
         context = MethodContext(
             problem=self.problem,
             settings=Settings(settings),
             build_model=build_model,
             memory=MeteredMemory(stream.spec.memory_budget),
             n_tasks=len(stream),
-            generator=lambda purpose: generator(init_seed, "method", purpose, self._prefix),
+            generator=self._draws,
         )
         with scope(init_seed, "weights"):
             self.method = make_method(context)
@@ -161,20 +171,18 @@ class StreamRunner:
         return self._result(stages, resumed)
 
     def _first_stage(self) -> _Stage:
-        return _Stage(scores=self._evaluate(0), curve={}, timings_s=self.clock.reading(), memory={}, state="")
+        _, scores = self._asked(0)
+        return _Stage(scores=scores, curve={}, timings_s=self.clock.reading(), memory={}, state="")
 
     def _task(self, k: int, before: _Stage) -> _Stage:
         started = self.clock.reading()
-        self._prefix = self.prefixes[k + 1]
+        prefix = self._draws.prefix = self.prefixes[k + 1]
         view = self._view(k)
         self.problem.arrive(view)
-        with scope(self.init_seed, "learn", self._prefix):
+        with scope(self.init_seed, "learn", prefix):
             curve = self._learn(view)
         self.stream.forget()
-        fingerprint = method_state.fingerprint(self.method)
-        scores = self._evaluate(k + 1)
-        if method_state.fingerprint(self.method) != fingerprint:
-            raise LeakError(f"{type(self.method).__name__}.predict changed the method's state; predicting must leave it as it is")
+        fingerprint, scores = self._asked(k + 1)
         now = self.clock.reading()
         return _Stage(
             scores=scores,
@@ -183,6 +191,14 @@ class StreamRunner:
             memory=self.method.memory.usage(),
             state=fingerprint,
         )
+
+    def _asked(self, learnt: int) -> tuple[str, _Scores]:
+        """The fingerprint of the method's state, and its scores; being asked must not have changed the state."""
+        fingerprint = method_state.fingerprint(self.method)
+        scores = self._evaluate(learnt)
+        if method_state.fingerprint(self.method) != fingerprint:
+            raise LeakError(f"{type(self.method).__name__}.predict changed the method's state; predicting must leave it as it is")
+        return fingerprint, scores
 
     def _view(self, k: int) -> TaskView:
         view = self.stream.view(k)

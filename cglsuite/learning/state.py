@@ -32,7 +32,7 @@ def restore(method: Method, state: dict[str, Any]) -> None:
     method.model.load_state_dict(state["model"])
     device = method.problem.device
     for name, value in state["attributes"].items():
-        setattr(method, name, _unpack(value, method.model, device))
+        setattr(method, name, _unpack(value, method.model, device, getattr(method, name, None)))
     method.memory.load_state(state["memory"], device)
 
 
@@ -53,13 +53,15 @@ def _pack(value: Any, where: str) -> Any:
     )
 
 
-def _unpack(value: Any, model: nn.Module, device: torch.device) -> Any:
+def _unpack(value: Any, model: nn.Module, device: torch.device, current: Any = None) -> Any:
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, dict) and set(value) == {_MODULE}:
-        module = copy.deepcopy(model)
+        # Into the module that setup() made, whatever its kind; a copy of the model (a teacher) is made anew.
+        made = isinstance(current, nn.Module)
+        module: nn.Module = current if made else copy.deepcopy(model).requires_grad_(False).eval()
         module.load_state_dict(value[_MODULE])
-        return module.requires_grad_(False).eval()
+        return module.to(device)
     if isinstance(value, dict):
         return {k: _unpack(v, model, device) for k, v in value.items()}
     if isinstance(value, list):

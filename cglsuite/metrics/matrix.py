@@ -22,7 +22,10 @@ __all__ = [
 
 
 def _checked(matrix: ArrayLike) -> NDArray[np.float64]:
-    m = np.asarray(matrix, dtype=np.float64)
+    try:
+        m = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"not a performance matrix ({error}): expected numbers of shape [T + 1, T], row 0 before training") from error
     if m.ndim != 2 or m.shape[0] != m.shape[1] + 1 or m.shape[1] == 0:
         raise UsageError(f"performance matrix of shape {m.shape}: expected [T + 1, T], row 0 before training")
     return m
@@ -63,7 +66,7 @@ def forgetting_max(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
 def forward_transfer(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
     """``FWT = mean_{j≥2} (M[j-1, j] - M[0, j])``; up is better. NaN for a single task, or where unseen tasks cannot be asked."""
     m = _checked(matrix)
-    return float((np.diagonal(m, offset=1) - m[0, 1:]).mean()) if m.shape[1] > 1 else float("nan")
+    return float((np.diagonal(m)[1:] - m[0, 1:]).mean()) if m.shape[1] > 1 else float("nan")
 
 
 def intransigence(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:

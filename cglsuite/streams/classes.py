@@ -176,7 +176,7 @@ class _Questions:
         b = self.b
         graph, position = self._training({"full": 0, "inter-task": stage, "none": k}[b.spec.edge_policy])
         train, validation = b.members(k, "train"), b.members(k, "validation")
-        own = b.outputs[k].to(b.device)
+        own = b.outputs[k].clone().to(b.device)  # a copy: a row's storage is the whole table, later tasks included
         seen = b.outputs[: stage + 1].any(dim=0).to(b.device)
         allowed = {"task": own, "seen": seen, "all": torch.ones_like(seen)}[b.spec.train_outputs]
 
@@ -223,12 +223,11 @@ class _Questions:
         if token not in self._made:
             b = self.b
             parts = [(k, part) for part in ("test", "validation") for k in tasks if part == "test" or k < learnt]
-            members = [b.members(k, part) for k, part in parts]
-            ids = torch.cat(members)
-            test = torch.cat([torch.full((m.numel(),), part == "test") for m, (_, part) in zip(members, parts, strict=True)])
-            shuffle = torch.randperm(ids.numel(), generator=self._generator("items", token))
-            ids, test, of = ids[shuffle], test[shuffle], b.task_of_node[ids[shuffle]].to(b.device)
-            self.oracle.deposit(token, b.data.y[ids].to(b.device), of, test.to(b.device))
+            # Shuffled from ascending ids by their own hash: whatever the order of later tasks, the same items are asked in the same order.
+            ids = torch.cat([b.members(k, part) for k, part in parts]).sort().values
+            ids = ids[torch.randperm(ids.numel(), generator=self._generator("items", hashlib.sha256(ids.numpy().tobytes()).hexdigest()))]
+            test, of = b.split[ids] == _PARTS["test"], b.task_of_node[ids].to(b.device)
+            self.oracle.deposit(token, b.data.y[ids].to(b.device), of.clone(), test.to(b.device))
             self._made[token] = (ids, of)
         return token, *self._made[token]
 

@@ -19,6 +19,7 @@ from cglsuite import Method, Seeds
 from cglsuite.errors import BudgetError, DivergenceError, LeakError
 from cglsuite.graphs.partition import per_class_split
 from cglsuite.learning import Phase
+from cglsuite.learning.randomness import generator, scope
 from cglsuite.learning.runner import RunResult, StreamRunner
 from cglsuite.streams import Batch, TaskStream, TaskView
 
@@ -216,6 +217,47 @@ def test_generators_depend_on_seed_purpose_and_the_tasks_so_far() -> None:
     assert all(a == c != b for a, b, c in drawn)
     assert drawn[3] == drawn[0]  # the same first task
     assert len({row[0] for row in drawn}) == 8
+
+
+def test_every_draw_has_a_name() -> None:
+    """Weights: the init seed alone; learning and predicting: the tasks so far too. Stored results rest on these names."""
+    drawn: dict[str, float] = {}
+    stream = tiny_stream(DATA, n_tasks=2)
+
+    class Drawing(Method):
+        def setup(self) -> None:
+            self.moment = 0
+
+        def before_task(self, view: TaskView) -> None:
+            drawn[f"learn {view.position}"] = torch.rand(()).item()
+            drawn[f"own {view.position}"] = torch.rand((), generator=self.context.generator("x")).item()
+
+        def predict(self, query: Batch) -> Tensor:
+            drawn[f"predict {self.moment}"] = torch.rand(()).item()
+            self.moment += 1
+            return super().predict(query)
+
+    runner = tiny_runner(stream, Drawing, init_seed=5)
+    start = [v.clone() for v in runner.method.model.state_dict().values()]
+    prefixes = runner.prefixes
+    runner.run()
+
+    def named(*name: str) -> float:
+        with scope(5, *name):
+            return torch.rand(()).item()
+
+    assert drawn == {
+        "predict 0": named("predict", prefixes[0]),
+        "learn 0": named("learn", prefixes[1]),
+        "own 0": torch.rand((), generator=generator(5, "method", "x", prefixes[1])).item(),
+        "predict 1": named("predict", prefixes[1]),
+        "learn 1": named("learn", prefixes[2]),
+        "own 1": torch.rand((), generator=generator(5, "method", "x", prefixes[2])).item(),
+        "predict 2": named("predict", prefixes[2]),
+    }
+    with scope(5, "weights"):
+        expected = tiny_model(stream)().state_dict().values()
+    assert all(torch.equal(a, b) for a, b in zip(start, expected, strict=True))
 
 
 # --- resumption -------------------------------------------------------------------------------------------------------------------
