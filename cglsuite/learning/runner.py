@@ -121,7 +121,9 @@ class StreamRunner:
     ) -> None:
         self.stream, self.training, self.init_seed, self.identity = stream, training, init_seed, identity
         self.past_views, self.on_task, self.clock = past_views, on_task, Clock()
-        self.prefixes = self._prefixes()
+        self.prefixes = self._chain(self.identity, len(stream), stream.n_outputs, stream.spec.memory_budget)
+        # Draws are named by the tasks alone, so that a change of the code that changes no arithmetic changes no number.
+        self.draw_names = self._chain(len(stream), stream.n_outputs)
         self.problem = NodeProblem(
             n_outputs=stream.n_outputs,
             n_tasks=len(stream),
@@ -129,7 +131,7 @@ class StreamRunner:
             class_balanced=training.class_balanced,
             device=device,
         )
-        self._draws = _Draws(init_seed, self.prefixes[0])
+        self._draws = _Draws(init_seed, self.draw_names[0])
         context = MethodContext(
             problem=self.problem,
             settings=Settings(settings),
@@ -142,9 +144,9 @@ class StreamRunner:
             self.method = make_method(context)
         self.optimizer: torch.optim.Optimizer | None = None
 
-    def _prefixes(self) -> list[str]:
-        """One key per number of learnt tasks, from the identity and the content of the tasks so far."""
-        chain = [digest([self.identity, len(self.stream), self.stream.n_outputs, self.stream.spec.memory_budget])]
+    def _chain(self, *start: Any) -> list[str]:
+        """One key per number of learnt tasks, from ``start`` and the content of the tasks so far."""
+        chain = [digest(start)]
         for facts in self.stream.tasks:
             chain.append(digest([chain[-1], facts.content]))
         return chain
@@ -176,7 +178,7 @@ class StreamRunner:
 
     def _task(self, k: int, before: _Stage) -> _Stage:
         started = self.clock.reading()
-        prefix = self._draws.prefix = self.prefixes[k + 1]
+        prefix = self._draws.prefix = self.draw_names[k + 1]
         view = self._view(k)
         self.problem.arrive(view)
         with scope(self.init_seed, "learn", prefix):
@@ -255,7 +257,7 @@ class StreamRunner:
             if not groups:
                 return _Scores()
             self.method.model.eval()
-            with scope(self.init_seed, "predict", self.prefixes[learnt]):
+            with scope(self.init_seed, "predict", self.draw_names[learnt]):
                 answers = {g.token: self._answer(g.query) for g in groups}
             tested, validated = self.stream.oracle.grade(answers)
             blob = b"".join(a.cpu().numpy().tobytes() for a in answers.values())

@@ -239,7 +239,7 @@ def test_every_draw_has_a_name() -> None:
 
     runner = tiny_runner(stream, Drawing, init_seed=5)
     start = [v.clone() for v in runner.method.model.state_dict().values()]
-    prefixes = runner.prefixes
+    prefixes = runner.draw_names
     runner.run()
 
     def named(*name: str) -> float:
