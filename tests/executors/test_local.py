@@ -197,7 +197,9 @@ def test_cells_of_a_runner_that_died_are_taken_over(store: Store, log: Path) -> 
 
 
 SUPERVISE = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and so a test run among them, begin by ignoring it
 import fake_engine
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.store import Store
