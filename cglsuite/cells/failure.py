@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
 import platform
 from typing import TYPE_CHECKING
 
+from cglsuite.cells.describe import describe, providers
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.record import Record, Status
-from cglsuite.hashing import plain
-from cglsuite.specs import switches
 
 if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
@@ -33,22 +31,10 @@ def failure_record(
         design=engine.design_key(cell),
         status=status,
         reason=reason,
-        cell={
-            "scenario": cell.scenario.name,
-            "preset": cell.preset,
-            "method": cell.method,
-            "backbone": cell.backbone,
-            "seeds": dataclasses.asdict(cell.seeds),
-            "settings": plain(cell.settings),
-            "threads": cell.threads,
-            "device": cell.device,
-            "dtype": cell.dtype,
-        },
-        scenario=plain({**switches(cell.scenario), "training": switches(cell.scenario.training)}),
+        **describe(cell),
         timings_s={} if elapsed_s is None else {"total": elapsed_s},
         provenance={
-            "plugins": [{**source, "role": role} for role, source in used.items() if role != "core"],
-            "core": used["core"],
+            **providers(used),
             "resumed_from_task": 0,
         },
         environment={

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import logging
 import os
 import platform
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cglsuite.cells.describe import describe, providers
 from cglsuite.cells.record import Record
 from cglsuite.cells.spec import CellSpec, cell_key, design_key, prefix_keys, share_key, sources
 from cglsuite.cells.store import Store
@@ -25,7 +25,6 @@ from cglsuite.datafiles import DataRoot
 from cglsuite.errors import CglsuiteError, DivergenceError, NotApplicable, UsageError
 from cglsuite.hashing import digest, plain
 from cglsuite.learning.runner import RunResult, StreamRunner
-from cglsuite.specs import switches
 from cglsuite.streams import TaskStream
 
 if TYPE_CHECKING:
@@ -214,18 +213,7 @@ def _record(
         design=design_key(cell),
         status=status,
         reason=reason,
-        cell={
-            "scenario": cell.scenario.name,
-            "preset": cell.preset,
-            "method": cell.method,
-            "backbone": cell.backbone,
-            "seeds": dataclasses.asdict(cell.seeds),
-            "settings": plain(cell.settings),
-            "threads": cell.threads,
-            "device": cell.device,
-            "dtype": cell.dtype,
-        },
-        scenario=plain({**switches(cell.scenario), "training": switches(cell.scenario.training)}),
+        **describe(cell),
         tasks=tasks,
         matrix=outcome.matrix if outcome else [],
         validation_matrix=outcome.validation_matrix if outcome else [],
@@ -236,8 +224,7 @@ def _record(
         memory={**outcome.memory, "peak_bytes": _peak(cell.device)} if outcome else {},
         parameters=outcome.parameters if outcome else {},
         provenance={
-            "plugins": [s | {"role": role} for role, s in used.items() if role != "core"],
-            "core": used["core"],
+            **providers(used),
             "data": data_hash,
             "resumed_from_task": outcome.resumed_from_task if outcome else 0,
             "fingerprints": outcome.fingerprints if outcome else [],
