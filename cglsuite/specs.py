@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ __all__ = [
     "KINDS",
     "LEVELS",
     "SETTINGS",
+    "TASK_ORDERS",
     "BackboneSpec",
     "DatasetSpec",
     "ExecutorSpec",
@@ -31,6 +33,7 @@ __all__ = [
     "TrainingSpec",
     "Value",
     "effect_of",
+    "order_count",
     "parse_switch",
     "resolve_hyperparameters",
     "switches",
@@ -377,6 +380,17 @@ class TrainingSpec:
             "false": "common classes dominate the loss, to the benefit of micro accuracy",
         },
     )
+    norm_statistics: str = Switch(
+        "shared",
+        "running statistics of batch norm: shared = they follow all tasks; frozen = those of the first task are kept and used, in training "
+        "too; per-task = they begin anew with every task, and a query that names its task is normalised with that task's",
+        ("shared", "frozen", "per-task"),
+        effect={
+            "shared": "the statistics drift towards the latest task, which shifts the states of earlier tasks' items",
+            "frozen": "earlier items keep their scale, later tasks are normalised by statistics that are not theirs",
+            "per-task": "no task sees another's statistics; without the task at test time the latest are used for all",
+        },
+    )
     batch_size: int | None = Switch(
         None,
         "items per step, drawn anew in every epoch; none = all items of the task in one step",
@@ -485,10 +499,15 @@ class ScenarioSpec(PluginSpec):
     class_order: str = Switch(
         "random",
         "classes (or domains) in native order, or permuted with the order seed (random), or explicit: 3,1,2,0 (several orders, separated "
-        "by |: the order seed takes one)",
+        "by |: the order seed takes one). Of the tasks of the native order: all-tasks = the order seed counts their permutations, "
+        "random-tasks = it draws one, latin-tasks = it takes a row of a balanced Latin square; latin-classes = that of the classes",
         effect={
             "native": "every repetition has the same tasks, so that the spread over seeds is that of initialisation alone",
             "random": "every order seed forms other tasks, and the spread over seeds includes how hard they are",
+            "all-tasks": "the same tasks in every repetition, in every order there is: the spread over order seeds is that of order alone",
+            "random-tasks": "the same tasks in every repetition, in random orders: the spread over order seeds is that of order alone",
+            "latin-tasks": "the same tasks in few orders, in which each is equally often at each place and after each other one",
+            "latin-classes": "few orders, in which each class is equally often at each place and after each other one; tasks differ",
             "*": "exactly these tasks in every repetition; where several orders are given, the spread over order seeds is over them",
         },
     )
@@ -615,6 +634,19 @@ class ScenarioSpec(PluginSpec):
     def task_ids_at_test(self) -> bool:
         """Whether a query carries its task (only in task-IL)."""
         return self.setting == "task-il"
+
+
+TASK_ORDERS = ("all-tasks", "random-tasks", "latin-tasks")
+"""The values of ``scenario.class_order`` that keep the tasks of the native order and change only when each arrives."""
+
+
+def order_count(design: str, n: int) -> int | None:
+    """How many orders of ``n`` tasks (or classes) a value of ``scenario.class_order`` holds; ``None``: one for every seed."""
+    if design == "all-tasks":
+        return math.factorial(n)
+    if design in ("latin-tasks", "latin-classes"):
+        return n if n % 2 == 0 else 2 * n
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,20 +1,22 @@
-"""The model protocol: encode a message graph, read items out, and say which parameters are body, norm and head."""
+"""The model protocol: encode a graph or a set of graphs, read items out, and say which parameters are body, norm and head."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from torch import Tensor, nn
 
 from cglsuite.errors import NotApplicable
-from cglsuite.graphs import MessageGraph
+from cglsuite.graphs import GraphSet, MessageGraph
 
 __all__ = ["Backbone"]
 
 
 class Backbone(nn.Module):
-    """A body that encodes nodes and a head that turns encodings into outputs.
+    """A body that encodes items and a head that turns encodings into outputs.
 
+    What ``graph`` is depends on the problem's level: one message graph whose nodes are encoded, or a set of graphs with one encoding each.
     Subclasses set ``self.head`` and implement :meth:`encode`; heads that themselves pass messages override :meth:`readout`, and backbones
     that can say how much a node listens to each of its neighbours implement :meth:`edge_attention`.
     """
@@ -26,20 +28,20 @@ class Backbone(nn.Module):
         """From how many hops away an output takes messages; ``None`` where that is not known."""
         return None
 
-    def encode(self, graph: MessageGraph) -> Tensor:
-        """Embeddings of all nodes: float32 [N, d]."""
+    def encode(self, graph: Any) -> Tensor:
+        """Embeddings of all nodes of a message graph, or of all graphs of a set: float32 [N, d]."""
         raise NotImplementedError(f"{type(self).__name__} must implement encode(graph)")
 
-    def readout(self, hidden: Tensor, graph: MessageGraph, ids: Tensor | None) -> Tensor:
-        """Outputs of the items ``ids`` (int64 [n]; ``None`` = all nodes) from all embeddings: float32 [n, C]."""
+    def readout(self, hidden: Tensor, graph: Any, ids: Tensor | None) -> Tensor:
+        """Outputs of the items ``ids`` (int64 [n]; ``None`` = all) from all embeddings: float32 [n, C]."""
         out: Tensor = self.head(hidden if ids is None else hidden[ids])
         return out
 
-    def forward(self, graph: MessageGraph, ids: Tensor | None = None) -> Tensor:
-        """float32 [n, C]: one output per global class for the items ``ids`` (``None`` = all nodes)."""
+    def forward(self, graph: MessageGraph | GraphSet, ids: Tensor | None = None) -> Tensor:
+        """float32 [n, C]: one output per global class for the items ``ids`` (``None`` = all)."""
         return self.readout(self.encode(graph), graph, ids)
 
-    def edge_attention(self, graph: MessageGraph) -> Tensor:
+    def edge_attention(self, graph: Any) -> Tensor:
         """How much each node listens to each of its in-neighbours and to itself in the first message-passing layer.
 
         It is computed only when asked for, without dropout, and is differentiable; :meth:`encode` never pays for it.
@@ -52,7 +54,7 @@ class Backbone(nn.Module):
         """
         raise NotApplicable(
             f"the backbone {type(self).__name__} has no attention over edges: implement edge_attention(graph), or choose one that offers "
-            "it (gcn, gat, gin)"
+            "it (gcn, gat and gin for nodes, graph-gcn for graphs)"
         )
 
     def tagged_parameters(self) -> Iterator[tuple[str, str, nn.Parameter]]:

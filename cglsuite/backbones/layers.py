@@ -1,7 +1,7 @@
-"""Graph layers on a :class:`~cglsuite.graphs.MessageGraph`; input features may stay sparse.
+"""Graph layers on a :class:`~cglsuite.graphs.MessageGraph` or the nodes of a :class:`~cglsuite.graphs.GraphSet`.
 
-Each layer is written as ``P (H W)`` with P prepared once per graph: features stay CSR on the input layer, and aggregation runs on the
-narrower side of the product.
+Each layer is written as ``P (H W)`` with P prepared once per graph: sparse features stay CSR on the input layer, and aggregation runs on
+the narrower side of the product.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from cglsuite.graphs import MessageGraph, SparseMatrix
+from cglsuite.graphs import GraphSet, MessageGraph, SparseMatrix
 from cglsuite.graphs.message import Operator
 
-__all__ = ["FeatureLinear", "GATConv", "GCNConv", "GINConv", "content_attention", "drop", "drop_features"]
+__all__ = ["FeatureLinear", "GATConv", "GCNConv", "GINConv", "Messages", "content_attention", "drop", "drop_features"]
+
+Messages = MessageGraph | GraphSet
+"""What messages pass along: a layer neither knows nor cares whether its nodes belong to one graph or to many."""
 
 
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
@@ -70,12 +73,12 @@ class GCNConv(nn.Module):
         self.linear = FeatureLinear(in_features, out_features, bias=False)
         self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
 
-    def forward(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
         """float32 [N, in] to [N, out]."""
         out = graph.propagate(self.operator, self.linear(x))
         return out if self.bias is None else out + self.bias
 
-    def edge_attention(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+    def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
         """How much each node listens to whom, read off ``W``: float32 [E', 1]; see :func:`content_attention`."""
         return content_attention(self.linear(x), graph)
 
@@ -89,13 +92,13 @@ class GINConv(nn.Module):
         self.linear = FeatureLinear(in_features, out_features, bias=False)
         self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
 
-    def forward(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
         """float32 [N, in] to [N, out]."""
         hidden = self.linear(x)
         out = graph.propagate("sum-self", hidden) if self.eps == 0 else (1 + self.eps) * hidden + graph.propagate("sum", hidden)
         return out if self.bias is None else out + self.bias
 
-    def edge_attention(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+    def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
         """How much each node listens to whom, read off ``W``: float32 [E', 1]; see :func:`content_attention`."""
         return content_attention(self.linear(x), graph)
 
@@ -116,7 +119,7 @@ class GATConv(nn.Module):
         nn.init.uniform_(self.source, -bound, bound)
         self.bias = nn.Parameter(torch.zeros(heads * out_features if concat else out_features)) if bias else None
 
-    def forward(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
         """float32 [N, in] to [N, heads·out], or [N, out] (mean over heads)."""
         hidden = self._hidden(x)
         source, target = graph.edges_with_loops
@@ -125,7 +128,7 @@ class GATConv(nn.Module):
         joined = out.flatten(1) if self.concat else out.mean(dim=1)
         return joined if self.bias is None else joined + self.bias
 
-    def edge_attention(self, x: Tensor | SparseMatrix, graph: MessageGraph) -> Tensor:
+    def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
         """The attention coefficients before dropout: float32 [E', heads]."""
         return self._attention(self._hidden(x), graph)
 
@@ -133,13 +136,13 @@ class GATConv(nn.Module):
         hidden: Tensor = self.linear(x)
         return hidden.view(-1, self.heads, self.out_features)
 
-    def _attention(self, hidden: Tensor, graph: MessageGraph) -> Tensor:
+    def _attention(self, hidden: Tensor, graph: Messages) -> Tensor:
         source, target = graph.edges_with_loops
         score = (hidden * self.target).sum(-1)[target] + (hidden * self.source).sum(-1)[source]
         return segment_softmax(functional.leaky_relu(score, 0.2), target, graph.n_nodes)
 
 
-def content_attention(hidden: Tensor, graph: MessageGraph) -> Tensor:
+def content_attention(hidden: Tensor, graph: Messages) -> Tensor:
     """Attention of a layer that has none of its own, from the content it sends: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
 
     The definition of Liu et al. (2021) for convolutions. Beyond N·d numbers it holds a few per edge, and two gathered blocks of

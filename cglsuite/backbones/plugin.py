@@ -44,9 +44,75 @@ def _width(default: int) -> Hyperparameter:
     )
 
 
+_GRAPH_GCN = BackboneSpec(
+    name="graph-gcn",
+    summary="residual graph convolutions over the nodes, a readout per graph, a small predictor",
+    citation="Zhang et al., CGLB: Benchmark Tasks for Continual Graph Learning, NeurIPS 2022 (graph level)",
+    factory="cglsuite.backbones.graphwise:graph_gcn",
+    levels=("GC",),
+    hyperparameters=(
+        Hyperparameter(
+            name="layers",
+            default=2,
+            minimum=1,
+            doc="graph convolutions",
+            effect="more layers see further within a graph, and make its nodes more alike",
+        ),
+        Hyperparameter(
+            name="width",
+            default=64,
+            minimum=1,
+            doc="hidden units per convolution; the predictor keeps its own width",
+            effect="more units: more room to keep several tasks apart, more time and memory",
+        ),
+        Hyperparameter(
+            name="normalisation",
+            default="none",
+            choices=("symmetric", "none"),
+            doc="symmetric: D^-1/2 (A+I) D^-1/2; none: A+I",
+            effect="none: states grow with the degree, so that nodes with many neighbours weigh more in the readout",
+        ),
+        Hyperparameter(
+            name="residual",
+            default=True,
+            doc="adds a linear map and ReLU of each layer's input to its output",
+            effect="true: a node's own state survives deep stacks, for about half as much time again; false: layers smooth more",
+        ),
+        Hyperparameter(
+            name="batch_norm",
+            default=True,
+            doc="batch normalisation over all nodes of the batch, after activation and residual (the predictor's own is always there)",
+            effect="true: faster training, but the running statistics follow the latest task and shift the states of earlier tasks' graphs",
+        ),
+        Hyperparameter(
+            name="dropout",
+            default=0.0,
+            minimum=0,
+            maximum=0.99,
+            doc="dropout after every convolution and before the predictor",
+            effect="more dropout: less overfitting to a task's graphs, and usually less of the earlier tasks overwritten",
+        ),
+        Hyperparameter(
+            name="readout",
+            default="weighted-sum-and-max",
+            choices=("weighted-sum-and-max", "sum-and-max", "mean"),
+            doc="how a graph's nodes become one vector: a sum (weighted by a learnt sigmoid gate, or not) beside the maximum, or the mean",
+            effect="sums grow with a graph and tell sizes apart, a mean does not; the gate is one more thing that a task overwrites",
+        ),
+        Hyperparameter(
+            name="predictor_width",
+            default=64,
+            minimum=0,
+            doc="units of the hidden layer between readout and outputs; 0 = no hidden layer",
+            effect="a hidden layer separates more, and is shared by all tasks; without one, outputs read the readout alone",
+        ),
+    ),
+)
+
+
 @hookimpl
 def cglsuite_backbones() -> list[BackboneSpec]:
-    """GCN, GAT and GIN for node-level problems."""
+    """GCN, GAT and GIN for node-level problems, GCN for graph-level ones."""
     return [
         BackboneSpec(
             name="gcn",
@@ -112,4 +178,5 @@ def cglsuite_backbones() -> list[BackboneSpec]:
                 _HEAD,
             ),
         ),
+        _GRAPH_GCN,
     ]

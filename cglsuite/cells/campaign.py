@@ -17,6 +17,7 @@
     order = [0, 1, 2]
     split = [0]
     init = [0, 1, 2]
+    # orders = "all-tasks"       # instead of order: a design of task or class orders, crossed with split and init
 
     [settings]                   # for every cell that has the setting; quoted dotted keys and plain ones mean the same
     training.epochs = 50
@@ -38,6 +39,7 @@
     timeout_s = 3600
     threads = 1
     executor = "local"
+    share_prefixes = true        # cells whose orders begin with the same tasks share what was learnt of them; results are the same
 
     [[report]]
     notebook = "campaign_report"
@@ -45,6 +47,13 @@
 
 Precedence: command line over environment over search over grid over override over settings over preset. A setting of a method, backbone
 or dataset (``method.lambda``) goes to the cells that declare it; one that no cell declares is an error, like every unknown key.
+
+``seeds.orders`` makes the order of tasks or classes an axis: ``"all-tasks"`` (T! orders of the T tasks), ``"random-tasks:30"``,
+``"latin-tasks"``, ``"random-classes:100"``, ``"latin-classes:10"``, written-out orders of the classes ``[[3, 1, 2, 0], [0, 1, 2, 3]]``,
+or a list of several of these (see :mod:`cglsuite.cells.orders`). It gives the cells ``scenario.class_order`` and their order seeds, so
+that neither may be set beside it, and every order is run with every split seed and every init seed. ``all-tasks`` and ``latin-tasks``
+need to know the number of tasks: ``scenario.n_tasks`` of the preset, or of the campaign's settings. Searches have seeds of their own and
+no ``orders``.
 """
 
 from __future__ import annotations
@@ -55,11 +64,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
+from cglsuite.cells.orders import order_designs
 from cglsuite.cells.planning import FILTERS, plan_campaign, plan_search, select_cells
 from cglsuite.errors import UsageError, nearest
-from cglsuite.specs import Seeds
+from cglsuite.specs import ScenarioSpec, Seeds
 
 __all__ = ["FILTERS", "Campaign", "Report", "load_campaign", "plan_campaign", "plan_search", "select_cells"]
 
@@ -96,7 +106,7 @@ class SeedAxes(_Section):
     @model_validator(mode="after")
     def _lengths_fit(self) -> SeedAxes:
         lengths = {len(self.order), len(self.split), len(self.init)} - {1}
-        if self.design == "zip" and len(lengths) > 1:
+        if self.design == "zip" and len(lengths) > 1 and getattr(self, "orders", None) is None:
             given = f"order has {len(self.order)}, split {len(self.split)}, init {len(self.init)}"
             raise ValueError(f'{given} seeds: design "zip" needs equal lengths or 1 (design = "cross" takes every combination)')
         return self
@@ -109,6 +119,43 @@ class SeedAxes(_Section):
         length = max(map(len, axes))
         order, split, init = (list(axis) * length if len(axis) == 1 else list(axis) for axis in axes)
         return [Seeds(order=o, split=s, init=i) for o, s, i in zip(order, split, init, strict=True)]
+
+
+class GridSeeds(SeedAxes):
+    """The seed axes of the grid, whose orders may follow a design instead."""
+
+    orders: Any = None
+
+    @field_validator("orders")
+    @classmethod
+    def _known_designs(cls, given: Any) -> Any:
+        try:
+            order_designs(given)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
+        return given
+
+    @model_validator(mode="after")
+    def _one_way(self) -> GridSeeds:
+        if self.orders is None:
+            return self
+        if "order" in self.model_fields_set:
+            raise ValueError("order and orders exclude each other: orders gives every cell its order seed")
+        if "design" in self.model_fields_set and self.design == "zip":
+            raise ValueError('orders are crossed with split and init: leave design out, or make it "cross"')
+        return self
+
+    def expand_orders(self, spec: ScenarioSpec, n_tasks: int | None) -> list[tuple[str | None, Seeds]]:
+        """The value of ``scenario.class_order`` (None: as it is) and the seeds of every repetition in one scenario.
+
+        Raises:
+            UsageError: the orders do not fit the scenario, or its number of tasks is not known.
+        """
+        if self.orders is None:
+            return [(None, seeds) for seeds in self.expand()]
+        orders = [order for design in order_designs(self.orders) for order in design.orders(spec, n_tasks)]
+        rest = list(itertools.product(self.split, self.init))
+        return [(order.rule, Seeds(order=order.seed, split=s, init=i)) for order in orders for s, i in rest]
 
 
 class Grid(_Section):
@@ -151,6 +198,7 @@ class RunSection(_Section):
     timeout_s: Annotated[float, Field(gt=0)] | None = None
     threads: Annotated[int, Field(ge=1)] = 1
     executor: str = "local"
+    share_prefixes: bool = True
 
 
 class Report(_Section):
@@ -167,7 +215,7 @@ class Campaign(_Section):
     title: str = ""
     description: str = ""
     grid: Grid
-    seeds: SeedAxes = SeedAxes()
+    seeds: GridSeeds = GridSeeds()
     settings: Settings = {}
     overrides: Annotated[list[Override], Field(alias="override")] = []
     search: SearchSection | None = None

@@ -26,7 +26,11 @@ DEFAULT_ENGINE = "cglsuite.cells.engine:default_engine"
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """How cells are resolved, keyed and run (signatures: :mod:`cglsuite.cells.spec` and :mod:`cglsuite.cells.run`)."""
+    """How cells are resolved, keyed and run (signatures: :mod:`cglsuite.cells.spec` and :mod:`cglsuite.cells.run`).
+
+    ``run_cell`` also stores the record that it returns. ``foreseen``: a name for every task of a cell in order of arrival, or ``None``
+    where that cannot be told before it runs.
+    """
 
     reference: str
     load_catalogue: Callable[[], Catalogue]
@@ -34,6 +38,7 @@ class Engine:
     cell_key: Callable[[CellSpec, Catalogue], str]
     design_key: Callable[[CellSpec], str]
     prefix_keys: Callable[[CellSpec, Catalogue], Sequence[str]]
+    foreseen: Callable[[CellSpec], Sequence[str] | None]
     sources: Callable[[CellSpec, Catalogue], Mapping[str, Mapping[str, str]]]
     run_cell: Callable[..., Record]
 
@@ -68,6 +73,7 @@ def default_engine() -> Engine:
         cell_key=_late("cglsuite.cells.spec:cell_key"),
         design_key=_late("cglsuite.cells.spec:design_key"),
         prefix_keys=_late("cglsuite.cells.spec:prefix_keys"),
+        foreseen=_late("cglsuite.cells.sharing:foreseen_tasks"),
         sources=_late("cglsuite.cells.spec:sources"),
         run_cell=_late("cglsuite.cells.run:run_cell"),
     )

@@ -26,7 +26,7 @@ def run_if_free(
     engine: Engine,
     *,
     rerun: bool = False,
-    share_prefixes: bool = False,
+    in_common: Callable[[], int] | None = None,
     on_start: Callable[[], None] = lambda: None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Record | None:
@@ -34,7 +34,7 @@ def run_if_free(
 
     Args:
         rerun: run even if there is a result, from the first task on; a result is only ever replaced by another.
-        share_prefixes: keep the state after every task for cells that begin with the same tasks, not only the latest to resume from.
+        in_common: with how many of its first tasks a cell that is still to be run begins too (see :func:`cglsuite.cells.run.run_cell`).
         on_start: called when the cell is held and about to run.
         progress: called with (tasks learnt, tasks in all).
 
@@ -55,14 +55,10 @@ def run_if_free(
             return record
         on_start()
         if not rerun:
-            record = engine.run_cell(cell, catalogue, store, progress=progress, share_prefixes=share_prefixes)
-            store.put(record)
-            return record
+            return engine.run_cell(cell, catalogue, store, progress=progress, in_common=in_common)
         store.drop_checkpoints(engine.prefix_keys(cell, catalogue))
         with store.set_aside(planned.key):
-            record = engine.run_cell(cell, catalogue, store, progress=progress)
-            store.put(record)
-            return record
+            return engine.run_cell(cell, catalogue, store, progress=progress)
 
 
 def obtain_record(

@@ -80,22 +80,22 @@ class PlannedCell:
 class PlanFile:
     """A list of cells for workers: keys and requests, and the engine that resolves and runs them.
 
-    ``sharing`` holds the keys of cells that begin with the same tasks as others: their states after every task are kept.
+    ``sharing`` names the family of every cell that may share the states after its first tasks with other cells of the plan.
     """
 
     engine: str
     cells: Sequence[tuple[str, CellRequest]]
-    sharing: frozenset[str] = frozenset()
+    sharing: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cells: Iterable[PlannedCell], engine: str, sharing: Iterable[str] = ()) -> PlanFile:
+    def of(cls, cells: Iterable[PlannedCell], engine: str, sharing: Mapping[str, str] | None = None) -> PlanFile:
         """The plan of all ``cells`` that are ready."""
-        return cls(engine=engine, cells=[(p.key, p.request) for p in cells if p.ready], sharing=frozenset(sharing))
+        return cls(engine=engine, cells=[(p.key, p.request) for p in cells if p.ready], sharing=dict(sharing or {}))
 
     def write(self, path: Path) -> None:
         """Write atomically. The file's modification time tells attempts of this plan from earlier ones."""
         cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
-        plan = {"plan": 1, "engine": self.engine, "cells": cells, "sharing": sorted(self.sharing)}
+        plan = {"plan": 2, "engine": self.engine, "cells": cells, "sharing": dict(self.sharing)}
         write_atomic(path, json.dumps(plan, sort_keys=True).encode())
 
     @classmethod
@@ -107,9 +107,9 @@ class PlanFile:
         """
         try:
             data = json.loads(path.read_bytes())
-            if data["plan"] != 1:
-                raise ValueError(f"plan version {data['plan']!r}; expected 1")
+            if data["plan"] != 2:
+                raise ValueError(f"plan version {data['plan']!r}; expected 2")
             cells = [(c["key"], CellRequest.from_json(c["request"])) for c in data["cells"]]
-            return cls(engine=data["engine"], cells=cells, sharing=frozenset(data["sharing"]))
+            return cls(engine=data["engine"], cells=cells, sharing=dict(data["sharing"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} is not a plan of cells: {type(error).__name__}: {error}") from error

@@ -16,7 +16,7 @@ from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.search import Candidate, Search, expand_grid
 from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.hashing import canonical
-from cglsuite.specs import ScenarioSpec, Seeds, TrainingSpec
+from cglsuite.specs import ScenarioSpec, Seeds, TrainingSpec, parse_switch
 
 if TYPE_CHECKING:
     from cglsuite.cells.campaign import Campaign, Match
@@ -49,6 +49,7 @@ class _Group:
         return all(fnmatch.fnmatchcase(value, pattern) for value, pattern in pairs)
 
 
+_CLASS_ORDER = "scenario.class_order"
 _ALWAYS = {f.name for spec in (ScenarioSpec, TrainingSpec) for f in dataclasses.fields(spec) if f.metadata.get("doc")}
 
 
@@ -73,6 +74,7 @@ class _Planner:
             for point in self._points(group)
         ]
         self._check_layers()
+        self._check_orders()
 
     def _group(self, scenario: str, method: str, backbone: str | None) -> _Group:
         spec = self._spec("grid.scenarios", "scenario", scenario)
@@ -118,6 +120,23 @@ class _Planner:
                 if not any(g.takes(key) for g in groups):
                     raise UnknownNameError(f"setting in {where}:", key, _known_settings(groups))
 
+    def _check_orders(self) -> None:
+        """Where ``seeds.orders`` says in which order classes arrive, nothing else may."""
+        campaign, search = self.campaign, self.campaign.search
+        if campaign.seeds.orders is None:
+            return
+        layers: dict[str, Iterable[str]] = {
+            f"{campaign.where}: settings": campaign.settings,
+            f"{campaign.where}: grid.settings": campaign.grid.settings,
+            **{f"{campaign.where}: override[{n}].settings": override.settings for n, override in enumerate(campaign.overrides)},
+            f"{campaign.where}: search.grid": search.grid if search else (),
+            **{f"{campaign.where}: search.methods.{m}": axes for m, axes in (search.methods.items() if search else ())},
+            "--set or CGLSUITE_SET": self.overrides.settings,
+        }
+        for where, keys in layers.items():
+            if found := next((key for key in keys if key in (_CLASS_ORDER, "class_order")), None):
+                raise UsageError(f"{where}: {found} cannot be set beside seeds.orders of {campaign.where}, which gives every cell its own")
+
     def axes(self, group: _Group) -> dict[str, list[Any]]:
         """The searched settings of a group with their values."""
         search = self.campaign.search
@@ -144,11 +163,34 @@ class _Planner:
             device=self.device,
         )
 
-    def plan(self, group: _Group, seeds: Iterable[Seeds], chosen: Mapping[str, Any]) -> list[PlannedCell]:
-        """A group's cells with the given seeds."""
+    def searched(self, group: _Group, seeds: Iterable[Seeds], chosen: Mapping[str, Any]) -> list[PlannedCell]:
+        """A group's cells of one candidate of its search."""
         settings = self.settings(group, chosen)
-        with _at(f"{self.campaign.where}: {group.scenario} × {group.method}"):
+        with self._at(group):
             return [self.engine.plan(self.request(group, s, settings), self.catalogue) for s in seeds]
+
+    def planned(self, group: _Group, chosen: Mapping[str, Any]) -> list[PlannedCell]:
+        """A group's cells of the grid."""
+        requests = self.requests(group, chosen)
+        with self._at(group):
+            return [self.engine.plan(request, self.catalogue) for request in requests]
+
+    def _at(self, group: _Group) -> contextlib.AbstractContextManager[None]:
+        return _at(f"{self.campaign.where}: {group.scenario} × {group.method}")
+
+    def requests(self, group: _Group, chosen: Mapping[str, Any]) -> list[CellRequest]:
+        """The requests for a group's cells of the grid, in all orders and with all seeds."""
+        settings = self.settings(group, chosen)
+        with self._at(group):
+            repetitions = self.campaign.seeds.expand_orders(*self._number_of_tasks(group, settings))
+        ordered = {rule: settings if rule is None else {**settings, _CLASS_ORDER: rule} for rule, _ in repetitions}
+        return [self.request(group, seeds, ordered[rule]) for rule, seeds in repetitions]
+
+    def _number_of_tasks(self, group: _Group, settings: Mapping[str, Any]) -> tuple[ScenarioSpec, int | None]:
+        """The group's preset, and ``scenario.n_tasks`` as the settings leave it."""
+        preset: ScenarioSpec = self.catalogue.get("scenario", group.scenario).spec  # type: ignore[assignment]
+        given = [settings[key] for key in ("n_tasks", "scenario.n_tasks") if key in settings]
+        return preset, parse_switch(ScenarioSpec, "n_tasks", given[-1], "scenario") if given else preset.n_tasks
 
     def search(self, group: _Group) -> Search | None:
         """The search of a group, None where there is nothing to choose between."""
@@ -159,24 +201,22 @@ class _Planner:
         if section is None or len(points) < 2:
             return None
         seeds = section.seeds.expand()
-        candidates = [Candidate(settings=point, cells=self.plan(group, seeds, point)) for point in points]
+        candidates = [Candidate(settings=point, cells=self.searched(group, seeds, point)) for point in points]
         return Search(scenario=group.scenario, method=group.method, backbone=group.backbone, candidates=candidates)
 
     def grid(self, group: _Group, store: Store | None) -> list[PlannedCell]:
         """A group's cells of the grid, with what the search chose."""
-        seeds = self.campaign.seeds.expand()
         search = self.search(group)
         if search is None:
-            points = expand_grid(self.axes(group))
-            return self.plan(group, seeds, points[0])
+            return self.planned(group, expand_grid(self.axes(group))[0])
         choice = search.choose(store) if store is not None else None
         if choice is not None and choice.settings is not None:
-            return self.plan(group, seeds, choice.settings)
+            return self.planned(group, choice.settings)
         reasons = {p.reason for p in search.cells if p.state == "n/a"}
         if reasons and not any(p.ready for p in search.cells):
-            return [PlannedCell(request=self.request(group, s, self.settings(group, {})), state="n/a", reason=min(reasons)) for s in seeds]
+            return [PlannedCell(request=request, state="n/a", reason=min(reasons)) for request in self.requests(group, {})]
         reason = "its search has not finished" if choice is None else "no candidate of its search finished on every seed"
-        return [PlannedCell(request=self.request(group, s, self.settings(group, {})), state="waiting", reason=reason) for s in seeds]
+        return [PlannedCell(request=request, state="waiting", reason=reason) for request in self.requests(group, {})]
 
 
 def plan_campaign(

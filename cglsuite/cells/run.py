@@ -8,6 +8,7 @@ import os
 import platform
 import resource
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from cglsuite.cells.store import Store
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import CglsuiteError, DivergenceError, NotApplicable, UsageError
 from cglsuite.hashing import digest, plain
-from cglsuite.learning.runner import Checkpoints, RunResult, StreamRunner
+from cglsuite.learning.runner import RunResult, StreamRunner
 from cglsuite.streams import TaskStream
 
 if TYPE_CHECKING:
@@ -43,13 +44,15 @@ def run_cell(
     store: Store,
     *,
     progress: Callable[[int, int], None] | None = None,
-    share_prefixes: bool = False,
+    in_common: Callable[[], int] | None = None,
 ) -> Record:
     """The cell's record: from the store where it is done, else by running what no checkpoint covers.
 
     Args:
         progress: called with (tasks learnt, tasks in all).
-        share_prefixes: keep the state after every task, for cells that begin with the same tasks; else only the latest.
+        in_common: with how many of its first tasks a cell that is still to be run begins too. The states after these are kept for it as
+            long as that is so, and no two runners train one of these tasks at once; all other states go with the cell. Without it the
+            latest state stays.
 
     Raises:
         UsageError: the request itself is wrong (an unknown name, a class order that is no permutation).
@@ -59,6 +62,8 @@ def run_cell(
     if (cached := store.cached(key)) is not None:
         return cached
     outcome: RunResult | None = None
+    checkpoints = store_checkpoints(cell, catalogue, store)
+    prefixes: list[str] = []
     facts: list[dict[str, Any]] = []
     status, reason = "done", None
     data_hash = None
@@ -71,7 +76,9 @@ def run_cell(
         report = (lambda k: progress(k, len(stream))) if progress else (lambda k: None)
         with numerics(cell):
             runner = make_runner(cell, catalogue, stream, on_task=report)
-            outcome = runner.run(store_checkpoints(cell, catalogue, store), keep_all=share_prefixes)
+            prefixes = runner.prefixes
+            keep = in_common() if in_common else 0
+            outcome = runner.run(checkpoints, keep=keep, last=in_common is None, claim=checkpoints.claim)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -80,6 +87,9 @@ def run_cell(
         status, reason = _status(error), _reason(error)
     record = _record(cell, catalogue, key, status, reason, outcome, facts, data_hash)
     store.put(record)
+    if in_common and record.done:
+        for prefix in prefixes[in_common() + 1 :]:
+            checkpoints.drop(prefix)
     return record
 
 
@@ -124,6 +134,7 @@ def make_runner(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, on_tas
 
 
 logger = logging.getLogger(__name__)
+CLAIM_POLL_S = 0.05
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _DATA: dict[tuple[Any, ...], NodeData] = {}
 
@@ -162,13 +173,13 @@ def numerics(cell: CellSpec) -> Iterator[None]:
         torch.utils.deterministic.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
 
 
-def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store) -> Checkpoints:
+def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store) -> StoreCheckpoints:
     """Where a cell's states after tasks are kept in a store."""
-    return _StoreCheckpoints(store, prefix_keys(cell, catalogue)[0])
+    return StoreCheckpoints(store, prefix_keys(cell, catalogue)[0])
 
 
-class _StoreCheckpoints:
-    """Checkpoints of one family of cells in a store."""
+class StoreCheckpoints:
+    """Checkpoints of one family of cells in a store (:class:`cglsuite.learning.runner.Checkpoints`)."""
 
     def __init__(self, store: Store, family: str) -> None:
         self.store, self.family = store, family
@@ -180,7 +191,16 @@ class _StoreCheckpoints:
         self.store.save_checkpoint(f"{self.family}-{prefix}", payload)
 
     def drop(self, prefix: str) -> None:
-        self.store.drop_checkpoints([f"{self.family}-{prefix}"])
+        self.store.drop_checkpoint(f"{self.family}-{prefix}")
+
+    @contextmanager
+    def claim(self, prefix: str) -> Iterator[bool]:
+        """Wait until no other runner trains ``prefix``, and keep others off it: whether it is still to be trained."""
+        name = f"{self.family}-{prefix}"
+        while (lease := self.store.lease(name)) is None:
+            time.sleep(CLAIM_POLL_S)
+        with lease:
+            yield not self.store.checkpoint_path(name).exists()
 
 
 def _status(error: BaseException) -> str:
@@ -244,6 +264,10 @@ def _record(
             **providers(used),
             "data": data_hash,
             "resumed_from_task": outcome.resumed_from_task if outcome else 0,
+            # timings_s are those of the whole stream; what of it was spent here, and what on tasks that a checkpoint covered:
+            "trained_tasks": outcome.trained_tasks if outcome else 0,
+            "trained_s": outcome.trained_s if outcome else 0.0,
+            "covered_s": max(0.0, outcome.timings_s["total"] - outcome.trained_s) if outcome and outcome.resumed_from_task else 0.0,
             "fingerprints": outcome.fingerprints if outcome else [],
         },
         environment=_environment(cell),

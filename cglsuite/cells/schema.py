@@ -68,11 +68,18 @@ class SourceModel(_Open):
 
 
 class ProvenanceModel(_Open):
-    """Whose code computed this, and where a resumed run took up."""
+    """Whose code computed this, where a resumed run took up, and what it trained itself.
+
+    A record's ``timings_s`` are those of its whole stream. ``trained_s`` of them were spent on the ``trained_tasks`` of this run,
+    ``covered_s`` before it, on tasks that checkpoints cover: of a cell that begins with the same tasks, or of an earlier attempt.
+    """
 
     plugins: list[SourceModel]
     core: SourceModel
     resumed_from_task: Count
+    trained_tasks: Count | None = None
+    trained_s: float | None = None
+    covered_s: float | None = None
 
 
 class RecordModel(BaseModel):

@@ -298,7 +298,7 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
     """What else the bits of a result depend on."""
     return {
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
-        "torch": importlib.metadata.version("torch"),
+        "torch": _version("torch"),
         "device": cell.device,
         "threads": cell.threads,
     }

@@ -211,13 +211,21 @@ class Store:
             return None
         return payload
 
+    def drop_checkpoint(self, prefix_key: str) -> None:
+        """Remove this one checkpoint; an absent one is no matter."""
+        with contextlib.suppress(OSError):
+            self.checkpoint_path(prefix_key).unlink()
+
     def drop_checkpoints(self, prefix_keys: Iterable[str]) -> None:
-        """Remove these checkpoints and all whose names continue theirs after a ``-``; absent ones are no matter."""
+        """Remove these checkpoints and all whose names continue theirs after a ``-``, and what runners that are gone left of leases on
+        them; absent ones are no matter."""
         for prefix_key in prefix_keys:
-            path = self.checkpoint_path(prefix_key)
+            path, lease = self.checkpoint_path(prefix_key), self._file("leases", prefix_key, ".json")
             for found in (path, *path.parent.glob(f"{prefix_key}-*{path.suffix}")):
                 with contextlib.suppress(OSError):
                     found.unlink()
+            for left in lease.parent.glob(f"{prefix_key}-*{lease.suffix}"):
+                discard_if_stale(left)
 
     # Searches
 

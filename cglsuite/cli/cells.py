@@ -240,7 +240,7 @@ def run(
     Exit status: 0 ok, 1 a cell or a report failed, 2 wrong request, 3 every cell is not applicable, 130 interrupted.
     """
     from cglsuite.cells.campaign import load_campaign
-    from cglsuite.executors.campaign import run_campaign
+    from cglsuite.executors.campaign import run_campaign, tell_trainings
     from cglsuite.executors.progress import say
 
     campaign, store = load_campaign(campaign_path), _open_store(store_path)
@@ -251,7 +251,8 @@ def run(
         say(f"{campaign.name}: interrupted; what is finished is in {store.path}, the same command goes on from there")
         raise
     counts = ", ".join(f"{n} {state}" for state, n in outcome.counts.items())
-    say(f"{campaign.name}: {counts} ({len(outcome.states)} cells, store {store.path})")
+    cells = "; ".join(filter(None, [f"{len(outcome.states)} cells", tell_trainings(outcome.trainings), f"store {store.path}"]))
+    say(f"{campaign.name}: {counts} ({cells})")
     _tell_reasons(outcome, logging.WARNING if outcome.all_not_applicable else logging.INFO)
     if outcome.all_not_applicable:
         ctx.exit(NOT_APPLICABLE)
@@ -309,28 +310,34 @@ def status(
     session: Session, campaign_path: Path, store_path: Path | None, device: str | None, settings: Sequence[str], as_json: bool
 ) -> None:
     """Count a campaign's cells that are done, running, failed, missing or not applicable."""
-    from cglsuite.executors.campaign import cell_state
+    from cglsuite.executors.campaign import cell_state, task_trainings, tell_trainings
 
     store = _open_store(store_path)
+    done: list[str] = []
     counts: dict[tuple[str, str, str], Counter[str]] = {}
     reasons: dict[tuple[str, str, str], set[str]] = {}
     for planned in _planned(campaign_path, session, store, settings, device):
         state = cell_state(planned, store)
         group = (planned.request.scenario, planned.request.method, planned.backbone)
         counts.setdefault(group, Counter())[_COLUMN_OF.get(state, "failed")] += 1
+        done += [planned.key] if state == "done" else []
         reasons.setdefault(group, set()).update(_why(planned, state, store))
     rows: list[dict[str, Any]] = [
         {"scenario": s, "method": m, "backbone": b, **{c: n[c] for c in COLUMNS}, "reasons": sorted(reasons[s, m, b])}
         for (s, m, b), n in counts.items()
     ]
     totals = {column: sum(n[column] for n in counts.values()) for column in COLUMNS}
+    tasks, trained = trainings = task_trainings(done, store)
     if as_json:
-        print_json({"campaign": str(campaign_path), "store": str(store.path), "rows": rows, "totals": totals})
+        facts = {"campaign": str(campaign_path), "store": str(store.path), "trainings": {"tasks": tasks, "trained": trained}}
+        print_json({**facts, "rows": rows, "totals": totals})
         return
     header = ["SCENARIO", "METHOD", *(c.upper() for c in COLUMNS), "BACKBONE", "WHY"]
     shown = [[r["scenario"], r["method"], *(r[c] or "" for c in COLUMNS), r["backbone"], "; ".join(r["reasons"])] for r in rows]
     total = ["total", "", *(n or "" for n in totals.values()), "", ""]
     click.echo(table(header, [*shown, total]))
+    if told := tell_trainings(trainings):
+        click.echo(told)
 
 
 def _why(planned: PlannedCell, state: str, store: Store) -> list[str]:

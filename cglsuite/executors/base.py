@@ -29,6 +29,7 @@ class RunOptions:
         catalogue: the one that the cells were resolved with.
         engine: the name of the engine that workers resolve and run cells with.
         workers: processes at once. timeout_s: for one cell; None = no limit.
+        share_prefixes: whether cells that begin with the same tasks share what was learnt of them.
         label: what the progress bar calls this; progress: whether there is one.
     """
 
@@ -36,6 +37,7 @@ class RunOptions:
     engine: str = DEFAULT_ENGINE
     workers: int = 1
     timeout_s: float | None = None
+    share_prefixes: bool = True
     label: str = "cells"
     progress: bool = True
 

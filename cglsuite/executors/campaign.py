@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.cells.engine import Engine, default_engine
 from cglsuite.cells.overrides import Overrides
 from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.sharing import trainings
 from cglsuite.cells.store import Store
 from cglsuite.errors import UsageError
 from cglsuite.executors.base import Executor, RunOptions
@@ -19,16 +20,20 @@ if TYPE_CHECKING:
     from cglsuite.cells.campaign import Campaign
     from cglsuite.host import Catalogue
 
-__all__ = ["CampaignOutcome", "cell_state", "find_executor", "run_campaign"]
+__all__ = ["CampaignOutcome", "cell_state", "find_executor", "run_campaign", "task_trainings", "tell_trainings"]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignOutcome:
-    """What became of a campaign's cells: state (see :func:`cell_state`) by planned cell, in the campaign's order."""
+    """What became of a campaign's cells: state (see :func:`cell_state`) by planned cell, in the campaign's order.
+
+    ``trainings``: how many tasks the streams of the finished cells have, and how many trainings that took.
+    """
 
     states: Sequence[tuple[PlannedCell, str]]
+    trainings: tuple[int, int] = (0, 0)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -56,6 +61,19 @@ def cell_state(planned: PlannedCell, store: Store) -> str:
     if store.holder(planned.key) is not None:
         return "running"
     return "missing" if record is None else record.status
+
+
+def task_trainings(keys: Iterable[str], store: Store) -> tuple[int, int]:
+    """How many tasks the streams of these finished cells have in all, and how many of them were trained: the others were covered by
+    checkpoints, of cells that begin with the same tasks or of an earlier attempt. A cell counts once."""
+    counts = [trainings(record) for key in dict.fromkeys(keys) if (record := store.cached(key)) is not None]
+    return sum(tasks for tasks, _ in counts), sum(trained for _, trained in counts)
+
+
+def tell_trainings(trainings: tuple[int, int]) -> str:
+    """:func:`task_trainings` in words; empty where nothing was covered."""
+    tasks, trained = trainings
+    return f"{trained} task trainings for {tasks} tasks, {tasks - trained} were shared" if trained < tasks else ""
 
 
 def find_executor(catalogue: Catalogue, name: str) -> Executor:
@@ -101,6 +119,7 @@ def run_campaign(
             engine=engine.reference,
             workers=forced.workers or campaign.run.workers,
             timeout_s=campaign.run.timeout_s,
+            share_prefixes=campaign.run.share_prefixes,
             label=label,
             progress=progress,
         )
@@ -117,7 +136,8 @@ def run_campaign(
             search.settle(store)
         planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine), only)
     run(planned, campaign.name)
-    return CampaignOutcome(states=[(p, cell_state(p, store)) for p in planned])
+    states = [(p, cell_state(p, store)) for p in planned]
+    return CampaignOutcome(states=states, trainings=task_trainings((p.key for p, state in states if state == "done"), store))
 
 
 def _group(planned: PlannedCell) -> tuple[str, str, str | None]:

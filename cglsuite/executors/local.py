@@ -162,7 +162,7 @@ class _Run:
         self.selector = selectors.DefaultSelector()
         self.stillborn = 0
         self.size = min(options.workers, len(cells))
-        self.families, self.written = Counter[str](), Counter[str]()
+        self.families = Counter[str]()
         self.family_of: dict[str, list[str]] = {}
         self.environment = _worker_environment(max((p.request.threads for p in cells.values()), default=1))
 
@@ -178,21 +178,15 @@ class _Run:
             if planned.key in self.pending:
                 self.families.update(families)
                 self.family_of[planned.key] = families
-                self.written.update(families if self._written_out(planned.key) else ())
             else:
                 needless.update(families)
         self.store.drop_checkpoints(sorted(needless - self.families.keys()))
 
-    def _sharing(self) -> list[str]:
-        """The cells that may begin with the same tasks as another: those of one family whose orders are written out.
-
-        Orders drawn with seeds hardly ever do, and the states after all of their tasks would fill the disk.
-        """
-        return [key for key, families in self.family_of.items() if self._written_out(key) and any(self.written[f] > 1 for f in families)]
-
-    def _written_out(self, key: str) -> bool:
-        cell = self.pending[key].cell
-        return cell is not None and cell.scenario.class_order not in ("native", "random")
+    def _sharing(self) -> dict[str, str]:
+        """The family of every cell that is not alone in it."""
+        if not self.options.share_prefixes:
+            return {}
+        return {key: families[0] for key, families in self.family_of.items() if families and self.families[families[0]] > 1}
 
     def _release_checkpoints(self, key: str) -> None:
         for family in self.family_of.pop(key, ()):

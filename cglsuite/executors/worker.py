@@ -7,7 +7,9 @@ it (:mod:`cglsuite.executors.local`) hears of every cell through a pipe and hold
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
+import itertools
 import json
 import logging
 import os
@@ -21,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.failure import failure_record
 from cglsuite.cells.obtain import run_if_free
-from cglsuite.cells.plan import CellRequest, PlanFile
+from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
+from cglsuite.cells.sharing import Family, depth_first
 from cglsuite.cells.store import Store
 from cglsuite.errors import CglsuiteError, StoreError
 
@@ -40,26 +43,54 @@ class Worker:
 
     Args:
         share: ``(i, n)``: this is the i-th of n workers; it begins in its own stretch of the plan, where datasets and task prefixes are
-            shared with the cells before, and helps out elsewhere afterwards.
+            shared with the cells before, and helps out elsewhere afterwards, from the ends of the others' stretches.
         since_ns: cells with a record from this instant on have been attempted in this run already.
     """
 
     def __init__(
         self, plan: PlanFile, store: Store, engine: Engine, emit: Emit, *, share: tuple[int, int] = (0, 1), since_ns: int = 0
     ) -> None:
-        self.plan, self.store, self.engine, self.emit, self.since_ns = plan, store, engine, emit, since_ns
-        first = len(plan.cells) * share[0] // share[1]
-        self.order = [*plan.cells[first:], *plan.cells[:first]]
+        self.plan, self.store, self.engine, self.emit, self.share, self.since_ns = plan, store, engine, emit, share, since_ns
+        self.requests = dict(plan.cells)
+        self.planned: dict[str, PlannedCell] = {}
+        self.families: dict[str, Family] = {}
 
     def run(self) -> None:
         """Pass over the plan until a pass runs nothing more."""
         catalogue = self.engine.load_catalogue()
-        left = list(self.order)
+        left = self._route(catalogue)
         while left:
-            held = [(key, request) for key, request in left if not self._take(catalogue, key, request)]
+            held = [key for key in left if not self._take(catalogue, key, self.requests[key])]
             if len(held) == len(left):
                 return
             left = held
+
+    def _route(self, catalogue: Catalogue) -> list[str]:
+        """The keys of the plan in the order in which this worker looks at them: families depth first, its own stretch first."""
+        paths = {key: self._foreseen(catalogue, key) for key in self.plan.sharing}
+        for key, name in self.plan.sharing.items():
+            self.families.setdefault(name, Family({})).paths[key] = paths[key]
+        keys = depth_first([key for key, _ in self.plan.cells], self.plan.sharing, paths)
+        index, of = self.share
+        bounds = [len(keys) * i // of for i in range(of + 1)]
+        stretches = [keys[a:b] for a, b in itertools.pairwise(bounds)]
+        others = [key for stretch in stretches[index + 1 :] + stretches[:index] for key in reversed(stretch)]
+        return stretches[index] + others
+
+    def _foreseen(self, catalogue: Catalogue, key: str) -> Sequence[str] | None:
+        """The tasks of a cell of a family, which is kept as resolved; what is wrong with it is told when it is its turn."""
+        _limit_threads(self.requests[key])
+        with contextlib.suppress(CglsuiteError):
+            planned = self.planned[key] = self.engine.plan(self.requests[key], catalogue)
+            return None if planned.cell is None else self.engine.foreseen(planned.cell)
+        return None
+
+    def _in_common(self, key: str) -> Callable[[], int]:
+        """With how many of its first tasks another cell of the plan begins that nobody has finished; 0 for cells without a family."""
+        name = self.plan.sharing.get(key)
+        if name is None:
+            return lambda: 0
+        return lambda: self.families[name].in_common(key, lambda other: not self.store.attempted_since(other, self.since_ns))
 
     def _take(self, catalogue: Catalogue, key: str, request: CellRequest) -> bool:
         """Whether ``key`` needs no more looking after: it has been run, here or elsewhere. False while another runner holds it."""
@@ -83,20 +114,19 @@ class Worker:
         return True
 
     def _run(self, catalogue: Catalogue, key: str, request: CellRequest) -> Any:
-        planned = self.engine.plan(request, catalogue)
+        planned = self.planned.pop(key, None) or self.engine.plan(request, catalogue)
         if planned.cell is None or planned.key != key:
             raise CglsuiteError(
                 planned.reason or f"this worker's plugins or versions give the cell another key ({planned.key[:12]}, planned {key[:12]})"
             )
-        # Limits of threads are read by the numerical libraries when they load, which the first cell makes them do.
-        os.environ.update({name: str(request.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")})
+        _limit_threads(request)
         try:
             return run_if_free(
                 planned,
                 catalogue,
                 self.store,
                 self.engine,
-                share_prefixes=key in self.plan.sharing,
+                in_common=self._in_common(key),
                 on_start=lambda: self.emit("start", key=key),
                 progress=lambda task, of: self.emit("task", key=key, task=task, of=of),
             )
@@ -108,6 +138,11 @@ class Worker:
             record = failure_record(planned.cell, catalogue, self.engine, key=key, status="failed", reason=reason)
             self.store.put(record)
             return record
+
+
+def _limit_threads(request: CellRequest) -> None:
+    """Limits of threads are read by the numerical libraries when they load, which the first cell makes them do."""
+    os.environ.update({name: str(request.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

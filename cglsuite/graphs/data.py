@@ -86,6 +86,11 @@ class NodeData:
         return self.y.shape[0]
 
     @property
+    def n_items(self) -> int:
+        """Number of items: a node is one."""
+        return self.n_nodes
+
+    @property
     def n_features(self) -> int:
         """Number of features F."""
         return self.x.shape[1]

@@ -1,9 +1,10 @@
 """Tasks and splits of nodes with any number of labels (AGALE's Algorithms 1 and 2; Zhao, Hanjalic, Khosla, TMLR 2024). Pure functions.
 
-Algorithm 1 is ``keep_classes``, ``class_order`` and ``split_into_tasks(..., "join-last", ...)`` of ``cglsuite.graphs.partition``, and
-``task_members`` here; Algorithm 2 is ``task_split``. The nodes of two tasks overlap, so that Algorithm 2, applied to each task by itself,
-may place a node in the training part of one task and in the test part of another. ``node_consistent_split`` is the split without that
-leak: one part per node for all tasks. A label per node (int64) goes through the same code as a set of one label.
+Algorithm 1 is ``keep_classes`` and ``split_into_tasks(..., "join-last", ...)`` of ``cglsuite.graphs.partition``, ``class_order`` of
+``cglsuite.graphs.orders``, and ``task_members`` here; Algorithm 2 is ``task_split``. The nodes of two tasks overlap, so that
+Algorithm 2, applied to each task by itself, may place a node in the training part of one task and in the test part of another.
+``node_consistent_split`` is the split without that leak: one part per node for all tasks. A label per node (int64) goes through the
+same code as a set of one label.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from cglsuite.errors import DataError, SpecError
 from cglsuite.graphs.data import NodeData
 
 __all__ = [
-    "class_order",
     "class_seed",
     "induced_subgraph",
     "keep_classes",
@@ -27,36 +26,6 @@ def keep_classes(y: Tensor, n_classes: int, min_size: int) -> Tensor:
     """The classes (int64, ascending) with at least ``min_size`` items in ``y`` (int64 [N], -1 = none; or bool [N, C])."""
     counts = y.sum(dim=0) if y.dim() == 2 else torch.bincount(y[y >= 0], minlength=n_classes)
     return (counts >= max(min_size, 1)).nonzero().flatten()
-
-
-def class_order(rule: str, classes: Tensor, seed: int) -> Tensor:
-    """The classes (int64 [C]) in the order of their arrival.
-
-    ``native`` keeps ascending ids; ``random`` is ``torch.randperm`` under ``seed``; otherwise ``rule`` lists the ids: ``"3,1,2,0"``, or
-    several such orders, ``"3,1,2,0 | 0,1,2,3"``, of which ``seed`` takes one (modulo their number).
-
-    Raises:
-        SpecError: an explicit order that is no permutation of ``classes``; the message names the offending element.
-    """
-    if rule == "native":
-        return classes
-    if rule == "random":
-        return classes[torch.randperm(classes.numel(), generator=torch.Generator().manual_seed(seed))]
-    orders = [order for order in rule.split("|") if order.strip()] or [rule]
-    try:
-        explicit = [int(part) for part in orders[seed % len(orders)].split(",")]
-    except ValueError:
-        raise SpecError(f"scenario.class_order = {rule!r}: expected native, random, or class ids such as 3,1,2,0") from None
-    known, seen = set(classes.tolist()), set[int]()
-    for c in explicit:
-        if c not in known:
-            raise SpecError(f"scenario.class_order: {c} is not a class of this scenario; expected a permutation of {sorted(known)}")
-        if c in seen:
-            raise SpecError(f"scenario.class_order: {c} appears twice; expected a permutation of {sorted(known)}")
-        seen.add(c)
-    if missing := sorted(known - seen):
-        raise SpecError(f"scenario.class_order: class {missing[0]} is missing; expected a permutation of {sorted(known)}")
-    return torch.tensor(explicit)
 
 
 def split_into_tasks(order: Tensor, per_task: int | None, leftover: str, n_tasks: int | None) -> list[Tensor]:

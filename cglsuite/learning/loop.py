@@ -46,18 +46,20 @@ def fit(
     epochs: int,
     monitor: Callable[[], float] | None,
     clock: Clock,
+    train_mode: Callable[[nn.Module], object] = nn.Module.train,
 ) -> Curve:
     """Minimise ``method.loss`` over ``batches`` for at most ``epochs`` passes.
 
     Args:
         batches: iterated once per epoch; a list gives the same batches every time, other iterables may draw new ones.
+        train_mode: puts the model into training mode, before every epoch.
 
     Raises:
         DivergenceError: a loss or a monitored value that is not finite.
     """
     curve, schedule = Curve(), _Schedule(method.model, training, optimizer)
     for epoch in range(epochs):
-        method.model.train()
+        train_mode(method.model)
         with clock.section("method"):
             method.before_epoch(epoch)
         losses = [_step(method, batch, optimizer, clock) for batch in batches]

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from cglsuite.errors import BudgetError
+from cglsuite.graphs import GraphSet
 from cglsuite.problems import MemoryItems
 
 __all__ = ["MeteredMemory"]
@@ -75,7 +76,7 @@ class MeteredMemory:
         """What a checkpoint keeps."""
         return {"shelves": {k: v.state() for k, v in self._shelves.items()}, "peak": [self.peak_items, self.peak_bytes]}
 
-    def load_state(self, state: dict[str, Any], device: torch.device) -> None:
-        """Go back to :meth:`state`, with ids and labels on ``device``."""
-        self._shelves = {k: MemoryItems.from_state(v, device) for k, v in state["shelves"].items()}
+    def load_state(self, state: dict[str, Any], device: torch.device, like: GraphSet | None = None) -> None:
+        """Go back to :meth:`state`, with ids and labels on ``device``; kept graphs are rebuilt as sets ``like`` this one."""
+        self._shelves = {k: MemoryItems.from_state(v, device, like) for k, v in state["shelves"].items()}
         self.peak_items, self.peak_bytes = state["peak"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cglsuite.backbones.base import Backbone
     from cglsuite.learning.memory import MeteredMemory
-    from cglsuite.problems import NodeProblem
+    from cglsuite.problems import Problem
     from cglsuite.streams import Batch, TaskView
 
 __all__ = ["Method", "MethodContext", "Phase", "Settings"]
@@ -58,7 +58,7 @@ class MethodContext:
         generator: purpose to a ``torch.Generator`` that depends on the init seed, the purpose and the stream so far.
     """
 
-    problem: NodeProblem
+    problem: Problem
     settings: Settings
     build_model: Callable[[], Backbone]
     memory: MeteredMemory

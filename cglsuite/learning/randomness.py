@@ -34,7 +34,10 @@ def scope(seed: int, *purpose: str) -> Iterator[None]:
     python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002 - third-party methods may use it
     with torch.random.fork_rng(devices=devices):
         derived = derive(seed, *purpose)
-        torch.manual_seed(derived)
+        # Not torch.manual_seed: on a machine without CUDA that formats a stack trace per call, which costs more than a small step.
+        torch.default_generator.manual_seed(derived)
+        if devices:
+            torch.cuda.manual_seed_all(derived)
         random.seed(derived)
         np.random.seed(derived % 2**32)  # noqa: NPY002
         try:

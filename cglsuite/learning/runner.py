@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -19,12 +20,13 @@ from cglsuite.learning.clock import Clock
 from cglsuite.learning.loop import Curve, fit, make_optimizer
 from cglsuite.learning.memory import MeteredMemory
 from cglsuite.learning.method import Method, MethodContext, Settings
+from cglsuite.learning.norms import NormStatistics
 from cglsuite.learning.randomness import generator, scope
 from cglsuite.problems import problem_class
 from cglsuite.specs import TrainingSpec
-from cglsuite.streams import QueryGroup, TaskStream, TaskView
+from cglsuite.streams import Batch, QueryGroup, TaskStream, TaskView
 
-__all__ = ["Checkpoints", "RunResult", "StreamRunner"]
+__all__ = ["Checkpoints", "Claim", "RunResult", "StreamRunner", "unclaimed"]
 
 Rows = dict[str, float]
 """Accuracy by task content: rows of a shared prefix mean the same in every order."""
@@ -43,9 +45,23 @@ class Checkpoints(Protocol):
         """Let go of a payload; an absent one is no matter."""
 
 
+Claim = Callable[[str], AbstractContextManager[bool]]
+"""Prefix to a context: entered when nobody else is training that prefix; whether nobody has trained it meanwhile."""
+
+
+@contextmanager
+def unclaimed(prefix: str) -> Iterator[bool]:
+    """The claim of a runner that is alone."""
+    yield True
+
+
 @dataclass(kw_only=True)
 class RunResult:
-    """What a run leaves: float matrices [T + 1][T] (NaN where not asked), curves, times, memory, and fingerprints per task."""
+    """What a run leaves: float matrices [T + 1][T] (NaN where not asked), curves, times, memory, and fingerprints per task.
+
+    ``timings_s`` are those of the whole stream, whoever trained its first tasks; ``trained_s`` is what the ``trained_tasks`` took that
+    this run trained itself.
+    """
 
     matrix: list[list[float]]
     validation_matrix: list[list[float]]
@@ -57,6 +73,7 @@ class RunResult:
     fingerprints: list[dict[str, str]] = field(default_factory=list)
     resumed_from_task: int = 0
     trained_tasks: int = 0
+    trained_s: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -125,7 +142,7 @@ class StreamRunner:
         self.prefixes = self._chain(self.identity, len(stream), stream.n_outputs, stream.spec.memory_budget)
         # Draws are named by the tasks alone, so that a change of the code that changes no arithmetic changes no number.
         self.draw_names = self._chain(len(stream), stream.n_outputs)
-        self.problem = problem_class(stream.spec.labels)(
+        self.problem = problem_class(stream.spec.level, stream.spec.labels)(
             n_outputs=stream.n_outputs,
             n_tasks=len(stream),
             task_ids=stream.spec.task_ids_at_test,
@@ -148,6 +165,7 @@ class StreamRunner:
         if stream.spec.head == "growing":  # a head that cannot grow is refused before anything is learnt
             redraw_outputs(self.method.model, self.method.model, torch.zeros_like(stream.task_outputs[0]))
         self.optimizer: torch.optim.Optimizer | None = None
+        self.norms = NormStatistics(training.norm_statistics)
         hops = getattr(self.method.model, "hops", None)
         if training.fan_out and hops not in (None, len(training.fan_out)):
             raise SpecError(
@@ -164,24 +182,33 @@ class StreamRunner:
 
     # --- the run ---------------------------------------------------------------------------------------------------------------
 
-    def run(self, checkpoints: Checkpoints | None = None, *, keep_all: bool = False) -> RunResult:
+    def run(self, checkpoints: Checkpoints | None = None, *, keep: int = 0, last: bool = True, claim: Claim = unclaimed) -> RunResult:
         """Learn every task that no checkpoint covers, and return all rows.
 
         Args:
-            keep_all: keep the checkpoint of every prefix, for other orders to share; else only the latest.
+            keep: with how many of its first tasks other orders begin too: the states after each of these are kept; else only the latest.
+            last: keep the state after the last task too, which only serves those who want more than the result.
+            claim: keeps two runners off one of these tasks.
         """
         stages = [self._first_stage()]
         stages += self._resume(checkpoints) if checkpoints is not None else []
         resumed = len(stages) - 1
+        trained: list[int] = []
         self.on_task(resumed)
-        for k in range(resumed, len(self.stream)):
-            stages.append(self._task(k, stages[-1]))
-            if checkpoints is not None:
-                checkpoints.save(self.prefixes[k + 1], {"state": self._state(), "stages": [asdict(s) for s in stages[1:]]})
-                if not keep_all:
-                    checkpoints.drop(self.prefixes[k])
-            self.on_task(k + 1)
-        return self._result(stages, resumed)
+        while (k := len(stages) - 1) < len(self.stream):
+            with claim(self.prefixes[k + 1]) if k < keep else unclaimed("") as mine:
+                theirs = [] if mine or checkpoints is None else self._resume(checkpoints, k)
+                if theirs:
+                    stages[1:] = theirs
+                else:
+                    stages.append(self._task(k, stages[-1]))
+                    trained.append(k)
+                    if checkpoints is not None and (last or k < keep or k + 1 < len(self.stream)):
+                        checkpoints.save(self.prefixes[k + 1], {"state": self._state(), "stages": [asdict(s) for s in stages[1:]]})
+            if checkpoints is not None and k > keep:
+                checkpoints.drop(self.prefixes[k])
+            self.on_task(len(stages) - 1)
+        return self._result(stages, resumed, trained)
 
     def _first_stage(self) -> _Stage:
         _, scores = self._asked(0)
@@ -231,6 +258,7 @@ class StreamRunner:
         with clock.section("method"):
             method.model.train()
             method.before_task(view)
+            self.norms.begin(method.model)
         views = method.training_views(view)
         # Draws of their own: all methods meet the same batches, whatever else they draw.
         batches = self.problem.epochs(views, generator(self.init_seed, "batches", self._draws.prefix))
@@ -240,10 +268,20 @@ class StreamRunner:
             monitor = self._monitor(views) if self.training.monitor != "none" else None
             epochs = math.ceil(phase.share * self.training.epochs)
             with clock.section("training"):
-                part = fit(method, batches, self.training, self.optimizer, epochs=epochs, monitor=monitor, clock=clock)
+                part = fit(
+                    method,
+                    batches,
+                    self.training,
+                    self.optimizer,
+                    epochs=epochs,
+                    monitor=monitor,
+                    clock=clock,
+                    train_mode=self.norms.train,
+                )
             curve = Curve(loss=curve.loss + part.loss, monitor=curve.monitor + part.monitor, best_epoch=len(curve.loss) + part.best_epoch)
         with clock.section("method"):
             method.model.eval()
+            self.norms.end(view.position, method.model)
             method.after_task(view)
         return curve
 
@@ -298,47 +336,65 @@ class StreamRunner:
     def _answers(self, groups: Sequence[QueryGroup], learnt: int) -> dict[str, Tensor]:
         self.method.model.eval()
         with scope(self.init_seed, "predict", self.draw_names[learnt]):
-            return {g.token: self.problem.decode(self.method.predict(g.query), g.query.allowed) for g in groups}
+            return {g.token: self.problem.decode(self._predicted(g.query), g.query.allowed) for g in groups}
+
+    def _predicted(self, query: Batch) -> Tensor:
+        """The method's outputs for a query, each item under the batch norm's statistics that are its own."""
+        if query.tasks is None or not self.norms.of_task:
+            return self.method.predict(query)
+        out = torch.empty(len(query), self.stream.n_outputs, device=self.problem.device)
+        for k in query.tasks.unique().tolist():
+            chosen = (query.tasks == k).nonzero().flatten()
+            allowed = query.allowed if query.allowed.dim() == 1 else query.allowed[chosen]
+            part = replace(query, ids=query.ids[chosen], tasks=query.tasks[chosen], allowed=allowed, cache={})
+            with self.norms.used(k, self.method.model):
+                out[chosen] = self.method.predict(part)
+        return out
 
     # --- checkpoints -----------------------------------------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Any]:
         carried = self.optimizer.state_dict() if self.training.carry_optimizer and self.optimizer is not None else None
-        return {"method": method_state.collect(self.method), "optimizer": carried}
+        return {"method": method_state.collect(self.method), "optimizer": carried, "norms": self.norms.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         method_state.restore(self.method, state["method"])
+        self.norms.restore(state["norms"], self.problem.device)
         if state["optimizer"] is not None:
             self.optimizer = make_optimizer(self.method.model, self.training)
             self.optimizer.load_state_dict(state["optimizer"])
 
-    def _resume(self, checkpoints: Checkpoints) -> list[_Stage]:
-        """The stages of the longest prefix that checkpoints cover in full."""
-        for learnt in range(len(self.stream), 0, -1):
+    def _resume(self, checkpoints: Checkpoints, beyond: int = 0) -> list[_Stage]:
+        """The stages of the longest prefix of more than ``beyond`` tasks that checkpoints cover in full."""
+        for learnt in range(len(self.stream), beyond, -1):
             payload = checkpoints.load(self.prefixes[learnt])
             if payload is not None and (stages := self._completed(payload, learnt, checkpoints)) is not None:
                 return stages
         return []
 
     def _completed(self, payload: dict[str, Any], learnt: int, checkpoints: Checkpoints) -> list[_Stage] | None:
-        """The payload's stages with the rows that this order asks and the one that saved them did not; ``None`` where that needs a
-        state that was not kept. The method is left in the payload's state."""
+        """The payload's stages with the rows that this order asks and the one that saved them did not, and the method in the payload's
+        state; ``None``, and the method as it was, where that needs a state that was not kept."""
         stages = [_Stage(**{**s, "scores": _Scores(**s["scores"])}) for s in payload["stages"]]
+        states, lacking = {learnt: payload["state"]}, set[int]()
+        for j in range(1, learnt + 1):
+            asked = {self.stream.tasks[t].content for g in self.stream.make_queries(j) for t in g.tasks}
+            if not asked <= set(stages[j - 1].scores.rows):
+                lacking.add(j)
+                if j not in states:
+                    if (saved := checkpoints.load(self.prefixes[j])) is None:
+                        return None
+                    states[j] = saved["state"]
         for j in range(1, learnt + 1):
             self.problem.arrive(self.stream.view(j - 1))
             self.stream.forget()
-            asked = {self.stream.tasks[t].content for g in self.stream.make_queries(j) for t in g.tasks}
-            complete = asked <= set(stages[j - 1].scores.rows)
-            saved = payload if j == learnt else None if complete else checkpoints.load(self.prefixes[j])
-            if saved is not None:
-                self._restore(saved["state"])
-            if not complete:
-                if saved is None:
-                    return None
+            if j in states:
+                self._restore(states.pop(j))
+            if j in lacking:
                 stages[j - 1] = replace(stages[j - 1], scores=self._evaluate(j))
         return stages
 
-    def _result(self, stages: list[_Stage], resumed: int) -> RunResult:
+    def _result(self, stages: list[_Stage], resumed: int, trained: Sequence[int]) -> RunResult:
         contents = [facts.content for facts in self.stream.tasks]
         last = stages[-1]
         return RunResult(
@@ -354,7 +410,8 @@ class StreamRunner:
             },
             fingerprints=[{"state": s.state, "answers": s.scores.answers} for s in stages[1:]],
             resumed_from_task=resumed,
-            trained_tasks=len(self.stream) - resumed,
+            trained_tasks=len(trained),
+            trained_s=math.fsum(stages[k + 1].timings_s["total"] - stages[k].timings_s["total"] for k in trained),
         )
 
 

@@ -33,7 +33,7 @@ def restore(method: Method, state: dict[str, Any]) -> None:
     device = method.problem.device
     for name, value in state["attributes"].items():
         setattr(method, name, _unpack(value, method.model, device, getattr(method, name, None)))
-    method.memory.load_state(state["memory"], device)
+    method.memory.load_state(state["memory"], device, method.problem.like)
 
 
 def _pack(value: Any, where: str) -> Any:

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from cglsuite.problems.multilabel import MultiLabelNodeProblem
-from cglsuite.problems.node import MemoryItems, NodeProblem
+from cglsuite.errors import SpecError
+from cglsuite.problems.base import Problem
+from cglsuite.problems.graphwise import GraphProblem
+from cglsuite.problems.kept import MemoryItems
+from cglsuite.problems.multilabel import MultiLabelOutputs
+from cglsuite.problems.node import NodeProblem
 
-__all__ = ["MemoryItems", "MultiLabelNodeProblem", "NodeProblem", "problem_class"]
+__all__ = ["GraphProblem", "MemoryItems", "MultiLabelGraphProblem", "MultiLabelNodeProblem", "NodeProblem", "Problem", "problem_class"]
 
 
-def problem_class(labels: str) -> type[NodeProblem]:
-    """The adapter for items with ``single`` or ``multi`` labels."""
-    return MultiLabelNodeProblem if labels == "multi" else NodeProblem
+class MultiLabelNodeProblem(MultiLabelOutputs, NodeProblem):
+    """Nodes with any number of labels."""
+
+
+class MultiLabelGraphProblem(MultiLabelOutputs, GraphProblem):
+    """Graphs with any number of labels."""
+
+
+_CLASSES: dict[tuple[str, str], type[Problem]] = {
+    ("NC", "single"): NodeProblem,
+    ("NC", "multi"): MultiLabelNodeProblem,
+    ("GC", "single"): GraphProblem,
+    ("GC", "multi"): MultiLabelGraphProblem,
+}
+
+
+def problem_class(level: str, labels: str) -> type[Problem]:
+    """The adapter of a problem level for items with ``single`` or ``multi`` labels.
+
+    Raises:
+        SpecError: there is none.
+    """
+    if (level, labels) not in _CLASSES:
+        known = ", ".join(sorted({f"{a} with {b} labels" for a, b in _CLASSES}))
+        raise SpecError(f"problem level {level} with {labels} labels has no adapter; expected {known}")
+    return _CLASSES[level, labels]

@@ -1,4 +1,4 @@
-"""The problem adapter for nodes that carry any number of labels: sigmoid outputs, binary cross-entropy, ranked answers."""
+"""Items that carry any number of labels: sigmoid outputs, binary cross-entropy, ranked answers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cglsuite.problems.node import NodeProblem, Reduction, grouped
+from cglsuite.problems.base import Problem, Reduction, grouped
 from cglsuite.streams import Batch
 
-__all__ = ["MultiLabelNodeProblem"]
+__all__ = ["MultiLabelOutputs"]
 
 
-class MultiLabelNodeProblem(NodeProblem):
-    """Node classification with labels bool [n, C]; outputs that do not compete count neither for nor against."""
+class MultiLabelOutputs(Problem):
+    """Labels bool [n, C]; outputs that do not compete count neither for nor against. To be mixed in before the class of a level."""
 
     kind = "multi-label"
 

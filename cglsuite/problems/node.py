@@ -1,149 +1,36 @@
-"""The problem adapter for node classification (NC): everything a method needs to know of its level.
-
-A method asks for batches, outputs, losses, distillation losses and memory samples; it never asks what an item is.
-"""
+"""The problem adapter for node classification (NC)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import scipy.sparse
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.errors import NotApplicable
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.graphs.message import scipy_features
+from cglsuite.problems.base import Problem
+from cglsuite.problems.kept import MemoryItems, torch_csr
 from cglsuite.problems.minibatch import epochs
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["MemoryItems", "NodeProblem", "Reduction"]
-
-Reduction = Literal["mean", "sum", "none"]
+__all__ = ["NodeProblem"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MemoryItems:
-    """Items kept for replay, by reference (``x`` is ``None``: read from the current permitted graph) or with their features.
-
-    Args:
-        ids: int64 [n], ids in the graph the items were sampled from.
-        y: int64 [n] or bool [n, C], their labels when they were taken. tasks: int64 [n], the positions of the tasks they came with.
-        x: float32 [n, F] dense or sparse CSR, or ``None``.
-    """
-
-    ids: Tensor
-    y: Tensor
-    tasks: Tensor
-    x: Tensor | None = None
-
-    def __len__(self) -> int:
-        return int(self.ids.shape[0])
-
-    def bytes(self) -> int:
-        """Memory held, in bytes."""
-        own = 8 * 2 * len(self) + self.y.numel() * self.y.element_size()
-        if self.x is None:
-            return own
-        if self.x.layout == torch.sparse_csr:
-            return own + 12 * int(self.x.values().shape[0]) + 8 * (len(self) + 1)
-        return own + 4 * self.x.numel()
-
-    def take(self, chosen: Tensor) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m])."""
-        x = self.x
-        if x is not None:
-            place = chosen.cpu()
-            x = _torch_csr(scipy_features(x)[place.numpy()]) if x.layout == torch.sparse_csr else x[place]
-        return MemoryItems(ids=self.ids[chosen], y=self.y[chosen], tasks=self.tasks[chosen], x=x)
-
-    def state(self) -> dict[str, Tensor | None]:
-        """What a checkpoint keeps."""
-        return {"ids": self.ids, "y": self.y, "tasks": self.tasks, "x": self.x}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Tensor | None], device: torch.device) -> MemoryItems:
-        """The items that :meth:`state` describes; ids and labels on ``device``, features stay on the CPU."""
-        ids, y, tasks = (value.to(device) for name in ("ids", "y", "tasks") if (value := state[name]) is not None)
-        return cls(ids=ids, y=y, tasks=tasks, x=state["x"])
-
-
-class NodeProblem:
-    """Node classification with one label per node.
-
-    Args:
-        task_outputs: bool [T, C], the outputs of each task that has arrived; the runner reveals rows as tasks arrive.
-        task_ids: whether an item's own task decides which outputs compete (task-IL); else the current set does.
-        class_balanced: weigh an item's loss by 1 / (count of its class in the batch).
-        batch_size: items per training step; ``None`` = all. fan_out: neighbours per layer that a training step hears; empty = all.
-    """
-
-    kind = "single-label"
-
-    def __init__(
-        self,
-        *,
-        n_outputs: int,
-        n_tasks: int,
-        task_ids: bool,
-        class_balanced: bool,
-        batch_size: int | None = None,
-        fan_out: tuple[int, ...] = (),
-        device: str = "cpu",
-    ) -> None:
-        self.n_outputs, self.task_ids, self.class_balanced = n_outputs, task_ids, class_balanced
-        self.batch_size, self.fan_out = batch_size, fan_out
-        self.device = torch.device(device)
-        self.task_outputs = torch.zeros(n_tasks, n_outputs, dtype=torch.bool, device=self.device)
-        self.current = torch.zeros(n_outputs, dtype=torch.bool, device=self.device)
-
-    def arrive(self, view: TaskView) -> None:
-        """Take note of the outputs of a task that begins (called by the runner)."""
-        self.task_outputs[view.position] = view.task_outputs
-        self.current = view.train.allowed
-
-    # --- batches ---------------------------------------------------------------------------------------------------------------
-
-    def batches(self, views: Sequence[TaskView], part: Literal["train", "validation"] = "train") -> Iterator[Batch]:
-        """All training (or unlabelled validation) items of the views, in whole graphs: memory and importance are taken from these."""
-        yield from self.merge([getattr(view, part) for view in views])
+class NodeProblem(Problem):
+    """Node classification: items are nodes of a message graph."""
 
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
-        """What training passes over once per epoch: the full batches again and again, or mini-batches drawn anew in every pass.
-
-        Whatever runs without gradients (the monitored value, predictions) takes the whole graph and is exact.
-        """
+        """The full batches again and again, or mini-batches in sampled graphs."""
         return epochs(list(self.batches(views)), self.batch_size, self.fan_out, generator)
 
-    def merge(self, batches: Iterable[Batch]) -> list[Batch]:
-        """One batch for items of one graph; the disjoint union of graphs for items of several."""
-        by_graph: dict[int, list[Batch]] = {}
-        for batch in batches:
-            by_graph.setdefault(id(batch.graph), []).append(batch)
-        parts = [self._concatenate(group) for group in by_graph.values()]
-        return parts if len(parts) == 1 else [self._disjoint_union(parts)]
-
-    def _concatenate(self, batches: list[Batch]) -> Batch:
-        if len(batches) == 1:
-            return batches[0]
-        labelled = all(b.y is not None for b in batches)
-        first = batches[0].allowed
-        shared = all(b.allowed.dim() == 1 and torch.equal(b.allowed, first) for b in batches)
-        return Batch(
-            graph=batches[0].graph,
-            ids=torch.cat([b.ids for b in batches]),
-            y=torch.cat([b.y for b in batches if b.y is not None]) if labelled else None,
-            allowed=first if shared else torch.cat([b.allowed.expand(len(b), -1) for b in batches]),
-            tasks=torch.cat([b.tasks for b in batches if b.tasks is not None]),
-        )
-
-    def _disjoint_union(self, batches: list[Batch]) -> Batch:
-        graphs = [b.graph for b in batches]
-        offsets = torch.tensor([0] + [g.n_nodes for g in graphs[:-1]], device=self.device).cumsum(0)
+    def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph, list[int]]:
+        sizes = [g.n_nodes for g in graphs]
+        offsets = torch.tensor([0, *sizes[:-1]], device=self.device).cumsum(0)
         first = graphs[0].features
         x: Tensor | scipy.sparse.csr_matrix
         if isinstance(first, SparseMatrix):
@@ -151,117 +38,26 @@ class NodeProblem:
         else:
             x = torch.cat([g.features for g in graphs if isinstance(g.features, Tensor)])
         edges = torch.cat([g.edge_index + o for g, o in zip(graphs, offsets, strict=True)], dim=1)
-        graph = MessageGraph(x, edges, self.device)
-        moved = [replace(b, graph=graph, ids=b.ids + o, cache={}) for b, o in zip(batches, offsets, strict=True)]
-        return self._concatenate(moved)
-
-    def allowed(self, tasks: Tensor) -> Tensor:
-        """The outputs that compete for items of ``tasks`` (int64 [n]): bool [n, C] in task-IL, else the current bool [C]."""
-        return self.task_outputs[tasks] if self.task_ids else self.current
-
-    # --- outputs and losses ----------------------------------------------------------------------------------------------------
+        return MessageGraph(x, edges, self.device), sizes
 
     def forward(self, model: Backbone, batch: Batch) -> Tensor:
-        """Raw outputs of the batch's items: float32 [n, C]; which of them compete is the batch's ``allowed``.
-
-        Without gradients the outputs of all nodes are computed first and the items picked afterwards, so that an item's answer
-        does not depend, not even in its last bit, on which other items are asked with it.
-        """
+        """Raw outputs of the batch's nodes: float32 [n, C]."""
         if torch.is_grad_enabled():
             out: Tensor = model(batch.graph, batch.ids)
             return out
         everything: Tensor = model(batch.graph)
         return everything[batch.ids]
 
-    def embed(self, model: Backbone, batch: Batch) -> Tensor:
-        """Embeddings of the batch's items before the head: float32 [n, d]."""
-        return model.encode(batch.graph)[batch.ids]
-
-    def edge_attention(self, model: Backbone, batch: Batch) -> Tensor:
-        """How much each node of the batch's graph listens to whom in the model's first layer: float32 [E', heads]."""
-        return model.edge_attention(batch.graph)
-
     def features(self, batch: Batch) -> Tensor:
-        """Input features of the batch's items, dense: float32 [n, F], on the problem's device."""
+        """Input features of the batch's nodes, dense: float32 [n, F], on the problem's device."""
         rows = batch.graph.rows(batch.ids)
         return (rows if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray())).to(self.device)
 
-    @staticmethod
-    def labels(batch: Batch) -> Tensor:
-        """The labels of a training batch: int64 [n], or bool [n, C] where items carry several.
-
-        Raises:
-            SpecError: the batch is a query; its answers are with the oracle.
-        """
-        if batch.y is None:
-            raise SpecError("this batch is a query: its labels are with the oracle")
-        return batch.y
-
-    def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
-        """Cross-entropy among the allowed outputs, class-balanced where the scenario says so: a scalar, or float32 [n] for ``none``.
-
-        With class balance ``mean`` is the weighted mean (weights 1 / count of the class in the batch).
-        """
-        y = self.labels(batch)
-        columns, labels = self._compete(logits, batch, y)
-        weight = self._class_weight(batch, labels, columns.shape[1]) if self.class_balanced and reduction != "none" else None
-        return functional.cross_entropy(columns, labels, weight=weight, reduction=reduction)
-
-    def _compete(self, logits: Tensor, batch: Batch, y: Tensor) -> tuple[Tensor, Tensor]:
-        """(columns that compete, labels renumbered to them); items that differ in their outputs keep all columns, others at -inf."""
-        if batch.allowed.dim() == 2:
-            return logits.masked_fill(~batch.allowed, -torch.inf), y
-        if "columns" not in batch.cache:
-            columns = batch.allowed.nonzero().flatten()
-            place = torch.full((self.n_outputs,), -1, dtype=torch.int64, device=y.device)
-            place[columns] = torch.arange(columns.numel(), device=y.device)
-            batch.cache.update(columns=columns, labels=place[y])
-        return logits[:, batch.cache["columns"]], batch.cache["labels"]
-
-    @staticmethod
-    def _class_weight(batch: Batch, labels: Tensor, n_columns: int) -> Tensor:
-        if "class_weight" not in batch.cache:
-            counts = torch.bincount(labels, minlength=n_columns)
-            batch.cache["class_weight"] = torch.where(counts > 0, 1.0 / counts.clamp(min=1), 0.0)
-        weight: Tensor = batch.cache["class_weight"]
-        return weight
-
-    def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
-        """Softmax distillation among ``outputs`` (bool [C]): ``-mean Σ softmax(old/τ) log softmax(new/τ)``; logits float32 [n, C].
-
-        ``outputs`` bool [K, C] stands for K groups that compete among themselves, and the result for the sum over them.
-        """
-        before, live = grouped(old, outputs)
-        after, _ = grouped(new, outputs)
-        target = functional.softmax((before / temperature).masked_fill(~live, -torch.inf), dim=2)
-        logarithm = functional.log_softmax((after / temperature).masked_fill(~live, -torch.inf), dim=2).masked_fill(~live, 0.0)
-        return -(target * logarithm).sum() / len(new)
-
-    def squared_norm(self, logits: Tensor, batch: Batch) -> Tensor:
-        """``‖z‖²`` of the outputs that compete: float32 [n]."""
-        return (logits * batch.allowed).pow(2).sum(dim=1)
-
-    def has_output(self, batch: Batch, c: int) -> Tensor:
-        """Which items of a labelled batch carry the output ``c``: bool [n]."""
-        return self.labels(batch) == c
-
-    def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """The class with the highest allowed output: int64 [n]."""
-        return logits.masked_fill(~allowed, -torch.inf).argmax(dim=1)
-
-    # --- memory ----------------------------------------------------------------------------------------------------------------
-
-    def sample(self, batch: Batch, chosen: Tensor, kind: Literal["reference", "item"]) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m]) of a labelled batch, by reference or with their features."""
-        y, tasks = self.labels(batch), batch.tasks
-        if tasks is None:
-            raise SpecError("memory is sampled from items whose task is known; this batch does not say")
-        ids = batch.ids[chosen]
-        x = None
-        if kind == "item":
-            rows = batch.graph.rows(ids)
-            x = rows if isinstance(rows, Tensor) else _torch_csr(rows)
-        return MemoryItems(ids=ids, y=y[chosen], tasks=tasks[chosen], x=x)
+    def _content(self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"]) -> Tensor | None:
+        if kind == "reference":
+            return None
+        rows = batch.graph.rows(ids)
+        return rows if isinstance(rows, Tensor) else torch_csr(rows)
 
     def recall(self, items: MemoryItems, view: TaskView) -> Batch:
         """Memory items as a labelled batch: in the view's graph (by reference) or as isolated nodes (items with features)."""
@@ -273,39 +69,8 @@ class NodeProblem:
                 )
             graph, ids = view.graph, items.ids
         else:
-            x = items.x if items.x.layout == torch.strided else scipy_features(items.x)
+            kept: Any = items.x
+            x = kept if kept.layout == torch.strided else scipy_features(kept)
             graph = MessageGraph(x, torch.empty(2, 0, dtype=torch.int64), self.device)
             ids = torch.arange(len(items), device=self.device)
         return Batch(graph=graph, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))
-
-    def join(self, parts: Sequence[MemoryItems]) -> MemoryItems:
-        """Memory items of several samples as one."""
-        if len(parts) == 1:
-            return parts[0]
-        x: Tensor | None = None
-        stored = [p.x for p in parts if p.x is not None]
-        if stored and stored[0].layout == torch.sparse_csr:
-            x = _torch_csr(scipy.sparse.vstack([scipy_features(s) for s in stored], format="csr"))
-        elif stored:
-            x = torch.cat(stored)
-        return MemoryItems(
-            ids=torch.cat([p.ids for p in parts]), y=torch.cat([p.y for p in parts]), tasks=torch.cat([p.tasks for p in parts]), x=x
-        )
-
-    @staticmethod
-    def parameters(model: nn.Module) -> dict[str, nn.Parameter]:
-        """The trainable parameters by name."""
-        return {n: p for n, p in model.named_parameters() if p.requires_grad}
-
-
-def grouped(logits: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """The logits (float32 [n, C]) of each group of ``outputs`` (bool [K, C] or [C]) side by side: float32 [n, K, m], where m is the size
-    of the largest group, and which of these places are no padding: bool [K, m]."""
-    outputs = torch.atleast_2d(outputs)
-    columns = outputs.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : int(outputs.sum(dim=1).max())]
-    return logits.index_select(1, columns.flatten()).view(len(logits), *columns.shape), outputs.gather(1, columns)
-
-
-def _torch_csr(rows: scipy.sparse.csr_matrix) -> Tensor:
-    parts = (torch.from_numpy(rows.indptr.astype("int64")), torch.from_numpy(rows.indices.astype("int64")), torch.from_numpy(rows.data))
-    return torch.sparse_csr_tensor(*parts, size=rows.shape, check_invariants=False)

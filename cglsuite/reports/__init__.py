@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cglsuite.reports.render import RenderedReport, render_campaign
-    from cglsuite.reports.results import CampaignResults, load_campaign_results
+    from cglsuite.reports.results import CampaignResults, load_campaign_results, load_pooled_results
 
-__all__ = ["CampaignResults", "RenderedReport", "load_campaign_results", "render_campaign"]
+__all__ = ["CampaignResults", "RenderedReport", "load_campaign_results", "load_pooled_results", "render_campaign"]
 
 _HOMES = {
     "render": ("RenderedReport", "render_campaign"),
-    "results": ("CampaignResults", "load_campaign_results"),
+    "results": ("CampaignResults", "load_campaign_results", "load_pooled_results"),
 }
 
 

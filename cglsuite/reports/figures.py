@@ -28,15 +28,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["DARK", "LIGHT", "Gallery", "Panel", "Picture", "Theme", "cumulative_figure", "curve_figure", "matrix_figure", "picture", "svg"]
+__all__ = [
+    "DARK",
+    "DASHES",
+    "LIGHT",
+    "MARKERS",
+    "Gallery",
+    "Panel",
+    "Picture",
+    "Theme",
+    "cumulative_figure",
+    "curve_figure",
+    "ink_on",
+    "matrix_figure",
+    "picture",
+    "svg",
+    "wrapped",
+]
 
 ANNOTATED_TASKS = 12
 """Up to so many tasks a matrix has its values written into the cells."""
 _BARS_UP_TO = 15
 _COLOUR_MAP = "viridis"
 _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-serif"
-_MARKERS = "osD^vPX*"
-_DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)))
+MARKERS = "osD^vPX*"
+"""Shapes of points, by position in the order of labels."""
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)))
+"""Line styles, one per round through the colours."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +146,7 @@ def matrix_figure(
     annotated = n_tasks <= ANNOTATED_TASKS
     inner = (side * n_tasks, side * 0.82 * (n_tasks + 1))
     margins = (0.72, 0.12 if annotated else 0.75, 0.46, 0.36)  # left, right, bottom, top, in inches
-    lines = _wrapped(title, max(inner[0] + margins[1] + 0.5, 1.9), 9.5)
+    lines = wrapped(title, max(inner[0] + margins[1] + 0.5, 1.9), 9.5)
     width, height = max(inner[0] + margins[0] + margins[1], 2.1), inner[1] + margins[2] + margins[3] + 0.17 * (len(lines) - 1)
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((margins[0] / width, margins[2] / height, inner[0] / width, inner[1] / height))
@@ -166,13 +184,13 @@ def _annotate(axes: Axes, matrix: NDArray[np.float64], image: Any, scale: float)
         if not np.isfinite(value):
             axes.text(*place, "–", ha="center", va="center", fontsize=8)
             continue
-        ink = _ink_on(image.cmap(image.norm(value))[:3])
+        ink = ink_on(image.cmap(image.norm(value))[:3])
         axes.text(*place, f"{scale * value:.0f}" if scale > 1 else f"{value:.2g}", ha="center", va="center", fontsize=8, color=ink)
         if row == column + 1:  # the task just learnt
             axes.add_patch(Rectangle((column + 0.04, row + 0.05), 0.92, 0.9, fill=False, edgecolor=ink, linewidth=0.9))
 
 
-def _ink_on(colour: Sequence[float]) -> str:
+def ink_on(colour: Sequence[float]) -> str:
     """Black or white, whichever stands out more (contrast by relative luminance, WCAG 2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -188,7 +206,7 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
     scale = 100.0 if percent else 1.0
     labels = [label for label in order if (frame["label"] == label).any()]
     rows = int(np.ceil(len(labels) / 2))
-    lines = _wrapped(title, 4.4, 10.5)
+    lines = wrapped(title, 4.4, 10.5)
     width, plot_height, below, above = 4.7, 2.45, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
@@ -200,8 +218,8 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
         part = frame[frame["label"] == label].sort_values("task")
         x, y = part["task"].to_numpy(), scale * part["mean"].to_numpy(dtype=np.float64)
         spread = scale * np.nan_to_num(part["std"].to_numpy(dtype=np.float64))
-        colour, marker = theme.lines[index % len(theme.lines)], _MARKERS[index % len(_MARKERS)]
-        dash = _DASHES[index // len(theme.lines) % len(_DASHES)]
+        colour, marker = theme.lines[index % len(theme.lines)], MARKERS[index % len(MARKERS)]
+        dash = DASHES[index // len(theme.lines) % len(DASHES)]
         if tasks > _BARS_UP_TO:
             axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.1, linewidth=0)
         else:  # side by side, so that bars do not hide each other
@@ -241,9 +259,9 @@ def cumulative_figure(panels: Sequence[Panel], theme: Theme, *, title: str, orde
         order: labels in the order that fixes colours, so that a label looks alike in all figures.
     """
     styles: dict[str, dict[str, Any]] = {
-        label: {"color": theme.lines[i], "linestyle": _DASHES[i], "linewidth": 1.7} for i, label in enumerate(order)
+        label: {"color": theme.lines[i], "linestyle": DASHES[i], "linewidth": 1.7} for i, label in enumerate(order)
     }
-    inner, plot_height, below, lines = 2.35, 2.05, 0.84, _wrapped(title, 2.5 * len(panels), 10.5)
+    inner, plot_height, below, lines = 2.35, 2.05, 0.84, wrapped(title, 2.5 * len(panels), 10.5)
     above, gap, left = 0.24 + 0.19 * len(lines), 0.3, 0.66
     width, height = left + len(panels) * inner + (len(panels) - 1) * gap + 0.14, plot_height + below + above
     figure = Figure(figsize=(width, height))
@@ -287,7 +305,7 @@ def _cumulative_axes(axes: Axes, panel: Panel, theme: Theme) -> None:
     axes.tick_params(length=0)
 
 
-def _wrapped(text: str, inches: float, points: float) -> list[str]:
+def wrapped(text: str, inches: float, points: float) -> list[str]:
     """Lines that fit a width, by the usual width of a character; a preset's name may break after / and @."""
     breakable = text.replace("/", "/\u200b").replace("@", "\u200b@").replace("\u200b", " \u200b")
     lines = textwrap.wrap(breakable, max(10, int(inches * 72 / (0.62 * points))), break_long_words=True)

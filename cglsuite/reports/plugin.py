@@ -9,7 +9,7 @@ __all__ = ["cglsuite_notebooks"]
 
 @hookimpl
 def cglsuite_notebooks() -> list[NotebookSpec]:
-    """The report of a campaign, exploring the catalogue, and the analysis of single nodes."""
+    """The report of a campaign, exploring the catalogue, single nodes, and how far results depend on orders and architecture."""
     return [
         NotebookSpec(
             name="campaign_report",
@@ -27,5 +27,15 @@ def cglsuite_notebooks() -> list[NotebookSpec]:
             summary="which nodes methods answer better and worse than the average of their task: homophily, number of labels, degree",
             path="cglsuite:_notebooks/node_analysis.ipynb",
             interactive=True,
+        ),
+        NotebookSpec(
+            name="order_sensitivity",
+            summary="how far results depend on the order of tasks: OPD beside its null, AA against AF, rank flips, variance components",
+            path="cglsuite:_notebooks/order_sensitivity.ipynb",
+        ),
+        NotebookSpec(
+            name="architecture_sensitivity",
+            summary="how results depend on the width and depth of the backbone: average accuracy and forgetting along axes of a campaign",
+            path="cglsuite:_notebooks/architecture_sensitivity.ipynb",
         ),
     ]

@@ -9,6 +9,7 @@ problem altogether there is none.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,14 +22,18 @@ from cglsuite.reports.tables import summary
 if TYPE_CHECKING:
     from cglsuite.reports.results import CampaignResults
 
-__all__ = ["BOUND", "compare", "published_value"]
+__all__ = ["BOUND", "compare", "published_sensitivity", "published_value"]
 
 BOUND = 2.0
 """A mean of ours within this many published standard deviations of the published mean agrees with it."""
 
 _PAPERS = {"begin-1": "BeGin", "cglb-1": "CGLB", "cglb-inter-1": "CGLB", "agale-1": "AGALE"}
 """By protocol, the paper whose protocol it is; presets of any other protocol are compared with nothing."""
-_ALIASES = {"continualgnn": "cgnn"}
+_ORDER_PAPERS = {"skeleton-1": "SkeletonCGL"}
+"""Likewise for papers that print how far results depend on orders."""
+_ORDER_VARIANTS = {"task": "order=task", "class": "order=class (aggregated)"}
+_ALIASES = {"continualgnn": "cgnn", "nwucla": "ucla", "nturgbd": "ntu", "graphgcn": "gcn"}
+"""Our word for a method, data set or backbone to a paper's, where they differ."""
 _LABELS = {
     "BeGin": {
         "average_performance": "AP",
@@ -83,6 +88,35 @@ def published_value(table: pd.DataFrame, preset: str, method: str, backbone: str
     mine &= (table.backbone_key == _word(backbone)) & table["mean"].notna() & table.unit.isin(list(_PERCENT))
     found = table[mine]
     return None if found.empty else as_rows(found.iloc[:1])[0]
+
+
+def published_sensitivity(preset: str, method: str, backbone: str, unit: str) -> dict[str, dict[str, Any]]:
+    """What a paper prints on the spread over orders for an unchanged preset of its protocol.
+
+    Args:
+        unit: ``task`` (the paper's task orders) or ``class`` (its class orders, among them the task orders).
+
+    Returns:
+        ``AOPD`` and ``MOPD`` to their rows of the published table, each with ``n_orders`` (None where the paper does not say) and
+        ``remark``; empty where nothing is comparable.
+    """
+    dataset, _, rest = preset.partition("/")
+    setting, _, protocol = rest.partition("@")
+    table = _whole_table()
+    mine = (table.paper == _ORDER_PAPERS.get(protocol, "")) & (table.variant == _ORDER_VARIANTS[unit]) & (table.setting_key == setting)
+    mine &= (table.dataset_key == _dataset_key(dataset)) & (table.method_key == _method_key(method)) & table["mean"].notna()
+    found = table[mine & (table.backbone_key == _method_key(backbone)) & (table.unit == "%")]
+    rows = {}
+    for row in as_rows(found):
+        counted = re.search(r"over (\d+) (?:task|class) orders", row["note"])
+        remarks = [part for part in row["note"].split("; ") if part.startswith("suspect: ")]
+        rows[row["metric"]] = row | {"n_orders": int(counted[1]) if counted else None, "remark": "; ".join(remarks)}
+    return rows
+
+
+@lru_cache
+def _whole_table() -> pd.DataFrame:
+    return _prepared(published_results())
 
 
 def _prepared(table: pd.DataFrame) -> pd.DataFrame:
@@ -165,5 +199,6 @@ def _method_key(name: str) -> str:
 
 
 def _dataset_key(name: str) -> str:
-    """``CoraFull-CL`` and ``corafull``, ``Arxiv-CL`` and ``ogbn-arxiv``, ``DBLP`` and ``dblp-multilabel`` are one data set each."""
-    return _word(re.sub(r"^ogb[ngl]-|-(?:cl|til|cil|multilabel)$", "", name.lower()))
+    """``CoraFull-CL`` and ``corafull``, ``Arxiv-CL`` and ``ogbn-arxiv``, ``UCLA-CIL`` and ``nw-ucla`` are one data set each."""
+    word = _word(re.sub(r"^ogb[ngl]-|-(?:cl|til|cil|multilabel)$", "", name.lower()))
+    return _ALIASES.get(word, word)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cglsuite.host import Catalogue
 
-__all__ = ["CampaignResults", "Group", "ReportedCell", "group_cells", "load_campaign_results"]
+__all__ = ["CampaignResults", "Group", "ReportedCell", "group_cells", "load_campaign_results", "load_pooled_results"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +192,19 @@ def load_campaign_results(
         plugins=tuple(sorted({(r.distribution, r.version) for r in catalogue.records if r.status == "ok"})),
         variants=preset_variants((p.cell for p in planned if p.cell is not None), catalogue),
     )
+
+
+def load_pooled_results(
+    campaign: Campaign | Mapping[str, Any] | str | Path, also: Sequence[Mapping[str, Any] | str] = (), *args: Any, **kwargs: Any
+) -> list[CampaignResults]:
+    """The results of a campaign and of others that are analysed with it: see :func:`load_campaign_results` for all other arguments.
+
+    Args:
+        also: further campaigns: their content, or files relative to the folder of ``campaign``.
+    """
+    folder = Path(campaign).parent if isinstance(campaign, (str, Path)) else Path()
+    others = [folder / other if isinstance(other, str) else other for other in also]
+    return [load_campaign_results(one, *args, **kwargs) for one in (campaign, *others)]
 
 
 def _as_campaign(given: Campaign | Mapping[str, Any] | str | Path) -> Campaign:

@@ -33,11 +33,15 @@ __all__ = [
     "cell",
     "curves",
     "definitions",
+    "each_problems",
+    "each_provenance",
     "matrices",
     "matrix",
     "names",
     "node_distributions",
     "node_groups",
+    "notice",
+    "notices",
     "ordered_metrics",
     "overview",
     "problems",
@@ -47,6 +51,7 @@ __all__ = [
     "searches",
     "settings",
     "summary",
+    "tile",
 ]
 
 _FIRST_METRICS = (
@@ -80,23 +85,25 @@ class Facts:
 def overview(results: CampaignResults) -> Fragment:
     """What the campaign is, how far it is, and what a reader must know before the numbers."""
     seconds = sum(float(r.timings_s.get("total") or 0.0) for r in results.records)
-    tiles = [_tile(len(results.cells), "cells planned"), *(_tile(n, state) for state, n in results.counts().items())]
-    tiles += [_tile(len({g.preset for g in results.groups}), "scenarios"), _tile(len({g.method for g in results.groups}), "methods")]
-    tiles.append(_tile(duration(seconds), "computed in all"))
+    tiles = [tile(len(results.cells), "cells planned"), *(tile(n, state) for state, n in results.counts().items())]
+    tiles += [tile(len({g.preset for g in results.groups}), "scenarios"), tile(len({g.method for g in results.groups}), "methods")]
+    tiles.append(tile(duration(seconds), "computed in all"))
     description = results.campaign.description
     parts = [element("p", element("strong", results.title), class_="lead"), element("p", description) if description else None]
-    return join([*parts, element("ul", *tiles, class_="tiles"), *_notices(results)])
+    return join([*parts, element("ul", *tiles, class_="tiles"), *notices(results)])
 
 
-def _tile(value: Content, label: str) -> Fragment:
+def tile(value: Content, label: str) -> Fragment:
+    """A number with what it counts."""
     return element("li", element("b", value), element("span", label))
 
 
-def _notices(results: CampaignResults) -> Iterable[Fragment]:
+def notices(results: CampaignResults) -> Iterable[Fragment]:
+    """What is unfinished, stale or left out."""
     lacking = {state: n for state, n in results.counts().items() if state in {"missing", "waiting"}}
     if lacking:
         told = ", ".join(f"{n} {state}" for state, n in lacking.items())
-        yield _notice(f"This campaign is not finished: {told}. Means below are over what is there; n says how many records that is.")
+        yield notice(f"This campaign is not finished: {told}. Means below are over what is there; n says how many records that is.")
     counted = {id(c) for group in results.groups for c in group.cells}
     stale = [c.stale for c in results.cells if c.stale and id(c) in counted]
     if stale:
@@ -104,12 +111,13 @@ def _notices(results: CampaignResults) -> Iterable[Fragment]:
             f"{len(stale)} of {len(results.used)} records are stale: other code, or another class of machine, than would run now made them."
         )
         reasons = sorted(set(stale), key=stale.count, reverse=True)
-        yield _notice(told, *reasons[:3], *([f"and {len(reasons) - 3} more differences"] if len(reasons) > 3 else []))
+        yield notice(told, *reasons[:3], *([f"and {len(reasons) - 3} more differences"] if len(reasons) > 3 else []))
     if results.left_out:
-        yield _notice(f"{len(results.left_out)} finished cells are left out: other code made them than the rest of their group.")
+        yield notice(f"{len(results.left_out)} finished cells are left out: other code made them than the rest of their group.")
 
 
-def _notice(first: str, *rest: str) -> Fragment:
+def notice(first: str, *rest: str) -> Fragment:
+    """A box with a sentence, and a list below it."""
     listed = element("ul", *(element("li", text) for text in rest)) if rest else None
     return element("div", element("p", first), listed, class_="notice", role="note")
 
@@ -294,6 +302,22 @@ def problems(results: CampaignResults) -> Fragment:
         ]
         rows.append([row_head(row["method"]), *cells, element("td", row["seeds"], class_="mono")])
     return table([head_cell(t) for t in ("method", "scenario", "state", "reason", "seeds (order/split/init)")], rows)
+
+
+def each_problems(results: Sequence[CampaignResults]) -> Fragment:
+    """:func:`problems` of several campaigns, each under its title."""
+    return join(part for one in results for part in (_heading(results, one), problems(one)))
+
+
+def each_provenance(results: Sequence[CampaignResults]) -> Facts:
+    """:func:`provenance` of several campaigns, each under its title; lines for the foot of the page stand there once."""
+    shown = [(one, provenance(one)) for one in results]
+    body = join(part for one, facts in shown for part in (_heading(results, one), facts.body))
+    return Facts(body, tuple(dict.fromkeys(line for _, facts in shown for line in facts.footer)))
+
+
+def _heading(results: Sequence[CampaignResults], one: CampaignResults) -> Fragment | None:
+    return element("p", element("strong", one.title)) if len(results) > 1 else None
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------------------
@@ -495,7 +519,7 @@ def names(catalogue: Catalogue, kind: str) -> Fragment:
 def cell(record: Record, catalogue: Catalogue) -> Fragment:
     """One record: how it ended, and its metrics with their definitions."""
     if not record.done:
-        return _notice(f"{record.label}: {record.status}", record.reason or "")
+        return notice(f"{record.label}: {record.status}", record.reason or "")
     percent = is_fraction(record)
     specs: dict[str, Any] = {entry.name: entry.spec for entry in catalogue.entries("metric")}
     rows = []

@@ -201,7 +201,7 @@ def conditions(results: CampaignResults) -> dict[str, str]:
     used = results.used
     seeds = (record.cell["seeds"] for record in used)
     return {
-        "seeds (order/split/init)": _unique(f"{s['order']}/{s['split']}/{s['init']}" for s in seeds),
+        "seeds (order/split/init)": _unique((f"{s['order']}/{s['split']}/{s['init']}" for s in seeds), _SEEDS_SHOWN),
         "device": _unique(f"{r.cell['device']}, threads {r.cell['threads']}, {r.cell['dtype']}" for r in used),
         "machine": _unique(f"{r.environment.get('cpu')}, {r.environment.get('platform')}" for r in used),
         "Python and torch": _unique(f"Python {r.environment.get('python')}, torch {r.environment.get('torch')}" for r in used),
@@ -209,8 +209,13 @@ def conditions(results: CampaignResults) -> dict[str, str]:
     }
 
 
-def _unique(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(texts))
+_SEEDS_SHOWN = 30
+
+
+def _unique(texts: Iterable[str], most: int | None = None) -> str:
+    found = list(dict.fromkeys(texts))
+    more = f" and {len(found) - most} more" if most is not None and len(found) > most else ""
+    return "; ".join(found[:most]) + more
 
 
 def _made_of(record: Record) -> dict[tuple[str, str, str], set[str]]:

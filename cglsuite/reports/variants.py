@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
 
-__all__ = ["PresetVariant", "preset_variants"]
+__all__ = ["PresetVariant", "preset_variants", "setting_text"]
 
 _SECTIONS = ("scenario", "training", "dataset", "backbone")
 
@@ -37,15 +37,15 @@ class PresetVariant:
         """What to call it among the others: ``base, n_tasks = 5``; its name where it is the only one."""
         if not self.telling:
             return self.name
-        return ", ".join([self.base, *(f"{name.partition('.')[2]} = {_setting_text(value)}" for name, value in self.telling.items())])
+        return ", ".join([self.base, *(f"{name.partition('.')[2]} = {setting_text(value)}" for name, value in self.telling.items())])
 
     @property
     def told(self) -> str:
         """All changes, as they would be written down."""
-        return ", ".join(f"{name} = {_setting_text(value)}" for name, value in self.changes.items())
+        return ", ".join(f"{name} = {setting_text(value)}" for name, value in self.changes.items())
 
 
-def _setting_text(value: Any) -> str:
+def setting_text(value: Any) -> str:
     """A value of a setting as a command line would have it: ``none``, ``true``."""
     return str(value).lower() if value is None or isinstance(value, bool) else value_text(value)
 

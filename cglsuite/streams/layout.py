@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import DataError, SpecError
-from cglsuite.graphs import NodeData, multilabel, partition
+from cglsuite.graphs import GraphData, NodeData, multilabel, orders, partition
 from cglsuite.specs import ScenarioSpec, Seeds
 
 __all__ = ["PARTS", "Layout", "layout_of"]
+
+Data = NodeData | GraphData
 
 PARTS = {"train": 0, "validation": 1, "test": 2}
 
@@ -40,7 +42,7 @@ class Layout:
         return len(self.parts)
 
 
-def layout_of(spec: ScenarioSpec, data: NodeData, seeds: Seeds) -> Layout:
+def layout_of(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     """The layout of ``spec`` over ``data``; a function of (data, spec, seeds.order, seeds.split).
 
     Raises:
@@ -57,10 +59,14 @@ def layout_of(spec: ScenarioSpec, data: NodeData, seeds: Seeds) -> Layout:
 # --- classes arrive ------------------------------------------------------------------------------------------------------------
 
 
-def _by_classes(spec: ScenarioSpec, data: NodeData, seeds: Seeds) -> Layout:
+def _by_classes(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     kept = partition.keep_classes(data.y, data.n_classes, spec.min_class_size)
-    order = partition.class_order(spec.class_order, kept, seeds.order)
-    tasks = partition.split_into_tasks(order, spec.classes_per_task, spec.leftover, spec.n_tasks)
+    tasks = orders.ordered_tasks(
+        spec.class_order,
+        kept,
+        seeds.order,
+        lambda order: partition.split_into_tasks(order, spec.classes_per_task, spec.leftover, spec.n_tasks),
+    )
     outputs = torch.zeros(len(tasks), data.n_classes, dtype=torch.bool)
     for k, classes in enumerate(tasks):
         outputs[k, classes] = True
@@ -75,7 +81,7 @@ def _by_classes(spec: ScenarioSpec, data: NodeData, seeds: Seeds) -> Layout:
     return Layout(outputs=outputs, classes=tasks, nodes=nodes, parts=parts, names=names)
 
 
-def _overlapping(spec: ScenarioSpec, data: NodeData, tasks: list[Tensor], seed: int) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
+def _overlapping(spec: ScenarioSpec, data: Data, tasks: list[Tensor], seed: int) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
     """Tasks that may share nodes, split by AGALE's Algorithm 2 task by task, or once for all tasks."""
     if spec.split not in ("task-wise", "node-consistent", "official"):
         raise SpecError(
@@ -93,32 +99,34 @@ def _overlapping(spec: ScenarioSpec, data: NodeData, tasks: list[Tensor], seed: 
     return nodes, parts
 
 
-def _split(spec: ScenarioSpec, data: NodeData, classes: Tensor, seed: int) -> Tensor:
+def _split(spec: ScenarioSpec, data: Data, classes: Tensor, seed: int) -> Tensor:
     """int8 [N]: the part of every node."""
     if spec.split == "official":
         return partition.official_split(data.official_split, spec.dataset)
     if spec.split == "random":
-        return partition.random_split(data.n_nodes, spec.split_ratio, seed)
+        return partition.random_split(data.n_items, spec.split_ratio, seed)
     if data.multi_label or spec.split != "per-class":
         raise SpecError(f"scenario.split = {spec.split}: this scenario can be split by official or random" + _also(data))
     return partition.per_class_split(data.y, classes, spec.split_ratio, seed)
 
 
-def _also(data: NodeData) -> str:
+def _also(data: Data) -> str:
     return "" if data.multi_label else ", or per-class"
 
 
 # --- domains or time steps arrive ----------------------------------------------------------------------------------------------
 
 
-def _by_key(spec: ScenarioSpec, data: NodeData, seeds: Seeds) -> Layout:
+def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     """One task per value of ``spec.task_key`` (domains), or per bin of it (time); every class of the data is an output of every task."""
     key = _key(spec, data)
     labelled = data.y.any(dim=1) if data.multi_label else data.y >= 0
     if spec.setting == "time-il":
         place, names = _time_steps(spec, key, key[labelled].unique())
     else:
-        place, names = _domains(spec, key, partition.class_order(spec.class_order, key[labelled].unique(), seeds.order))
+        known = key[labelled].unique()
+        domains = orders.ordered_tasks(spec.class_order, known, seeds.order, lambda order: list(order[: spec.n_tasks].split(1)))
+        place, names = _domains(spec, key, torch.cat(domains))
     limit = spec.n_tasks or len(names)
     if limit > len(names):
         raise SpecError(f"scenario.n_tasks = {limit}: {spec.task_key} forms {len(names)} tasks; expected at most that, or none for all")
@@ -155,14 +163,14 @@ def _domains(spec: ScenarioSpec, key: Tensor, domains: Tensor) -> tuple[Tensor, 
     return place, [f"{spec.task_key} {domain}" for domain in domains.tolist()]
 
 
-def _key(spec: ScenarioSpec, data: NodeData) -> Tensor:
+def _key(spec: ScenarioSpec, data: Data) -> Tensor:
     if spec.task_key is None:
         raise SpecError(f"scenario.task_key is not set: {spec.setting} needs the name of the node attribute that tells tasks apart")
     if spec.task_key not in data.keys:
         known = ", ".join(sorted(data.keys)) or "none"
         raise DataError(
-            f"scenario {spec.name!r}: the dataset {spec.dataset!r} has no node attribute {spec.task_key!r} (it has: {known}); "
-            "set scenario.task_key to one of those, or add the attribute to NodeData.keys in the loader"
+            f"scenario {spec.name!r}: the dataset {spec.dataset!r} has no attribute {spec.task_key!r} (it has: {known}); "
+            "set scenario.task_key to one of those, or add the attribute to the data's keys in the loader"
         )
     return data.keys[spec.task_key]
 
@@ -181,7 +189,7 @@ def _disjoint(task: Tensor, split: Tensor, n_tasks: int) -> tuple[list[Tensor], 
     return nodes, parts
 
 
-def _check(spec: ScenarioSpec, data: NodeData, layout: Layout) -> None:
+def _check(spec: ScenarioSpec, data: Data, layout: Layout) -> None:
     for k, parts in enumerate(layout.parts):
         for part, ids in parts.items():
             if ids.numel() == 0:

@@ -7,24 +7,22 @@ from typing import Any
 
 from torch import Tensor
 
-from cglsuite.graphs import MessageGraph
-
 __all__ = ["Batch", "TaskView"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """Items to predict or to learn from, in one message graph.
+    """Items to predict or to learn from, in one message graph or set of graphs.
 
     Args:
-        graph: the message graph.
-        ids: int64 [n], the items' node ids in ``graph``.
+        graph: the message graph; at graph level the set of graphs.
+        ids: int64 [n], the items' node ids in ``graph``, or their positions in the set.
         allowed: bool [C], or [n, C] where items differ: the outputs that compete.
         y: int64 [n] global class ids; ``None`` in a query (the answers are with the oracle).
         tasks: int64 [n], the position of the task each item came with; ``None`` where that is not to be known.
     """
 
-    graph: MessageGraph
+    graph: Any
     ids: Tensor
     allowed: Tensor
     y: Tensor | None = None
@@ -62,8 +60,8 @@ class TaskView:
     past: tuple[TaskView, ...] = ()
 
     @property
-    def graph(self) -> MessageGraph:
-        """The task's message graph."""
+    def graph(self) -> Any:
+        """The task's message graph (at graph level the set of its training graphs)."""
         return self.train.graph
 
     @property

@@ -265,7 +265,7 @@ def test_a_search_that_is_impossible_is_not_applicable(tmp_path: Path) -> None:
     [
         ("nmae = 'x'", r"nmae: unknown key. Did you mean 'name'"),
         ("[run]\nworker = 2", r"run.worker: unknown key. Did you mean 'workers'"),
-        ("[seeds]\norders = [1]", r"seeds.orders: unknown key. Did you mean 'order'"),
+        ("[seeds]\nordre = [1]", r"seeds.ordre: unknown key. Did you mean 'order'"),
         ("[[report]]\nnotebook = 'a'\nparameter = {}", r"report\[0\].parameter: unknown key. Did you mean 'parameters'"),
         ("[[override]]\nmatch = { methods = 'x' }\nsettings = {}", r"override\[0\].match.methods: unknown key. Did you mean 'method'"),
         ("[reports]", r"reports: unknown key. Did you mean 'report'"),
@@ -375,12 +375,12 @@ def test_settings_texts_and_layers() -> None:
 def test_plan_files_read_back_and_others_are_refused(tmp_path: Path) -> None:
     """What a worker reads is what was planned."""
     cells = plan('[settings]\n"training.lr" = 0.002')
-    file = PlanFile.of(cells, "fake_engine:engine", sharing=[cells[1].key])
+    file = PlanFile.of(cells, "fake_engine:engine", sharing={cells[1].key: "a-family"})
     file.write(tmp_path / "plan.json")
     read = PlanFile.read(tmp_path / "plan.json")
     assert list(read.cells) == [(c.key, c.request) for c in cells]
-    assert read.sharing == {cells[1].key}
-    for text in ("", "{}", '{"plan": 2}', json.dumps({"plan": 1, "engine": "x", "cells": [{}]})):
+    assert read.sharing == {cells[1].key: "a-family"}
+    for text in ("", "{}", '{"plan": 1}', json.dumps({"plan": 2, "engine": "x", "cells": [{}]})):
         (tmp_path / "plan.json").write_text(text)
         with pytest.raises(UsageError, match="is not a plan"):
             PlanFile.read(tmp_path / "plan.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
@@ -18,7 +19,7 @@ from odd_methods import METHODS, METRICS, with_specs
 from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.cells import run as run_module
 from cglsuite.cells.record import Record
-from cglsuite.cells.run import metrics_of, run_cell
+from cglsuite.cells.run import build_stream, make_runner, metrics_of, run_cell
 from cglsuite.cells.spec import CellSpec, cell_key, design_key, prefix_keys, resolve_cell
 from cglsuite.cells.store import Store
 from cglsuite.errors import SpecError
@@ -165,14 +166,59 @@ def test_only_done_counts_as_cached(catalogue: Catalogue, store: Store) -> None:
     assert store.get(failed.key).status == "done"  # type: ignore[union-attr]
 
 
-def test_only_the_latest_checkpoint_stays_unless_prefixes_are_shared(catalogue: Catalogue, store: Store, tmp_path: Path) -> None:
-    run_cell(make(catalogue), catalogue, store)
-    assert len(list((store.path / "checkpoints").iterdir())) == 1
-    shared = Store(tmp_path / "shared")
-    run_cell(make(catalogue), catalogue, shared, share_prefixes=True)
-    files = sorted(p.name for p in (shared.path / "checkpoints").iterdir())
-    assert len(files) == 3
-    assert all(f.startswith(prefix_keys(make(catalogue), catalogue)[0]) for f in files)
+@pytest.mark.parametrize(("before", "after", "kept"), [(2, 2, 2), (2, 1, 1), (1, 1, 1), (2, 0, 0), (0, 0, 0), (3, 3, 3)])
+def test_states_are_kept_for_as_long_as_another_cell_begins_with_their_tasks(
+    catalogue: Catalogue, store: Store, before: int, after: int, kept: int
+) -> None:
+    """So many tasks in common when the cell begins, and so many when it ends; alone, it leaves its last state."""
+    told = iter([before, after])
+    record = run_cell(make(catalogue), catalogue, store, in_common=lambda: next(told))
+    runner = make_runner(make(catalogue), catalogue, build_stream(make(catalogue), catalogue))
+    family = prefix_keys(make(catalogue), catalogue)[0]
+    expected = [f"{family}-{prefix}.pt" for prefix in runner.prefixes[1 : kept + 1]]
+    assert sorted(p.name for p in (store.path / "checkpoints").iterdir()) == sorted(expected)
+    assert list((store.path / "leases").glob("*.json")) == []
+    alone = Store(store.path.with_name("alone"))
+    assert numbers(run_cell(make(catalogue), catalogue, alone)) == numbers(record)
+    assert [p.name for p in (alone.path / "checkpoints").iterdir()] == [f"{family}-{runner.prefixes[3]}.pt"]
+
+
+def test_a_task_that_another_runner_trains_is_waited_for(catalogue: Catalogue, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runners begin with the same task at the same time: one trains it, the other takes it over and trains the rest."""
+    orders = [make(catalogue, scenario__class_order=o) for o in ("0,1,2,3,4,5", "0,1,4,5,2,3")]
+    alone = [numbers(run_cell(cell, catalogue, Store(store.path.with_name(f"alone{n}")))) for n, cell in enumerate(orders)]
+    first = make_runner(orders[0], catalogue, build_stream(orders[0], catalogue)).prefixes[1]
+    checkpoints = run_module.store_checkpoints(orders[0], catalogue, store)
+    lease = store.lease(f"{checkpoints.family}-{first}")
+    assert lease is not None
+    waited: list[float] = []
+
+    def meanwhile(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:  # the other runner finishes the task
+            with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+                patch.setattr(run_module.StoreCheckpoints, "claim", lambda self, prefix: contextlib.nullcontext(True))
+                run_cell(orders[0], catalogue, store, in_common=lambda: 1, progress=lambda k, n: _raise() if k == 1 else None)
+            lease.release()
+
+    monkeypatch.setattr(run_module.time, "sleep", meanwhile)
+    record = run_cell(orders[1], catalogue, store, in_common=lambda: 1)
+    assert len(waited) == 2
+    assert (record.provenance["resumed_from_task"], record.provenance["trained_tasks"]) == (0, 2)
+    assert numbers(record) == alone[1]
+    assert numbers(run_cell(orders[0], catalogue, store, in_common=lambda: 0)) == alone[0]
+    assert list((store.path / "checkpoints").iterdir()) == []
+
+
+def test_what_a_shared_prefix_took_is_told_apart(catalogue: Catalogue, store: Store) -> None:
+    """Times are those of the whole stream, wherever its first tasks were trained; what was spent here is beside them."""
+    orders = [make(catalogue, scenario__class_order=o) for o in ("0,1,2,3,4,5", "0,1,4,5,2,3")]
+    first, second = (run_cell(cell, catalogue, store, in_common=lambda: 1) for cell in orders)
+    assert (first.provenance["resumed_from_task"], first.provenance["trained_tasks"], first.provenance["covered_s"]) == (0, 3, 0.0)
+    assert 0 < first.provenance["trained_s"] <= (first.timings_s["total"] or 0)
+    assert (second.provenance["resumed_from_task"], second.provenance["trained_tasks"]) == (1, 2)
+    assert second.provenance["trained_s"] > 0 < second.provenance["covered_s"]
+    assert second.provenance["trained_s"] + second.provenance["covered_s"] == pytest.approx(second.timings_s["total"])
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------------------
@@ -373,7 +419,7 @@ def test_orders_share_prefixes_without_a_trace(catalogue: Catalogue, tmp_path: P
         patch.setattr(StreamRunner, "_task", lambda self, k, before: (trained.append(k), original(self, k, before))[1])
         for n, order in enumerate(("0,1,2,3,4,5", "0,1,4,5,2,3", "0,1,4,2,3,5")):
             cell = make(catalogue, "ewc", scenario, scenario__class_order=order)
-            together = run_cell(cell, catalogue, shared, share_prefixes=True)
+            together = run_cell(cell, catalogue, shared, in_common=lambda: 1)
             count = len(trained)
             alone = run_cell(cell, catalogue, Store(tmp_path / str(n)))
             assert count == (3 if n == 0 else 2)

@@ -326,6 +326,21 @@ def test_status_counts_by_scenario_and_method(capfd: pytest.CaptureFixture[str],
     assert status == 0
     assert out.splitlines()[0].split()[:7] == ["SCENARIO", "METHOD", "DONE", "RUNNING", "FAILED", "MISSING", "N/A"]
     assert "packnet" in out
+    assert found["trainings"] == {"tasks": 6, "trained": 6}
+    assert "shared" not in out
+
+
+def test_status_and_run_say_how_many_trainings_were_shared(capfd: pytest.CaptureFixture[str], store: Store) -> None:
+    """A record says how many of its tasks were trained for it; one without that word, from which task it was resumed."""
+    status, _, err = call(capfd, "run", "x.toml", "--only", "method=bare", "--only", "scenario=*task*")
+    assert (status, "shared" in err) == (0, False)
+    first, second = list(store.records())
+    for record, facts in ((first, {"trained_tasks": 1}), (second, {"resumed_from_task": 2})):
+        store.put(replace(record, provenance={**record.provenance, **facts}))
+    assert json.loads(call(capfd, "status", "x.toml", "--json")[1])["trainings"] == {"tasks": 4, "trained": 1}
+    assert call(capfd, "status", "x.toml")[1].splitlines()[-1] == "1 task trainings for 4 tasks, 3 were shared"
+    err = call(capfd, "run", "x.toml", "--only", "method=bare", "--only", "scenario=*task*")[2]
+    assert "2 done (2 cells; 1 task trainings for 4 tasks, 3 were shared; store" in err
 
 
 def test_status_sees_failures_and_leases(capfd: pytest.CaptureFixture[str], store: Store, log: Path) -> None:

@@ -267,19 +267,19 @@ def test_checkpoints_go_when_no_unfinished_cell_needs_them(store: Store) -> None
     assert not stale.exists()
 
 
-def test_states_after_every_task_are_kept_for_written_out_orders_only(store: Store) -> None:
-    """Two written-out orders of a family may share their beginnings; orders drawn with seeds keep the latest state only."""
+def ordered(class_order: str, order: int = 0, seed: int = 0) -> PlannedCell:
+    settings = {"scenario.class_order": class_order}
+    request = CellRequest(scenario="toy/task-il@begin-1", method="bare", settings=settings, seeds=Seeds(init=seed, order=order))
+    return fake_engine.engine().plan(request, CATALOGUE)
 
-    def ordered(class_order: str, order: int = 0, seed: int = 0) -> PlannedCell:
-        settings = {"scenario.class_order": class_order, "method.behave": "diverge"}
-        request = CellRequest(scenario="toy/task-il@begin-1", method="bare", settings=settings, seeds=Seeds(init=seed, order=order))
-        return fake_engine.engine().plan(request, CATALOGUE)
 
-    cells = [ordered("0,1,2,3"), ordered("0,1,3,2", order=1), ordered("random", order=2), ordered("3,2,1,0", seed=1)]
-    assert run(cells, store) == 4
-    family, alone = (fake_engine.prefix_keys(c.cell, None)[0] for c in (cells[0], cells[3]))  # type: ignore[arg-type]
-    kept = {name: store.checkpoint_path(name).read_text() for name in (f"{family}-0", f"{family}-1", f"{family}-2", f"{alone}-0")}
-    assert list(kept.values()) == ["shared", "shared", "state", "state"]
+@pytest.mark.parametrize("share", [True, False])
+def test_cells_of_a_family_are_told_what_they_have_in_common(store: Store, share: bool) -> None:
+    """Written-out orders as far as they agree, drawn ones their first task; cells that are alone in their family keep nothing."""
+    cells = [ordered("0,1,2,3"), ordered("0,1,3,2"), ordered("random", order=1), ordered("random", order=2), ordered("3,2,1,0", seed=1)]
+    assert run(cells, store, share_prefixes=share) == 0
+    told = [(store.path / "common" / c.key).read_text() for c in cells]
+    assert told == (["2 2", "0 0", "1 1", "0 0", "0 0"] if share else ["0 0"] * 5)
 
 
 def test_workers_get_the_threads_and_leave_the_parent_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,13 +69,32 @@ def test_failed_cells_are_tried_once_per_plan(store: Store, plan: Path, log: Pat
         assert len(log.read_text().split()) == attempts
 
 
-@pytest.mark.parametrize(("index", "first"), [(0, 0), (1, 3)])
-def test_workers_begin_in_their_own_stretch(store: Store, plan: Path, log: Path, index: int, first: int) -> None:
-    """So that neighbours, which share data and prefixes, are run by the same worker."""
+@pytest.mark.parametrize(("index", "of", "route"), [(0, 2, "012543"), (1, 2, "345210"), (1, 3, "235410"), (0, 1, "012345")])
+def test_workers_begin_in_their_own_stretch(store: Store, plan: Path, log: Path, index: int, of: int, route: str) -> None:
+    """So that neighbours, which share data and prefixes, are run by the same worker; helpers come from the far end."""
     cells = [cell(n) for n in range(6)]
     PlanFile.of(cells, fake_engine.REFERENCE).write(plan)
-    work(store, plan, "--index", str(index), "--of", "2")
-    assert log.read_text().split() == [c.key for c in [*cells[first:], *cells[:first]]]
+    work(store, plan, "--index", str(index), "--of", str(of))
+    assert log.read_text().split() == [cells[int(n)].key for n in route]
+
+
+def ordered(order: str) -> PlannedCell:
+    request = CellRequest(scenario="toy/task-il@begin-1", method="bare", settings={"scenario.class_order": order})
+    return fake_engine.engine().plan(request, CATALOGUE)
+
+
+def test_a_family_is_run_depth_first_and_told_what_is_still_needed(store: Store, plan: Path, log: Path) -> None:
+    """In the places that it has in the plan, whatever else is there; a cell that is done is not waited for."""
+    orders = ["2,0,1", "0,1,2", "random", "0,2,1", "2,1,0"]
+    family, stranger = [ordered(o) for o in orders], cell(7)
+    cells = [*family[:2], stranger, *family[2:]]
+    PlanFile.of(cells, fake_engine.REFERENCE, {c.key: "f" for c in family}).write(plan)
+    assert work(store, plan) == 0
+    by_key = {c.key: name for c, name in zip([*family, stranger], [*orders, "stranger"], strict=True)}
+    assert [by_key[key] for key in log.read_text().split()] == ["0,1,2", "0,2,1", "stranger", "2,0,1", "2,1,0", "random"]
+    told = [(store.path / "common" / family[n].key).read_text() for n in (1, 3, 0, 4, 2)]
+    assert told == ["1 1", "0 0", "1 1", "0 0", "0 0"]
+    assert (store.path / "common" / stranger.key).read_text() == "0 0"
 
 
 def test_exit_statuses(store: Store, plan: Path) -> None:

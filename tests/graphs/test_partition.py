@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import permutations
 
 import pytest
 import torch
@@ -13,7 +12,6 @@ from torch import Tensor
 
 from cglsuite.errors import DataError, SpecError
 from cglsuite.graphs.partition import (
-    class_order,
     induced_subgraph,
     keep_classes,
     official_split,
@@ -22,7 +20,6 @@ from cglsuite.graphs.partition import (
     symmetrised,
 )
 
-CLASSES = torch.tensor([0, 2, 3, 7])
 PINNED_SPLIT = [0, 0, 0, 0, 1, 2, 2, 0, 1, 0, 2, 0, 1, 0, 0, 2, 0, 1, 0, 0]
 
 
@@ -32,58 +29,12 @@ def labels(*counts: int, seed: int = 0) -> Tensor:
     return y[torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))]
 
 
-# --- classes and their order ------------------------------------------------------------------------------------------------------
+# --- classes ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("minimum", "kept"), [(0, [0, 1, 3]), (1, [0, 1, 3]), (2, [0, 3]), (5, [0, 3]), (6, [3]), (9, [])])
 def test_small_classes_are_removed_and_empty_ones_always(minimum: int, kept: list[int]) -> None:
     assert keep_classes(labels(5, 1, 0, 8), 4, minimum).tolist() == kept
-
-
-def test_native_order_keeps_ascending_ids() -> None:
-    assert class_order("native", CLASSES, 5).tolist() == [0, 2, 3, 7]
-
-
-@pytest.mark.parametrize("seed", [0, 1, 17])
-def test_random_order_is_torchs_permutation_under_the_seed(seed: int) -> None:
-    expected = CLASSES[torch.randperm(4, generator=torch.Generator().manual_seed(seed))]
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)  # as BeGin draws its orders
-        assert expected.tolist() == CLASSES[torch.randperm(4)].tolist()
-    state = torch.get_rng_state()
-    assert class_order("random", CLASSES, seed).tolist() == expected.tolist()
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_random_orders_differ_between_seeds() -> None:
-    assert len({tuple(class_order("random", CLASSES, seed).tolist()) for seed in range(20)}) > 5
-
-
-def test_every_explicit_permutation_is_taken() -> None:
-    for order in permutations([0, 2, 3, 7]):
-        assert class_order(",".join(map(str, order)), CLASSES, 0).tolist() == list(order)
-    assert class_order(" 7, 0 ,3,2", CLASSES, 0).tolist() == [7, 0, 3, 2]
-
-
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
-        ("7,0,3,1", r"scenario\.class_order: 1 is not a class of this scenario; expected a permutation of \[0, 2, 3, 7\]"),
-        ("7,0,3,2,9", "scenario.class_order: 9 is not a class of this scenario"),
-        ("7,0,3,-2", "scenario.class_order: -2 is not a class of this scenario"),
-        ("7,0,3,7", "scenario.class_order: 7 appears twice; expected a permutation of"),
-        ("7,0,2,3,0", "scenario.class_order: 0 appears twice"),
-        ("7,0,2", "scenario.class_order: class 3 is missing; expected a permutation of"),
-        ("7", "scenario.class_order: class 0 is missing"),
-        ("nativ", "scenario.class_order = 'nativ': expected native, random, or class ids such as 3,1,2,0"),
-        ("7,0,2.5,3", "scenario.class_order = '7,0,2.5,3': expected native, random, or class ids"),
-        ("", "scenario.class_order = '': expected native, random, or class ids"),
-        ("7,,0,2,3", "scenario.class_order = '7,,0,2,3': expected native, random, or class ids"),
-    ],
-)
-def test_an_order_that_is_no_permutation_names_the_offending_element(rule: str, message: str) -> None:
-    with pytest.raises(SpecError, match=message):
-        class_order(rule, CLASSES, 0)
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def test_resuming_gives_the_same_to_the_bit(method: type[Method], carry: bool) -
         return stream_of(training=DECAY | {"carry_optimizer": carry, "monitor": "validation-loss", "restore_best": True})
 
     kept = KeptCheckpoints()
-    whole = tiny_runner(stream(), method).run(kept, keep_all=True)
+    whole = tiny_runner(stream(), method).run(kept, keep=99)
     assert_same_run(tiny_runner(stream(), method).run(), whole)
     for learnt, prefix in enumerate(kept.saved, start=1):
         only = KeptCheckpoints()

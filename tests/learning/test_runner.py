@@ -27,8 +27,8 @@ POLICIES = ("none", "inter-task", "full")
 DATA = tiny_data()
 
 
-def run(stream: TaskStream, method: Any = Method, checkpoints: Any = None, *, keep_all: bool = False, **options: Any) -> RunResult:
-    return tiny_runner(stream, method, **options).run(checkpoints, keep_all=keep_all)
+def run(stream: TaskStream, method: Any = Method, checkpoints: Any = None, *, keep: int = 0, **options: Any) -> RunResult:
+    return tiny_runner(stream, method, **options).run(checkpoints, keep=keep)
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def test_every_draw_has_a_name() -> None:
 def test_resuming_after_any_task_gives_the_same_to_the_bit(policy: str, method: type[Method], carry: bool) -> None:
     training = {"carry_optimizer": carry, "monitor": "validation-loss", "restore_best": True, "weight_decay": 1e-3}
     kept = KeptCheckpoints()
-    whole = run(tiny_stream(DATA, edge_policy=policy, training=training), method, kept, keep_all=True)
+    whole = run(tiny_stream(DATA, edge_policy=policy, training=training), method, kept, keep=99)
     assert_same_run(run(tiny_stream(DATA, edge_policy=policy, training=training), method), whole)
     assert len(kept.files) == 3
     for learnt, prefix in enumerate(kept.saved, start=1):
@@ -301,7 +301,7 @@ def test_an_interrupted_run_goes_on_where_it_was() -> None:
 
 def test_times_add_up_over_interruptions() -> None:
     kept = KeptCheckpoints()
-    first = run(tiny_stream(DATA, n_tasks=3), Method, kept, keep_all=True)
+    first = run(tiny_stream(DATA, n_tasks=3), Method, kept, keep=99)
     again = run(tiny_stream(DATA, n_tasks=3), Method, kept)
     assert again.trained_tasks == 0
     assert again.timings_s == first.timings_s
@@ -313,14 +313,14 @@ def test_only_the_latest_checkpoint_is_kept_unless_asked() -> None:
     runner.run(latest)
     assert list(latest.files) == [runner.prefixes[3]]
     assert latest.saved == runner.prefixes[1:]
-    run(tiny_stream(DATA), Method, every, keep_all=True)
+    run(tiny_stream(DATA), Method, every, keep=99)
     assert list(every.files) == runner.prefixes[1:]
 
 
 @pytest.mark.parametrize("damaged", [(3,), (2, 3), (1, 2, 3), (1, 3)])
 def test_a_checkpoint_that_does_not_load_is_passed_over(damaged: tuple[int, ...]) -> None:
     kept = KeptCheckpoints()
-    whole = run(tiny_stream(DATA), BusyMethod, kept, keep_all=True)
+    whole = run(tiny_stream(DATA), BusyMethod, kept, keep=99)
     for learnt in damaged:
         prefix = kept.saved[learnt - 1]
         kept.files[prefix] = kept.files[prefix][: len(kept.files[prefix]) // 2]
@@ -361,7 +361,7 @@ def test_all_orders_share_their_prefixes(policy: str) -> None:
     kept, trained = KeptCheckpoints(), 0
     for order in orders_of(3):
         alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod)
-        shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod, kept, keep_all=True)
+        shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod, kept, keep=99)
         assert_same_run(shared, alone)
         np.testing.assert_array_equal(shared.per_class, alone.per_class)
         trained += shared.trained_tasks
@@ -372,10 +372,10 @@ def test_all_orders_share_their_prefixes(policy: str) -> None:
 def test_orders_whose_later_tasks_differ_share_what_they_can(policy: str) -> None:
     """Under `full` the rows of the shared tasks lack the other order's tasks: those are asked again, of the state that was kept."""
     kept = KeptCheckpoints()
-    run(tiny_stream(DATA, class_order="0,1,2,3,4,5", edge_policy=policy), BusyMethod, kept, keep_all=True)
+    run(tiny_stream(DATA, class_order="0,1,2,3,4,5", edge_policy=policy), BusyMethod, kept, keep=99)
     order = "0,1,2,4,3,5"
     alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod)
-    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod, kept, keep_all=True)
+    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod, kept, keep=99)
     assert shared.trained_tasks == 2
     assert_same_run(shared, alone)
     assert_same_run(run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod, kept), alone)
@@ -385,11 +385,11 @@ def test_a_state_that_was_not_kept_is_trained_again() -> None:
     """Two tasks are shared, but of the first only the rows are left, and those lack a task that this order asks."""
     data = tiny_data(n_classes=8)
     kept = KeptCheckpoints()
-    run(tiny_stream(data, class_order="0,1,2,3,4,5,6,7"), BusyMethod, kept, keep_all=True)
+    run(tiny_stream(data, class_order="0,1,2,3,4,5,6,7"), BusyMethod, kept, keep=99)
     order = "0,1,2,3,4,6,5,7"
     alone = run(tiny_stream(data, class_order=order), BusyMethod)
     del kept.files[kept.saved[0]]
-    shared = run(tiny_stream(data, class_order=order), BusyMethod, kept, keep_all=True)
+    shared = run(tiny_stream(data, class_order=order), BusyMethod, kept, keep=99)
     assert shared.resumed_from_task == 0
     assert_same_run(shared, alone)
 
@@ -397,9 +397,9 @@ def test_a_state_that_was_not_kept_is_trained_again() -> None:
 def test_tasks_of_the_same_classes_in_another_order_are_not_shared() -> None:
     """A method may go through the classes of a task in their order."""
     kept = KeptCheckpoints()
-    run(tiny_stream(DATA, class_order="0,1,2,3,4,5"), BusyMethod, kept, keep_all=True)
+    run(tiny_stream(DATA, class_order="0,1,2,3,4,5"), BusyMethod, kept, keep=99)
     order = "1,0,2,3,4,5"
-    shared = run(tiny_stream(DATA, class_order=order), BusyMethod, kept, keep_all=True)
+    shared = run(tiny_stream(DATA, class_order=order), BusyMethod, kept, keep=99)
     assert shared.trained_tasks == 3
     assert_same_run(shared, run(tiny_stream(DATA, class_order=order), BusyMethod))
 
@@ -423,9 +423,9 @@ class NoisyItems(Method):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_draws_while_predicting_do_not_depend_on_later_tasks(policy: str, order: str, method: type[Method]) -> None:
     kept = KeptCheckpoints()
-    run(tiny_stream(DATA, edge_policy=policy, setting="task-il"), method, kept, keep_all=True)
+    run(tiny_stream(DATA, edge_policy=policy, setting="task-il"), method, kept, keep=99)
     alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), method)
-    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), method, kept, keep_all=True)
+    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), method, kept, keep=99)
     assert shared.trained_tasks == 2
     assert_same_run(shared, alone)
 
@@ -434,9 +434,9 @@ def test_draws_while_predicting_do_not_depend_on_later_tasks(policy: str, order:
 def test_the_hash_of_answers_does_not_depend_on_who_trained_the_prefix(policy: str) -> None:
     """A record holds it: the same cell must leave the same record, sharing or not."""
     kept, order = KeptCheckpoints(), "0,1,4,5,2,3"
-    run(tiny_stream(DATA, edge_policy=policy, setting="task-il"), Method, kept, keep_all=True)
+    run(tiny_stream(DATA, edge_policy=policy, setting="task-il"), Method, kept, keep=99)
     alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"))
-    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), Method, kept, keep_all=True)
+    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), Method, kept, keep=99)
     assert shared.trained_tasks == 2
     assert shared.fingerprints == alone.fingerprints
 

@@ -12,7 +12,8 @@ from cglsuite.cells.campaign import load_campaign
 from cglsuite.cells.store import Store
 from cglsuite.executors.campaign import run_campaign
 from cglsuite.host import load_catalogue
-from cglsuite.reports import tables
+from cglsuite.reports import load_pooled_results, orders, tables
+from cglsuite.reports.order_study import pool
 from cglsuite.reports.render import LARGEST_PAGE, render_campaign, render_notebook
 from cglsuite.reports.results import load_campaign_results
 
@@ -95,3 +96,39 @@ def test_node_analysis(tmp_path: Path) -> None:
     assert sum(t == "img" for t, _ in Elements(page).found) == 2
     assert "worse than the mean" in page
     assert "all methods" in page
+
+
+def test_order_sensitivity(tmp_path: Path) -> None:
+    """All orders of two tasks and a null of its own are trained; what the page shows is what the functions compute."""
+    small = {"scenario.n_tasks": 2, "dataset.n_nodes": 120, "dataset.n_classes": 4, "backbone.width": 16, "training.epochs": 3}
+    grid = {"scenarios": ["synthetic-csbm/class-il@begin-1"], "methods": ["bare", "joint"]}
+    common = {"grid": grid, "settings": small, "run": {"device": "cpu"}}
+    inline = common | {"name": "orders", "seeds": {"orders": "all-tasks", "init": [0]}}
+    null = common | {"name": "null", "seeds": {"orders": "native", "init": [0, 1, 2]}}
+    given = {"inline": inline, "also": [null], "store": str(tmp_path / "store")}
+    report = render_notebook("order_sensitivity", given, tmp_path / "orders.html", catalogue=load_catalogue())
+    assert report.done, report.reason
+    page = report.path.read_text()
+    assert_harmless(page)
+    study = pool(load_pooled_results(inline, [null], tmp_path / "store"))
+    assert len(study.cells) == 2 * (2 + 2)
+    assert study.unlike == 0
+    shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
+    assert set(orders.sensitivity(study)["aopd"]) <= shown
+    assert "8 of 8 cells obey the bound" in page
+
+
+def test_architecture_sensitivity(tmp_path: Path) -> None:
+    """Two widths are trained and drawn."""
+    inline = {
+        "name": "widths",
+        "grid": {"scenarios": ["synthetic-csbm/class-il@begin-1"], "methods": ["bare"], "settings": {"backbone.width": [8, 16]}},
+        "settings": {"dataset.n_nodes": 120, "dataset.n_classes": 4, "training.epochs": 3},
+        "run": {"device": "cpu"},
+    }
+    given = {"inline": inline, "store": str(tmp_path / "store")}
+    report = render_notebook("architecture_sensitivity", given, tmp_path / "widths.html", catalogue=load_catalogue())
+    assert report.done, report.reason
+    page = report.path.read_text()
+    assert_harmless(page)
+    assert sum(t == "img" for t, _ in Elements(page).found) == 2

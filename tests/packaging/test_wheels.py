@@ -15,6 +15,7 @@ PACKAGES = {
     "cglsuite-node": (ROOT / "plugins" / "cglsuite-node", "cglsuite_node"),
     "cglsuite-methods": (ROOT / "plugins" / "cglsuite-methods", "cglsuite_methods"),
     "cglsuite-metrics": (ROOT / "plugins" / "cglsuite-metrics", "cglsuite_metrics"),
+    "cglsuite-skeleton": (ROOT / "plugins" / "cglsuite-skeleton", "cglsuite_skeleton"),
 }
 
 

@@ -39,8 +39,8 @@ def softplus(z: float) -> float:
 
 
 def test_the_kind_of_labels_chooses_the_problem() -> None:
-    assert problem_class("multi") is MultiLabelNodeProblem
-    assert problem_class("single") is NodeProblem
+    assert problem_class("NC", "multi") is MultiLabelNodeProblem
+    assert problem_class("NC", "single") is NodeProblem
     assert (NodeProblem.kind, MultiLabelNodeProblem.kind) == ("single-label", "multi-label")
 
 
@@ -188,7 +188,7 @@ def test_which_items_carry_an_output() -> None:
 
 
 def ready(stream: TaskStream, upto: int = 0) -> NodeProblem:
-    made = problem_class(stream.spec.labels)(
+    made = problem_class("NC", stream.spec.labels)(
         n_outputs=stream.n_outputs, n_tasks=len(stream), task_ids=stream.spec.task_ids_at_test, class_balanced=False
     )
     for k in range(upto + 1):

@@ -19,10 +19,10 @@ from reachable import path_to, reachable, whole_storage
 from tiny_streams import node_numbers, tiny_data, tiny_stream
 from torch import Tensor
 
-from cglsuite.graphs import MessageGraph, NodeData
+from cglsuite.graphs import GraphData, MessageGraph, NodeData
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams import Batch, Oracle, TaskFacts, TaskStream
-from cglsuite.streams.build import _Builder, _Questions
+from cglsuite.streams.assembly import Assembly
 
 CLASS_IDS = [131, 117, 142, 138, 111, 129]
 POLICIES = ("none", "inter-task", "full")
@@ -30,7 +30,7 @@ SETTINGS_OF: dict[str, dict[str, Any]] = {
     "domain-il": {"task_key": "domain", "class_order": "random"},
     "time-il": {"task_key": "year", "class_order": "native"},
 }
-FORBIDDEN = (Oracle, NodeData, TaskStream, ScenarioSpec, _Builder, _Questions)
+FORBIDDEN = (Oracle, NodeData, TaskStream, ScenarioSpec, GraphData, Assembly)
 
 
 def leaks(patterns: dict[str, list[int]], *roots: Any) -> list[str]:

@@ -447,9 +447,9 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
     "another key": (
         lambda: domain_il(SINGLE, task_key="language"),
         DataError,
-        r"the dataset 'tiny' has no node attribute 'language' \(it has: domain, year\); set scenario.task_key to one of those",
+        r"the dataset 'tiny' has no attribute 'language' \(it has: domain, year\); set scenario.task_key to one of those",
     ),
-    "a key where there is none": (lambda: domain_il(tiny_data()), DataError, r"no node attribute 'domain' \(it has: none\)"),
+    "a key where there is none": (lambda: domain_il(tiny_data()), DataError, r"no attribute 'domain' \(it has: none\)"),
     "a domain that is none": (lambda: domain_il(SINGLE, class_order="3,5,7"), SpecError, "scenario.class_order: 7 is not a"),
     "a domain is missing": (lambda: domain_il(SINGLE, class_order="3,5"), SpecError, "scenario.class_order: class 9 is missing"),
     "more tasks than domains": (

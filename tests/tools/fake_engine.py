@@ -7,7 +7,8 @@ What a cell does is told by its settings, so that workers in other processes do 
   ``chatty`` (prints, then exits);
 - ``method.seconds``: how long it takes.
 
-Every run of a cell appends a line to ``$FAKE_LOG``.
+Every run of a cell appends a line to ``$FAKE_LOG``, and leaves in the store's folder ``common`` what it was told to have in common with
+others before and after.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def resolve_cell(
     if preset.setting not in spec.settings:
         raise NotApplicable(f"method {method!r} is defined for {', '.join(spec.settings)}")
     values = {
-        "scenario": {"class_order": preset.class_order},
+        "scenario": {"class_order": preset.class_order, "n_tasks": preset.n_tasks or 0},
         "training": switches(TrainingSpec()),
         "dataset": {"n": 9},
         "backbone": {h.name: h.default for h in net.hyperparameters},
@@ -173,7 +174,7 @@ def resolve_cell(
         except ValueError:
             raise SpecError(f"{key} = {value!r}: wrong type") from None
     return FakeCell(
-        scenario=replace(preset, class_order=values["scenario"]["class_order"]),
+        scenario=replace(preset, class_order=values["scenario"]["class_order"], n_tasks=values["scenario"]["n_tasks"] or None),
         preset=preset.name,
         method=method,
         method_settings=values["method"],
@@ -201,13 +202,24 @@ def prefix_keys(cell: FakeCell, catalogue: Any) -> list[str]:
     return [digest(["prefix", cell.scenario.name, cell.method, cell.method_settings, cell.backbone_settings, cell.seeds.init])[:32]]
 
 
+def foreseen(cell: FakeCell) -> tuple[str, ...] | None:
+    """The classes of a written-out order, one task each."""
+    order = cell.scenario.class_order
+    return tuple(order.split(",")) if "," in order else None
+
+
 def sources(cell: FakeCell, catalogue: Any) -> dict[str, dict[str, str]]:
     """The core alone."""
     return {"core": {"name": "core", "distribution": "cglsuite", "version": "0.1.0", "source": "0" * 64}}
 
 
 def run_cell(
-    cell: FakeCell, catalogue: Any, store: Store, *, progress: Callable[[int, int], None] | None = None, share_prefixes: bool = False
+    cell: FakeCell,
+    catalogue: Any,
+    store: Store,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    in_common: Callable[[], int] | None = None,
 ) -> Record:
     """Do as the settings say."""
     key = cell_key(cell, catalogue)
@@ -217,7 +229,8 @@ def run_cell(
     for name in prefix_keys(cell, catalogue):
         path = store.checkpoint_path(f"{name}-{cell.seeds.order}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("shared" if share_prefixes else "state")
+        path.write_text("state")
+    shared = "alone" if in_common is None else str(in_common())
     time.sleep(float(cell.method_settings["seconds"]))
     behave = cell.method_settings["behave"]
     if progress is not None:
@@ -240,6 +253,9 @@ def run_cell(
     else:
         record = make_record(cell)
     store.put(record)
+    told = store.path / "common" / key
+    told.parent.mkdir(exist_ok=True)
+    told.write_text(shared if in_common is None else f"{shared} {in_common()}")
     return record
 
 
@@ -290,6 +306,7 @@ def engine() -> Engine:
         cell_key=cell_key,
         design_key=design_key,
         prefix_keys=prefix_keys,
+        foreseen=foreseen,
         sources=sources,
         run_cell=run_cell,
     )

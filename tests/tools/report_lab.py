@@ -38,6 +38,7 @@ __all__ = [
     "assert_harmless",
     "catalogue_of",
     "page_of",
+    "page_with",
     "record_of",
     "shifted",
     "toy_engine",
@@ -101,6 +102,7 @@ def toy_engine(catalogue: Catalogue, source: str = "a" * 64) -> Engine:
         cell_key=lambda cell, _: digest(["key", design_key(cell), source]),
         design_key=design_key,
         prefix_keys=lambda cell, _: [],
+        foreseen=lambda cell: None,
         sources=sources,
         run_cell=refuse,
     )
@@ -229,16 +231,19 @@ class Tables(HTMLParser):
 
 def page_of(results: Any, *sections: str) -> str:
     """A page with these sections, as a notebook would give them."""
+    from cglsuite.reports import show
+
+    return page_with(*(getattr(show, section)(results) for section in sections))
+
+
+def page_with(*shown: Any) -> str:
+    """A page with these outputs of cells."""
     from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-    from cglsuite.reports import show
     from cglsuite.reports.page import Page, page_html
 
-    outputs = []
-    for section in sections:
-        shown: Any = getattr(show, section)(results)
-        bundle = shown._repr_mimebundle_() if hasattr(shown, "_repr_mimebundle_") else {"text/html": shown._repr_html_()}
-        outputs.append(new_output("display_data", bundle))
+    bundles = [one._repr_mimebundle_() if hasattr(one, "_repr_mimebundle_") else {"text/html": one._repr_html_()} for one in shown]
+    outputs = [new_output("display_data", bundle) for bundle in bundles]
     return page_html(new_notebook(cells=[new_code_cell("", outputs=outputs)]), Page(title="t"))
 
 

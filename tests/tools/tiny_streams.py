@@ -1,4 +1,4 @@
-"""Tiny node-level data, streams over them and runners, for tests of the numerical rooms: six classes of ten nodes unless asked otherwise.
+"""Tiny data, streams over them and runners, for tests of the numerical rooms: six classes of ten nodes (or graphs) unless asked otherwise.
 
 Feature 0 of every node is its own number (in units of 1/1024), so that a test can say which node of the dataset an item is, wherever it
 meets it.
@@ -19,12 +19,15 @@ from torch import Tensor
 
 from cglsuite import Method, ScenarioSpec, Seeds, TrainingSpec, load_catalogue
 from cglsuite.backbones.convolutional import gcn
+from cglsuite.backbones.graphwise import graph_gcn
 from cglsuite.errors import NotApplicable
-from cglsuite.graphs import MessageGraph, NodeData
+from cglsuite.graphs import GraphData, GraphSet, MessageGraph, NodeData
+from cglsuite.graphs.packed import PackedSource
 from cglsuite.learning.runner import RunResult, StreamRunner
 from cglsuite.specs import resolve_hyperparameters
 from cglsuite.streams import Batch, TaskStream, TaskView
 from cglsuite.streams.build import build_task_stream
+from cglsuite.streams.graphwise import build_graph_stream
 
 __all__ = [
     "VARIANTS",
@@ -34,6 +37,7 @@ __all__ = [
     "catalogue_runner",
     "node_numbers",
     "tiny_data",
+    "tiny_graphs",
     "tiny_model",
     "tiny_runner",
     "tiny_spec",
@@ -93,6 +97,26 @@ def tiny_data(
     )
 
 
+def tiny_graphs(**options: Any) -> GraphData:
+    """The nodes of :func:`tiny_data`, each the centre of a star of two to four nodes that share its features but for noise."""
+    nodes = tiny_data(**options)
+    generator = torch.Generator().manual_seed(options.get("seed", 0) + 1)
+    sizes = torch.randint(2, 5, (nodes.n_nodes,), generator=generator)
+    x = nodes.x.repeat_interleave(sizes, dim=0)
+    x[:, 1:] += 0.1 * torch.rand(len(x), 7, generator=generator)
+    centre = sizes.cumsum(0) - sizes
+    leaves = torch.ones(len(x), dtype=torch.bool).index_fill(0, centre, False).nonzero().flatten()
+    spokes = torch.stack([centre.repeat_interleave(sizes - 1), leaves])
+    return GraphData(
+        items=PackedSource(x, torch.cat([spokes, spokes.flip(0)], dim=1), sizes, "tiny"),
+        y=nodes.y,
+        n_classes=nodes.n_classes,
+        official_split=nodes.official_split,
+        keys=nodes.keys,
+        name="tiny",
+    )
+
+
 def tiny_spec(**changes: Any) -> ScenarioSpec:
     """Class-IL in native order, two classes a task, four epochs; ``training`` may be a mapping of changes.
 
@@ -113,12 +137,14 @@ def tiny_spec(**changes: Any) -> ScenarioSpec:
     return ScenarioSpec(**(defaults | changes))
 
 
-def tiny_stream(data: NodeData | None = None, *, seeds: Seeds | None = None, **changes: Any) -> TaskStream:
+def tiny_stream(data: NodeData | GraphData | None = None, *, seeds: Seeds | None = None, **changes: Any) -> TaskStream:
     """The stream of :func:`tiny_spec` over ``data``."""
+    if isinstance(data, GraphData):
+        return build_graph_stream(tiny_spec(level="GC", **changes), data, seeds or Seeds())
     return build_task_stream(tiny_spec(**changes), data if data is not None else tiny_data(), seeds or Seeds())
 
 
-#: Streams of every kind that is not a class-incremental one of single labels: data and switches.
+#: Streams of every kind that is not a class-incremental one of nodes with single labels: data (``graphs``: items are graphs) and switches.
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "domain-il": ({"keys": {"domain": [3, 5, 9]}}, {"setting": "domain-il", "task_key": "domain", "edge_policy": "full"}),
     "domain-il apart": ({"keys": {"domain": [3, 5, 9]}}, {"setting": "domain-il", "task_key": "domain", "edge_policy": "none"}),
@@ -133,17 +159,36 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"multi_label": True, "keys": {"domain": [3, 5, 9]}},
         {"setting": "domain-il", "labels": "multi", "task_key": "domain", "split": "random", "accuracy": "roc-auc"},
     ),
+    "graph task-il": ({"graphs": True}, {"setting": "task-il"}),
+    "graph class-il": ({"graphs": True}, {"setting": "class-il", "accuracy": "macro"}),
+    "graph domain-il": ({"graphs": True, "keys": {"domain": [3, 5, 9]}}, {"setting": "domain-il", "task_key": "domain"}),
+    "graph multi task-il": ({"graphs": True, "multi_label": True}, {"setting": "task-il", "labels": "multi"}),
 }
 
 
 def variant_stream(name: str, *, data: Mapping[str, Any] | None = None, seeds: Seeds | None = None, **changes: Any) -> TaskStream:
     """The stream ``name`` of :data:`VARIANTS` over fifteen nodes of each class; ``data`` changes what :func:`tiny_data` is asked for."""
     of_data, switches = VARIANTS[name]
-    return tiny_stream(tiny_data(**({"per_class": 15} | of_data | dict(data or {}))), seeds=seeds, **(switches | changes))
+    asked = {"per_class": 15} | of_data | dict(data or {})
+    make: Any = tiny_graphs if asked.pop("graphs", False) else tiny_data
+    return tiny_stream(make(**asked), seeds=seeds, **(switches | changes))
 
 
 def tiny_model(stream: TaskStream, **settings: Any) -> Any:
     """A function that draws a GCN with batch norm and dropout, so that nothing random or stateful is left out."""
+    n_features, n_outputs = stream.n_features, stream.n_outputs
+    if stream.spec.level == "GC":
+        of_graphs: dict[str, Any] = {
+            "layers": 2,
+            "width": 6,
+            "normalisation": "symmetric",
+            "residual": True,
+            "batch_norm": True,
+            "dropout": 0.25,
+            "readout": "weighted-sum-and-max",
+            "predictor_width": 5,
+        }
+        return lambda: graph_gcn(n_features, n_outputs, **(of_graphs | settings))
     defaults: dict[str, Any] = {
         "layers": 2,
         "width": 6,
@@ -154,7 +199,6 @@ def tiny_model(stream: TaskStream, **settings: Any) -> Any:
         "input_dropout": 0.0,
         "head": "linear",
     }
-    n_features, n_outputs = stream.n_features, stream.n_outputs
     return lambda: gcn(n_features, n_outputs, **(defaults | settings))
 
 
@@ -186,13 +230,15 @@ def catalogue_runner(stream: TaskStream, name: str, settings: Mapping[str, Any] 
     """A runner of the installed method ``name`` with its defaults over ``stream``.
 
     Raises:
-        NotApplicable: the method is not for the stream's setting.
+        NotApplicable: the method is not for the stream's setting or level.
     """
     catalogue = load_catalogue()
     entry = catalogue.get("method", name)
     spec: Any = entry.spec
     if stream.spec.setting not in spec.settings:
         raise NotApplicable(f"{name} is not for {stream.spec.setting}")
+    if stream.spec.level not in spec.levels:
+        raise NotApplicable(f"{name} is not for {stream.spec.level}")
     resolved = resolve_hyperparameters(spec.hyperparameters, settings or {}, "method")
     return tiny_runner(stream, catalogue.resolve(entry), resolved, past_views="past-views" in spec.needs, **more)
 
@@ -262,8 +308,11 @@ class KeptCheckpoints:
         self.files.pop(prefix, None)
 
 
-def node_numbers(graph: MessageGraph, ids: Tensor | None = None) -> list[int]:
-    """Which nodes of the dataset the items ``ids`` of a graph are (all of them by default), read off feature 0."""
+def node_numbers(graph: MessageGraph | GraphSet, ids: Tensor | None = None) -> list[int]:
+    """Which items of the dataset the items ``ids`` of a graph (or set of graphs) are (all of them by default), read off feature 0."""
+    if isinstance(graph, GraphSet):
+        of_graphs = graph.pool(graph.features, "max")[:, 0]
+        return [round(float(v) * _UNIT) for v in (of_graphs if ids is None else of_graphs[ids])]
     rows = graph.rows(torch.arange(graph.n_nodes) if ids is None else ids)
     column = rows[:, 0] if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray()[:, 0])
     return [round(float(v) * _UNIT) for v in column]

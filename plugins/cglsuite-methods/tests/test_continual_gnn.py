@@ -219,7 +219,7 @@ def test_resumption(policy: str, neighbourhood: bool) -> None:
         return
     options: dict[str, Any] = {"stream": {"edge_policy": policy}, "sparse": True, "neighbourhood": neighbourhood}
     kept = KeptCheckpoints()
-    whole = runner_of(**options).run(kept, keep_all=True)
+    whole = runner_of(**options).run(kept, keep=99)
     for prefix in kept.saved:
         only = KeptCheckpoints()
         only.files[prefix] = kept.files[prefix]

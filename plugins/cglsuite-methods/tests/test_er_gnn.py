@@ -284,7 +284,7 @@ def test_resumption(neighbourhood: bool, sparse: bool) -> None:
         return tiny_runner(tiny_stream(tiny_data(sparse=sparse)), ERGNN, SETTINGS | {"neighbourhood": neighbourhood})
 
     kept = KeptCheckpoints()
-    whole = runner().run(kept, keep_all=True)
+    whole = runner().run(kept, keep=99)
     for prefix in kept.saved:
         only = KeptCheckpoints()
         only.files[prefix] = kept.files[prefix]

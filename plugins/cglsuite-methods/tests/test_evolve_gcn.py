@@ -121,7 +121,7 @@ def test_later_tasks_move_the_weights_through_the_cells_alone() -> None:
 @pytest.mark.parametrize("policy", ["none", "full"])
 def test_resumption(policy: str, training: dict[str, Any]) -> None:
     kept = KeptCheckpoints()
-    whole = runner_of(edge_policy=policy, training=training).run(kept, keep_all=True)
+    whole = runner_of(edge_policy=policy, training=training).run(kept, keep=99)
     assert whole.parameters["method"] == 0
     for prefix in kept.saved:
         only = KeptCheckpoints()

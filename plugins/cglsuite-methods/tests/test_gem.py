@@ -21,7 +21,7 @@ from cglsuite.errors import BudgetError, NotApplicable
 from cglsuite.learning.runner import StreamRunner
 from cglsuite.streams import TaskView
 
-SETTINGS: dict[str, Any] = {"per_task": 5, "margin": 0.5, "neighbourhood": False}
+SETTINGS: dict[str, Any] = {"per_task": 5, "fraction": None, "margin": 0.5, "neighbourhood": False}
 DATA = tiny_data()
 CLEAR: dict[str, Any] = {"dropout": 0.0}
 
@@ -387,7 +387,7 @@ def test_it_forgets_less() -> None:
 @pytest.mark.parametrize("neighbourhood", [False, True])
 def test_resumption(neighbourhood: bool) -> None:
     kept = KeptCheckpoints()
-    whole = runner_of(neighbourhood=neighbourhood).run(kept, keep_all=True)
+    whole = runner_of(neighbourhood=neighbourhood).run(kept, keep=99)
     for prefix in kept.saved:
         only = KeptCheckpoints()
         only.files[prefix] = kept.files[prefix]
@@ -402,7 +402,7 @@ def test_domains_time_steps_and_several_labels(variant: str) -> None:
         return tiny_runner(variant_stream(variant), GEM, SETTINGS)
 
     kept = KeptCheckpoints()
-    whole = runner().run(kept, keep_all=True)
+    whole = runner().run(kept, keep=99)
     bare = tiny_runner(variant_stream(variant), Method).run()
     assert len(whole.curves) == len(bare.curves) > 1
     assert whole.curves[0] == bare.curves[0]

@@ -214,7 +214,7 @@ def test_it_forgets_less() -> None:
 def test_resumption(setting: str) -> None:
     """Teacher and past outputs are in the state that a checkpoint keeps."""
     kept = KeptCheckpoints()
-    whole = runner_of(stream={"setting": setting}).run(kept, keep_all=True)
+    whole = runner_of(stream={"setting": setting}).run(kept, keep=99)
     for prefix in kept.saved:
         only = KeptCheckpoints()
         only.files[prefix] = kept.files[prefix]
@@ -235,7 +235,7 @@ def test_domains_time_steps_and_several_labels(variant: str) -> None:
         return tiny_runner(variant_stream(variant), LwF, SETTINGS)
 
     kept = KeptCheckpoints()
-    whole = runner().run(kept, keep_all=True)
+    whole = runner().run(kept, keep=99)
     bare = tiny_runner(variant_stream(variant), Method).run()
     assert len(whole.curves) == len(bare.curves) > 1
     assert whole.curves[0] == bare.curves[0]

@@ -212,7 +212,7 @@ def test_resumption(neighbourhood: bool, sparse: bool) -> None:
         return tiny_runner(tiny_stream(tiny_data(sparse=sparse)), Replay, SETTINGS | {"neighbourhood": neighbourhood})
 
     kept = KeptCheckpoints()
-    whole = runner().run(kept, keep_all=True)
+    whole = runner().run(kept, keep=99)
     for prefix in kept.saved:
         only = KeptCheckpoints()
         only.files[prefix] = kept.files[prefix]
@@ -227,7 +227,7 @@ def test_domains_time_steps_and_several_labels(variant: str) -> None:
         return tiny_runner(variant_stream(variant), Replay, SETTINGS)
 
     kept = KeptCheckpoints()
-    whole = runner().run(kept, keep_all=True)
+    whole = runner().run(kept, keep=99)
     bare = tiny_runner(variant_stream(variant), Method).run()
     assert len(whole.curves) == len(bare.curves) > 1
     assert whole.curves[0] == bare.curves[0]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.penalty import anchored_penalty, gradients, mean_over_items, protect
+from cglsuite_methods.penalty import gradients, mean_over_items, protect, pull
 
 __all__ = ["EWC"]
 
@@ -29,16 +29,11 @@ class EWC(Method):
         self.fisher: dict[str, Tensor] = {}
         self.weighted: dict[str, Tensor] = {}
 
-    def loss(self, batch: Batch) -> Tensor:
-        """Task loss plus the quadratic penalty, up to a constant that has no gradient."""
-        return self.consolidated(super().loss(batch))
-
-    def consolidated(self, loss: Tensor) -> Tensor:
-        """``loss`` plus the penalty of the tasks protected so far."""
+    def before_step(self) -> None:
+        """Add the gradient of the penalty; its value is not part of the loss."""
         weight: float = self.settings["lambda"]
-        if not self.fisher or weight == 0:
-            return loss
-        return loss + weight * anchored_penalty(self.problem.parameters(self.model), self.fisher, self.weighted)
+        if self.fisher and weight != 0:
+            pull(self.problem.parameters(self.model), self.fisher, self.weighted, weight)
 
     def after_task(self, view: TaskView) -> None:
         """Add the task's Fisher information at the weights it ended with."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.rehearsal import keep_at_random
+from cglsuite_methods.rehearsal import keep_at_random, share_of
 
 __all__ = ["GEM", "solve_dual"]
 
@@ -109,7 +109,8 @@ class GEM(Method):
     def after_task(self, view: TaskView) -> None:
         """Keep items of the task, and report what went wrong."""
         self._memories = []
-        keep_at_random(self, view, self.settings.per_task)
+        fraction = self.settings.fraction
+        keep_at_random(self, view, self.settings.per_task if fraction is None else share_of(view, fraction))
         if self.qp_failures > self._failed_before:
             _log.warning(
                 "gem: %d attempts to solve a projection failed in task %d (%d so far) and were repeated with a larger ε; "

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.penalty import anchored_penalty, gradients, mean_over_items
+from cglsuite_methods.penalty import gradients, mean_over_items, pull
 
 __all__ = ["MAS"]
 
@@ -28,13 +28,11 @@ class MAS(Method):
         self.weighted: dict[str, Tensor] = {}
         self.items = 0
 
-    def loss(self, batch: Batch) -> Tensor:
-        """Task loss plus the quadratic penalty, up to a constant that has no gradient."""
-        loss = super().loss(batch)
+    def before_step(self) -> None:
+        """Add the gradient of the penalty; its value is not part of the loss."""
         weight: float = self.settings["lambda"]
-        if not self.omega or weight == 0:
-            return loss
-        return loss + weight * anchored_penalty(self.problem.parameters(self.model), self.omega, self.weighted)
+        if self.omega and weight != 0:
+            pull(self.problem.parameters(self.model), self.omega, self.weighted, weight)
 
     def after_task(self, view: TaskView) -> None:
         """Add the task's importance, and move the anchor to where the task ended."""

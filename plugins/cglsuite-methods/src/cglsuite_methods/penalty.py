@@ -1,54 +1,50 @@
-"""A quadratic penalty around anchors, at the cost of a few passes over the parameters."""
+"""A quadratic pull towards anchors at the cost of a few passes over the parameters, and the importances behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any
 
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch import Tensor, nn
 
 from cglsuite import Method
 from cglsuite.learning.gradients import per_item_gradients
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["anchored_penalty", "gradients", "mean_over_items", "protect"]
+__all__ = ["gradients", "mean_over_items", "protect", "pull"]
+
+_PIECE = 2**17  # numbers
 
 
-def anchored_penalty(parameters: Mapping[str, Tensor], importance: Mapping[str, Tensor], weighted: Mapping[str, Tensor]) -> Tensor:
-    """``Σ_i W_i θ_i² - 2 V_i θ_i``: with ``W = Σ_s W_s`` and ``V = Σ_s W_s θ*_s`` this is ``Σ_s Σ_i W_s,i (θ_i - θ*_s,i)²`` up to a
-    constant that has no gradient, for any number of anchors θ*_s.
+@torch.no_grad()
+def pull(
+    parameters: Mapping[str, nn.Parameter], importance: Mapping[str, Tensor], weighted: Mapping[str, Tensor], weight: float = 1.0
+) -> None:
+    """Add to ``.grad`` the gradient of ``λ Σ_i W_i θ_i² - 2 V_i θ_i``: with ``W = Σ_s W_s`` and ``V = Σ_s W_s θ*_s`` this is
+    ``λ Σ_s Σ_i W_s,i (θ_i - θ*_s,i)²`` up to a constant, for any number of anchors θ*_s.
 
-    Value and gradient are written out: left to autograd the same expression takes several times as long as the forward and backward
-    pass of a small model. The penalty cannot be differentiated twice.
+    For :meth:`~cglsuite.Method.before_step`. As a term of the loss the penalty would take autograd more than twice as long; the loss,
+    and with it the loss curve, is without the value of the penalty.
 
     Args:
-        parameters: θ by name, float32 of any shape.
-        importance: W by name, shaped like the parameters. weighted: V by name, likewise.
-
-    Returns:
-        A scalar.
+        parameters: θ by name, float32 of any shape; one that the loss does not reach gets its ``.grad`` here.
+        importance: W by name, shaped like the parameters. weighted: V by name, likewise. weight: λ.
     """
-    terms = [_Quadratic.apply(p, importance[n], weighted[n]) for n, p in parameters.items()]  # type: ignore[no-untyped-call]
-    return torch.stack(terms).sum()
+    for name, parameter in parameters.items():
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        whole = (parameter, parameter.grad, importance[name], weighted[name])
+        for theta, gradient, w, v in zip(*map(_pieces, whole), strict=True):
+            # The difference first: added to the gradient one by one, two large terms would leave it their rounding errors.
+            gradient.add_(torch.addcmul(v, w, theta, value=-1).mul_(-2 * weight))
 
 
-class _Quadratic(torch.autograd.Function):
-    """``<θ, W θ - 2 V>`` with the gradient ``2 (W θ - V)``, which the forward pass has at hand."""
-
-    @staticmethod
-    def forward(ctx: Any, theta: Tensor, importance: Tensor, weighted: Tensor) -> Tensor:
-        downhill = torch.addcmul(weighted, importance, theta, value=-1)  # V - W θ
-        ctx.save_for_backward(downhill)
-        flat = theta.reshape(-1)
-        return -(torch.dot(flat, downhill.reshape(-1)) + torch.dot(flat, weighted.reshape(-1)))
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (downhill,) = ctx.saved_tensors
-        return downhill * (-2 * gradient), None, None
+def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Views of rows that stay in a processor's cache from one operation to the next; on other devices, and of a scalar, the whole."""
+    if tensor.dim() == 0 or tensor.device.type != "cpu":
+        return (tensor,)
+    pieces: tuple[Tensor, ...] = tensor.split(max(1, _PIECE * len(tensor) // max(1, tensor.numel())))
+    return pieces
 
 
 def protect(

@@ -6,6 +6,7 @@ from cglsuite import Hyperparameter, MethodSpec, hookimpl
 
 __all__ = ["cglsuite_methods"]
 
+_ITEMS = ("NC", "GC")
 _NEIGHBOURHOOD = Hyperparameter(
     name="neighbourhood",
     default=False,
@@ -28,12 +29,14 @@ def cglsuite_methods() -> list[MethodSpec]:
     return [
         MethodSpec(
             name="bare",
+            levels=_ITEMS,
             summary="fine-tuning on each task in turn; the lower bound",
             factory="cglsuite:Method",
             category="baseline",
         ),
         MethodSpec(
             name="joint",
+            levels=_ITEMS,
             summary="a fresh model on the union of all tasks so far; the upper bound",
             factory="cglsuite_methods.joint:Joint",
             category="baseline",
@@ -41,6 +44,7 @@ def cglsuite_methods() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="replay",
+            levels=_ITEMS,
             summary="a random part of every past task is learnt along with the current one",
             factory="cglsuite_methods.replay:Replay",
             category="baseline",
@@ -58,6 +62,7 @@ def cglsuite_methods() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="ewc",
+            levels=_ITEMS,
             summary="elastic weight consolidation",
             citation="Kirkpatrick et al., Overcoming catastrophic forgetting in neural networks, PNAS 2017",
             factory="cglsuite_methods.ewc:EWC",
@@ -71,6 +76,7 @@ def cglsuite_methods() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="lwf",
+            levels=_ITEMS,
             summary="learning without forgetting: the model before the task teaches the old outputs",
             citation="Li & Hoiem, Learning without Forgetting, ECCV 2016",
             factory="cglsuite_methods.lwf:LwF",
@@ -83,6 +89,7 @@ def cglsuite_methods() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="mas",
+            levels=_ITEMS,
             summary="memory aware synapses",
             citation="Aljundi et al., Memory Aware Synapses: Learning what (not) to forget, ECCV 2018",
             factory="cglsuite_methods.mas:MAS",
@@ -102,6 +109,7 @@ def cglsuite_methods() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="twp",
+            levels=_ITEMS,
             summary="topology-aware weight preserving: what matters to the loss and to the attention over edges is held",
             citation="Liu et al., Overcoming Catastrophic Forgetting in Graph Neural Networks, AAAI 2021",
             factory="cglsuite_methods.twp:TWP",
@@ -128,6 +136,7 @@ def cglsuite_methods() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="er-gnn",
+            levels=_ITEMS,
             summary="experience replay of chosen nodes",
             citation="Zhou & Cao, Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay, AAAI 2021",
             factory="cglsuite_methods.er_gnn:ERGNN",
@@ -153,6 +162,7 @@ def cglsuite_methods() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="gem",
+            levels=_ITEMS,
             summary="gradient episodic memory: no step against a past task's memory",
             citation="Lopez-Paz & Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017",
             factory="cglsuite_methods.gem:GEM",
@@ -162,12 +172,23 @@ def cglsuite_methods() -> list[MethodSpec]:
                 Hyperparameter(
                     name="per_task", default=100, minimum=1, doc="items kept of each task; an equal share of the scenario's budget at most"
                 ),
+                Hyperparameter(
+                    name="fraction",
+                    default=None,
+                    kind=float,
+                    optional=True,
+                    minimum=0,
+                    maximum=1,
+                    doc="share of each task's training items that is kept (at least one), in place of per_task; "
+                    "the skeleton benchmark has 0.05, 0.1 and 0.2",
+                ),
                 Hyperparameter(name="margin", default=0.5, minimum=0, doc="least weight of a memory's gradient in a projected step"),
                 _NEIGHBOURHOOD,
             ),
         ),
         MethodSpec(
             name="continual-gnn",
+            levels=_ITEMS,
             summary="replay of a proportional memory and of the old items that new data changes most, and EWC",
             citation="Wang et al., Streaming Graph Neural Networks via Continual Learning, CIKM 2020",
             factory="cglsuite_methods.continual_gnn:ContinualGNN",

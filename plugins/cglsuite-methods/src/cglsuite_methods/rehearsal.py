@@ -12,12 +12,17 @@ from cglsuite.errors import BudgetError
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import TaskView
 
-__all__ = ["keep_at_random", "kept_as", "with_replayed"]
+__all__ = ["keep_at_random", "kept_as", "share_of", "with_replayed"]
 
 
 def kept_as(method: Method) -> Literal["reference", "item"]:
     """How a method keeps items: by reference where its ``neighbourhood`` is set, else with their features."""
     return "reference" if method.settings.neighbourhood else "item"
+
+
+def share_of(view: TaskView, fraction: float) -> int:
+    """How many items ``fraction`` of a task's training items are, at least one."""
+    return max(1, round(fraction * len(view.train)))
 
 
 def with_replayed(method: Method, view: TaskView, items: MemoryItems) -> TaskView:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cglsuite import Method
 from cglsuite.streams import TaskView
-from cglsuite_methods.rehearsal import keep_at_random, with_replayed
+from cglsuite_methods.rehearsal import keep_at_random, share_of, with_replayed
 
 __all__ = ["Replay"]
 
@@ -26,4 +26,4 @@ class Replay(Method):
 
     def after_task(self, view: TaskView) -> None:
         """Keep the task's part."""
-        keep_at_random(self, view, max(1, round(self.settings.fraction * len(view.train))))
+        keep_at_random(self, view, share_of(view, self.settings.fraction))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.penalty import anchored_penalty, gradients, protect
+from cglsuite_methods.penalty import gradients, protect, pull
 
 __all__ = ["TWP"]
 
@@ -32,16 +35,19 @@ class TWP(Method):
         self.weighted: dict[str, Tensor] = {}
 
     def loss(self, batch: Batch) -> Tensor:
-        """Task loss, the quadratic penalty up to a constant that has no gradient, and the norm of the task loss's gradient."""
-        loss = total = super().loss(batch)
-        parameters = self.problem.parameters(self.model)
+        """The task loss, with the gradient of ``L + β ‖∂L/∂θ‖₁``; neither the norm nor the penalty is part of its value."""
+        loss = super().loss(batch)
         beta: float = self.settings.beta
-        if beta and not self.settings.detach_beta:
-            slopes = gradients(loss, parameters, create_graph=True)
-            total = total + beta * torch.stack([g.abs().sum() for g in slopes.values()]).sum()
+        if not beta or self.settings.detach_beta:
+            return loss
+        slopes = gradients(loss, self.problem.parameters(self.model), create_graph=True)
+        flattened: Tensor = _Flattened.apply(loss, beta, *slopes.values())  # type: ignore[no-untyped-call]
+        return flattened
+
+    def before_step(self) -> None:
+        """Add the gradient of the penalty; its value is not part of the loss."""
         if self.importance:
-            total = total + anchored_penalty(parameters, self.importance, self.weighted)
-        return total
+            pull(self.problem.parameters(self.model), self.importance, self.weighted)
 
     def after_task(self, view: TaskView) -> None:
         """Add what mattered to the task's loss and to its topology, at the weights it ended with."""
@@ -66,3 +72,24 @@ class TWP(Method):
                     gradient = gradient + of_loss[name]
                 out[name] += self.settings.lambda_t * gradient.pow(2)
         return out
+
+
+class _Flattened(torch.autograd.Function):
+    """A loss L passed on, with the gradient of ``L + β Σ|g|`` for L and for its slopes g.
+
+    Both go into one backward pass, in which they meet before the products with the graph. Left to autograd, the absolute values of g
+    and their gradient take as long as those products.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, beta: float, *slopes: Tensor) -> Tensor:
+        ctx.beta = beta
+        ctx.save_for_backward(*slopes)
+        return loss.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        scale = gradient * ctx.beta
+        needed = zip(ctx.saved_tensors, ctx.needs_input_grad[2:], strict=True)
+        return gradient, None, *(g.sign().mul_(scale) if n else None for g, n in needed)

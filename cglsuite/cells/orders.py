@@ -1,0 +1,136 @@
+"""The key ``orders`` of a campaign: which orders of tasks or classes its cells have, as ``scenario.class_order`` with order seeds.
+
+============================= ======================================================================= ==============================
+``orders``                    the cells' orders                                                       ``scenario.class_order``
+============================= ======================================================================= ==============================
+``"all-tasks"``               every order of the native tasks, T!                                     ``all-tasks``
+``"random-tasks:30"``         30 drawn orders of the native tasks (one may be drawn twice)            ``random-tasks``
+``"latin-tasks"``             the rows of a balanced Latin square over the tasks, T, or 2 T if T odd  ``latin-tasks``
+``"random-classes:100"``      100 drawn orders of the classes                                         ``random``
+``"latin-classes:10"``        the first 10 rows of such a square over the classes                     ``latin-classes``
+``"native"``                  the native order                                                        ``native``
+``[[3, 1, 2, 0], [...]]``     exactly these orders of the classes                                     ``3,1,2,0 | ...``
+``["all-tasks", ...]``        several of these, one after the other
+============================= ======================================================================= ==============================
+
+T is ``scenario.n_tasks`` of the preset or the campaign. An order that two designs have in common is two cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.specs import ScenarioSpec, order_count
+
+__all__ = ["ORDERS_LIMIT", "Order", "OrderDesign", "order_designs"]
+
+ORDERS_LIMIT = 50_000
+_RULES = {
+    "all-tasks": "all-tasks",
+    "latin-tasks": "latin-tasks",
+    "random-tasks": "random-tasks",
+    "random-classes": "random",
+    "latin-classes": "latin-classes",
+    "native": "native",
+}
+_COUNTED = ("random-tasks", "random-classes", "latin-classes")
+
+
+@dataclass(frozen=True)
+class Order:
+    """One order of a cell: the value of ``scenario.class_order`` and the order seed."""
+
+    rule: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderDesign:
+    """One design: a value of ``scenario.class_order``, and how many order seeds it takes (``None``: as many as there are of the tasks).
+
+    ``classes``: how many classes its written-out orders have.
+    """
+
+    rule: str
+    count: int | None
+    classes: int = 0
+
+    def orders(self, spec: ScenarioSpec, n_tasks: int | None) -> list[Order]:
+        """The orders for one scenario.
+
+        Args:
+            n_tasks: the number of its tasks, where it is told.
+
+        Raises:
+            UsageError: there is no such number and the design needs it, or there are too many orders.
+        """
+        if spec.setting == "time-il":
+            raise UsageError(f"seeds.orders: in {spec.name!r} time arrives, in its own order; leave orders out for it")
+        count = self.count
+        if count is None:
+            if n_tasks is None:
+                raise UsageError(f'seeds.orders = "{self.rule}": {spec.name!r} does not tell its number of tasks; set scenario.n_tasks')
+            count = order_count(self.rule, n_tasks) or 0
+        if count > ORDERS_LIMIT:
+            of = f" of {n_tasks} tasks" if self.rule == "all-tasks" else ""
+            raise UsageError(
+                f'seeds.orders = "{self.rule}": {count} orders{of} are more than can be run; expected at most {ORDERS_LIMIT}, '
+                'as "random-tasks:100" or "latin-tasks"'
+            )
+        if self.classes and n_tasks is not None and self.classes < n_tasks:
+            raise UsageError(f"seeds.orders: {self.classes} classes cannot form the {n_tasks} tasks of {spec.name!r}")
+        return [Order(self.rule, seed) for seed in range(count)]
+
+
+def order_designs(given: Any) -> list[OrderDesign]:
+    """The designs that the key ``orders`` names.
+
+    Raises:
+        UsageError: an unknown design, a number that is missing or needless, written-out orders that are no permutations of each other.
+    """
+    parts = [given] if isinstance(given, str) else given
+    if not isinstance(parts, list) or not parts:
+        raise UsageError(
+            f'expected a design such as "all-tasks", or a list of designs or of orders such as [3, 1, 2, 0] (given: {given!r})'
+        )
+    explicit = [part for part in parts if not isinstance(part, str)]
+    designs: list[OrderDesign] = []
+    for part in parts:
+        if isinstance(part, str):
+            designs.append(_design(part))
+        elif part is explicit[0]:
+            designs.append(_written_out(explicit))
+    return designs
+
+
+def _design(text: str) -> OrderDesign:
+    name, colon, number = (part.strip() for part in text.partition(":"))
+    if name not in _RULES:
+        raise UnknownNameError("design", name, _RULES)
+    if name not in _COUNTED:
+        if colon:
+            raise UsageError(f'"{text}": {name} has a number of orders of its own; expected "{name}"')
+        return OrderDesign(rule=_RULES[name], count=1 if name == "native" else None)
+    if not number.isdigit() or int(number) < 1:
+        raise UsageError(f'"{text}": expected a number of orders, as "{name}:30"')
+    return OrderDesign(rule=_RULES[name], count=int(number))
+
+
+def _written_out(orders: Sequence[Any]) -> OrderDesign:
+    """All written-out orders as one value of ``scenario.class_order``, of which the order seed takes one."""
+    for order in orders:
+        if not isinstance(order, list) or not order or any(isinstance(c, bool) or not isinstance(c, int) for c in order):
+            raise UsageError(f"{order!r}: expected the ids of the classes in order, as [3, 1, 2, 0]")
+    known = set(orders[0])
+    for order in orders:
+        if len(set(order)) < len(order):
+            twice = next(c for place, c in enumerate(order) if c in order[:place])
+            raise UsageError(f"{order}: class {twice} appears twice; expected every class once")
+        if unlike := sorted(known ^ set(order)):
+            found = f"class {unlike[0]} is missing" if unlike[0] in known else f"class {unlike[0]} is not in the first order"
+            raise UsageError(f"{order}: {found}; expected a permutation of {sorted(known)}")
+    rule = " | ".join(",".join(map(str, order)) for order in orders)
+    return OrderDesign(rule=rule, count=len(orders), classes=len(known))

@@ -1,0 +1,173 @@
+"""Whole graphs as items: sets of graphs that a model takes in one pass, and datasets of them."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from cglsuite.errors import DataError
+from cglsuite.graphs.message import Operator
+
+__all__ = ["GraphData", "GraphSet", "GraphSource", "Pooling"]
+
+Pooling = Literal["sum", "mean", "max"]
+
+
+class GraphSet(ABC):
+    """n graphs, ready for a model: the nodes of all of them as one disjoint union, in an order that the implementation chooses.
+
+    Graph layers see a message graph (``features``, ``propagate``, ``edges_with_loops``, ``n_nodes``, ``device``); :meth:`pool` leads from
+    nodes to graphs. No label is reachable from here, and nothing of a graph outside the set.
+    """
+
+    features: Tensor
+    """float32 [N, F], the features of all nodes."""
+    device: torch.device
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of graphs n."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes N of all graphs together."""
+        return int(self.features.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features F of a node."""
+        return int(self.features.shape[1])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of directed edges, self-loops aside."""
+        return int(self.edges_with_loops.shape[1]) - self.n_nodes
+
+    @property
+    @abstractmethod
+    def edges_with_loops(self) -> Tensor:
+        """Proper edges (source, target) followed by one self-loop per node: int64 [2, E']."""
+
+    @abstractmethod
+    def propagate(self, kind: Operator, hidden: Tensor) -> Tensor:
+        """Messages within the graphs: float32 [N, d] to [N, d]; operators as in :class:`cglsuite.graphs.MessageGraph`."""
+
+    @abstractmethod
+    def pool(self, hidden: Tensor, how: Pooling) -> Tensor:
+        """Over the nodes of each graph: float32 [N, d] to [n, d]."""
+
+    @abstractmethod
+    def take(self, ids: Tensor) -> Self:
+        """The graphs at positions ``ids`` (int64 [m]) and nothing of the others."""
+
+    @abstractmethod
+    def merged(self, others: Sequence[Self]) -> Self:
+        """This set's graphs followed by those of ``others``."""
+
+    def epoch(self, number: int) -> Self:
+        """The same graphs as training meets them in epoch ``number`` (0-based): augmented where the dataset says so."""
+        return self
+
+    @abstractmethod
+    def payload(self) -> dict[str, Tensor]:
+        """What a memory keeps of these graphs, on the CPU; :meth:`rebuilt` is the inverse."""
+
+    @abstractmethod
+    def rebuilt(self, payload: Mapping[str, Tensor]) -> Self:
+        """A set like this one (same kind, device and augmentation) of the graphs in ``payload``."""
+
+    def bytes(self) -> int:
+        """Size of the payload in bytes."""
+        return sum(part.numel() * part.element_size() for part in self.payload().values())
+
+
+class GraphSource(Protocol):
+    """The graphs of a dataset, and how they become model inputs."""
+
+    def __len__(self) -> int:
+        """Number of graphs."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features F of a node."""
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 (hex) over everything that determines the inputs."""
+
+    def training(self, ids: Tensor, seed: int, device: str) -> GraphSet:
+        """The graphs ``ids`` (int64 [n]) for training; augmentation is a function of (seed, graph, epoch)."""
+
+    def queries(self, ids: Tensor, device: str) -> GraphSet:
+        """The graphs ``ids`` (int64 [n]) to be asked about: never augmented, and without any trace of their ids."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphData:
+    """A dataset whose items are graphs.
+
+    Args:
+        items: the graphs.
+        y: int64 [N], class ids in ``0..n_classes-1``, -1 where a graph has no label; or bool [N, C] for multi-label graphs.
+        n_classes: number of classes C.
+        official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` where the source has none.
+        keys: further int64 [N] attributes by name, such as ``subject``.
+        notes: counts that a reader of a record should know, such as degenerate items.
+
+    Raises:
+        DataError: shapes that do not fit, labels out of range.
+    """
+
+    items: GraphSource
+    y: Tensor
+    n_classes: int
+    official_split: Tensor | None = None
+    keys: Mapping[str, Tensor] = field(default_factory=dict)
+    name: str = "graphs"
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = len(self.items)
+        single, several = self.y.dtype == torch.int64 and self.y.dim() == 1, self.y.dtype == torch.bool and self.y.dim() == 2
+        if not single and not several:
+            raise DataError(f"{self.name}: y is {self.y.dtype} {list(self.y.shape)}; expected int64 [N], or bool [N, C] for multi-label")
+        if several and self.y.shape[1] != self.n_classes:
+            raise DataError(f"{self.name}: y has {self.y.shape[1]} columns; expected one per label, {self.n_classes}")
+        if n and single and (int(self.y.min()) < -1 or int(self.y.max()) >= self.n_classes):
+            raise DataError(f"{self.name}: labels range over {int(self.y.min())}..{int(self.y.max())}; expected -1..{self.n_classes - 1}")
+        for label, value in {"y": self.y, "official_split": self.official_split, **self.keys}.items():
+            if value is not None and value.shape[:1] != (n,):
+                raise DataError(f"{self.name}: {label} has shape {list(value.shape)}; expected [{n}], one entry per graph")
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether a graph carries any number of labels (``y`` is bool [N, C])."""
+        return self.y.dim() == 2
+
+    @property
+    def n_items(self) -> int:
+        """Number of graphs N."""
+        return int(self.y.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features F of a node."""
+        return self.items.n_features
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 (hex) over everything the dataset holds; equal data have equal hashes on every machine."""
+        total = hashlib.sha256(f"{self.items.content_hash}|{self.n_classes}".encode())
+        for name, value in sorted({"y": self.y, "official_split": self.official_split, **self.keys}.items()):
+            if value is not None:
+                array = value.contiguous().numpy()
+                total.update(f"|{name}{array.dtype.str}{array.shape}|".encode())
+                total.update(array.data)
+        return total.hexdigest()

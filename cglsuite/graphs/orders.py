@@ -1,0 +1,132 @@
+"""In which order classes and tasks arrive: native, drawn, written out, every order there is, or a balanced few. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from cglsuite.errors import SpecError
+from cglsuite.specs import TASK_ORDERS, ScenarioSpec, order_count
+
+__all__ = ["class_order", "foreseen", "latin_row", "nth_permutation", "ordered_tasks", "row"]
+
+
+def ordered_tasks(rule: str, classes: Tensor, seed: int, split: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
+    """The classes of every task (int64 each), in order of arrival.
+
+    Designs over tasks permute the tasks of the native order, whatever their sizes: classes that do not fill a task are left out, or
+    belong to the natively last one, in every order alike. All other rules order the classes (see :func:`class_order`) before they are
+    split.
+
+    Args:
+        rule: the value of ``scenario.class_order``. classes: int64 [C], ascending. seed: the order seed.
+        split: ordered classes to tasks.
+
+    Raises:
+        SpecError: an order that is no permutation, or a seed beyond the design's last order.
+    """
+    if rule not in TASK_ORDERS:
+        return split(class_order(rule, classes, seed))
+    tasks = split(classes)
+    return [tasks[k] for k in row(rule, len(tasks), seed)]
+
+
+def class_order(rule: str, classes: Tensor, seed: int) -> Tensor:
+    """The classes (int64 [C]) in the order of their arrival.
+
+    ``native`` keeps ascending ids; ``random`` is ``torch.randperm`` under ``seed``; ``latin-classes`` is row ``seed`` of a balanced Latin
+    square; otherwise ``rule`` lists the ids: ``"3,1,2,0"``, or several such orders, ``"3,1,2,0 | 0,1,2,3"``, of which ``seed`` takes one
+    (modulo their number).
+
+    Raises:
+        SpecError: an explicit order that is no permutation of ``classes``; the message names the offending element.
+    """
+    if rule == "native":
+        return classes
+    if rule == "random":
+        return classes[torch.randperm(classes.numel(), generator=torch.Generator().manual_seed(seed))]
+    if rule == "latin-classes":
+        return classes[torch.tensor(row(rule, classes.numel(), seed))]
+    explicit = _explicit(rule, seed)
+    known, seen = set(classes.tolist()), set[int]()
+    for c in explicit:
+        if c not in known:
+            raise SpecError(f"scenario.class_order: {c} is not a class of this scenario; expected a permutation of {sorted(known)}")
+        if c in seen:
+            raise SpecError(f"scenario.class_order: {c} appears twice; expected a permutation of {sorted(known)}")
+        seen.add(c)
+    if missing := sorted(known - seen):
+        raise SpecError(f"scenario.class_order: class {missing[0]} is missing; expected a permutation of {sorted(known)}")
+    return torch.tensor(explicit)
+
+
+def _explicit(rule: str, seed: int) -> list[int]:
+    orders = [order for order in rule.split("|") if order.strip()] or [rule]
+    try:
+        return [int(part) for part in orders[seed % len(orders)].split(",")]
+    except ValueError:
+        designs = ", ".join(("native", "random", *TASK_ORDERS, "latin-classes"))
+        raise SpecError(f"scenario.class_order = {rule!r}: expected {designs}, or class ids such as 3,1,2,0") from None
+
+
+def row(design: str, n: int, seed: int) -> list[int]:
+    """Order ``seed`` of a design over ``n`` tasks or classes: a permutation of ``0 .. n - 1``.
+
+    Raises:
+        SpecError: a seed beyond the design's last order; the message says how many there are.
+    """
+    count = order_count(design, n)
+    if count is None:
+        return torch.randperm(n, generator=torch.Generator().manual_seed(seed)).tolist()
+    if not 0 <= seed < count:
+        of = f"{n} {'classes' if design == 'latin-classes' else 'tasks'}"
+        raise SpecError(f"seeds.order = {seed}: scenario.class_order = {design} holds {count} orders of {of}; expected 0 to {count - 1}")
+    return nth_permutation(n, seed) if design == "all-tasks" else latin_row(n, seed)
+
+
+def nth_permutation(n: int, index: int) -> list[int]:
+    """Permutation ``index`` (``0 .. n! - 1``) of ``0 .. n - 1`` in lexicographic order, by the digits of ``index`` in factorial base."""
+    left, found = list(range(n)), []
+    for k in range(n - 1, -1, -1):
+        digit, index = divmod(index, math.factorial(k))
+        found.append(left.pop(digit))
+    return found
+
+
+def latin_row(n: int, index: int) -> list[int]:
+    """Row ``index`` of a Williams design over ``0 .. n - 1``: ``n`` rows for even ``n``, ``2 n`` for odd ``n``.
+
+    Every item is equally often at every place, and every item follows every other one equally often (once for even ``n``, twice for odd
+    ``n``): what one task does to the next is balanced. The first row goes ``0, 1, n - 1, 2, n - 2, ...``, so that its steps modulo
+    ``n`` are all different; row r adds r modulo ``n``. For odd ``n`` the steps are not all different, and the second half of the rows is
+    the first half read backwards.
+
+    E. J. Williams: Experimental designs balanced for the estimation of residual effects of treatments. Australian Journal of Scientific
+    Research A 2, 1949.
+    """
+    first = [(k + 1) // 2 if k % 2 else (n - k // 2) % n for k in range(n)]
+    shifted = [(item + index) % n for item in first]
+    return shifted if index < n else shifted[::-1]
+
+
+def foreseen(spec: ScenarioSpec, seed: int) -> tuple[str, ...] | None:
+    """A name for every task in order of arrival, as far as that can be told without the data; ``None`` where it cannot.
+
+    Two cells of one scenario whose names begin alike begin with the same tasks; the converse need not hold. Orders of tasks need their
+    number (``scenario.n_tasks``), classes that are drawn need the data. It serves to plan work, so what is wrong with an order is left
+    to those who build the stream.
+    """
+    rule, n = spec.class_order, spec.n_tasks
+    try:
+        if rule == "native" or rule in TASK_ORDERS:
+            return None if n is None else tuple(str(k) for k in (range(n) if rule == "native" else row(rule, n, seed)))
+        if rule in ("random", "latin-classes"):
+            return None
+        classes = _explicit(rule, seed)
+    except SpecError:
+        return None
+    size = 1 if spec.setting == "domain-il" else spec.classes_per_task or max(1, len(classes) // (n or len(classes)))
+    return tuple(",".join(map(str, classes[k : k + size])) for k in range(0, len(classes), size))

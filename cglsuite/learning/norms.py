@@ -1,0 +1,84 @@
+"""Whose items the running statistics of batch norm describe: a model's hidden memory of the tasks it has met, as an explicit policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+__all__ = ["NormStatistics"]
+
+_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+class NormStatistics:
+    """Keeps the policy ``training.norm_statistics`` over a run.
+
+    ``shared``: the statistics follow all tasks. ``frozen``: those that a model brings into a task are used as they are, in training too.
+    ``per-task``: they begin anew with every task; where a query names its task it is normalised with that task's (the latest where that
+    task was not learnt), else with the latest.
+    """
+
+    def __init__(self, policy: str) -> None:
+        self.policy = policy
+        self.of_task: dict[int, dict[str, Tensor]] = {}
+        """The statistics that each task ended with, by position (``per-task`` only)."""
+        self._frozen: list[str] = []
+
+    def begin(self, model: nn.Module) -> None:
+        """A task begins with ``model``."""
+        norms = dict(_norms(model))
+        if self.policy == "frozen":  # a model that was drawn for this task has no statistics yet
+            self._frozen = [n for n, m in norms.items() if m.num_batches_tracked is not None and int(m.num_batches_tracked) > 0]
+        elif self.policy == "per-task":
+            for module in norms.values():
+                module.reset_running_stats()
+
+    def train(self, model: nn.Module) -> None:
+        """Put ``model`` into training mode."""
+        model.train()
+        for name in self._frozen:
+            model.get_submodule(name).eval()
+
+    def end(self, position: int, model: nn.Module) -> None:
+        """The task at ``position`` has been learnt."""
+        if self.policy == "per-task":
+            self.of_task[position] = {n: b.clone() for n, b in _statistics(model)}
+
+    @contextmanager
+    def used(self, position: int, model: nn.Module) -> Iterator[None]:
+        """Within the context ``model`` normalises with the statistics of the task at ``position``."""
+        latest = {n: b.clone() for n, b in _statistics(model)}
+        _put(model, self.of_task.get(position, latest))
+        try:
+            yield
+        finally:
+            _put(model, latest)
+
+    def state(self) -> dict[str, dict[str, Tensor]]:
+        """What a checkpoint keeps."""
+        return {str(k): kept for k, kept in self.of_task.items()}
+
+    def restore(self, state: dict[str, dict[str, Tensor]], device: torch.device) -> None:
+        """Go back to :meth:`state`."""
+        self.of_task = {int(k): {n: b.to(device) for n, b in kept.items()} for k, kept in state.items()}
+
+
+def _norms(model: nn.Module) -> Iterator[tuple[str, _BatchNorm]]:
+    return ((n, m) for n, m in model.named_modules() if isinstance(m, _BatchNorm) and m.track_running_stats)
+
+
+def _statistics(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    for name, module in _norms(model):
+        for buffer in _STATISTICS:
+            value = getattr(module, buffer)
+            if value is not None:
+                yield f"{name}.{buffer}", value
+
+
+def _put(model: nn.Module, values: dict[str, Tensor]) -> None:
+    for name, current in _statistics(model):
+        current.copy_(values[name])

@@ -1,0 +1,110 @@
+"""The problem adapter for graph classification (GC): items are whole graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from cglsuite.backbones.base import Backbone
+from cglsuite.errors import SpecError
+from cglsuite.graphs import GraphSet
+from cglsuite.problems.base import Problem
+from cglsuite.problems.kept import MemoryItems
+from cglsuite.streams import Batch, TaskView
+
+__all__ = ["GraphProblem"]
+
+_LASTING = ("columns", "labels", "class_weight", "everything")  # what a batch caches that no augmentation changes
+
+
+class GraphProblem(Problem):
+    """Graph classification; a batch's ``graph`` is a set of graphs and its ``ids`` are positions in that set.
+
+    Graphs stand alone: kept items are read as they are, whatever the stream shows at the time.
+    """
+
+    def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
+        """All items again and again, each time as training meets them in that epoch, or mini-batches of them in a new order."""
+        if self.fan_out:
+            raise SpecError(f"training.fan_out = {self.fan_out!r}: neighbours are sampled in large graphs, items here are whole graphs")
+        return _Epochs(list(self.batches(views)), self.batch_size, generator)
+
+    def _union(self, graphs: Sequence[Any]) -> tuple[GraphSet, list[int]]:
+        first: GraphSet = graphs[0]
+        return first.merged(graphs[1:]), [len(g) for g in graphs]
+
+    def forward(self, model: Backbone, batch: Batch) -> Tensor:
+        """Raw outputs of the batch's graphs: float32 [n, C]."""
+        out: Tensor = model(batch.graph)
+        return out if _is_everything(batch) else out[batch.ids]
+
+    def embed(self, model: Backbone, batch: Batch) -> Tensor:
+        """Embeddings of the batch's graphs before the head: float32 [n, d]."""
+        return model.encode(batch.graph)[batch.ids]
+
+    def features(self, batch: Batch) -> Tensor:
+        """The mean over each graph's nodes of their features: float32 [n, F]."""
+        graphs: GraphSet = batch.graph
+        return graphs.pool(graphs.features, "mean")[batch.ids]
+
+    def _content(self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"]) -> GraphSet:
+        graphs: GraphSet = batch.graph
+        return graphs.take(ids)
+
+    def recall(self, items: MemoryItems, view: TaskView) -> Batch:
+        """Memory items as a labelled batch."""
+        ids = torch.arange(len(items), device=self.device)
+        return Batch(graph=items.x, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))
+
+
+class _Epochs:
+    """Every pass over this object is one epoch, counted from 0; the count decides what an augmented item looks like."""
+
+    def __init__(self, batches: list[Batch], batch_size: int | None, generator: torch.Generator) -> None:
+        self.batches, self.batch_size, self.generator = batches, batch_size, generator
+        self.passed = 0
+        self._before = list(batches)
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return sum(1 if self.batch_size is None else -(-len(batch) // self.batch_size) for batch in self.batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        number, self.passed = self.passed, self.passed + 1
+        for i, batch in enumerate(self.batches):
+            if self.batch_size is not None and self.batch_size < len(batch):
+                for chosen in torch.randperm(len(batch), generator=self.generator).split(self.batch_size):
+                    yield _part(batch, chosen.to(batch.ids.device), number)
+                continue
+            graph = batch.graph.epoch(number)
+            if graph is batch.graph:
+                yield batch
+                continue
+            lasting = {k: v for k, v in self._before[i].cache.items() if k in _LASTING}
+            self._before[i] = replace(batch, graph=graph, cache=lasting)
+            yield self._before[i]
+
+
+def _part(batch: Batch, chosen: Tensor, number: int) -> Batch:
+    return replace(
+        batch,
+        graph=batch.graph.take(batch.ids[chosen]).epoch(number),
+        ids=torch.arange(len(chosen), device=batch.ids.device),
+        allowed=batch.allowed if batch.allowed.dim() == 1 else batch.allowed[chosen],
+        y=None if batch.y is None else batch.y[chosen],
+        tasks=None if batch.tasks is None else batch.tasks[chosen],
+        cache={},
+    )
+
+
+def _is_everything(batch: Batch) -> bool:
+    """Whether a batch asks all graphs of its set in their order."""
+    if "everything" not in batch.cache:
+        n = len(batch.graph)
+        batch.cache["everything"] = len(batch) == n and torch.equal(batch.ids, torch.arange(n, device=batch.ids.device))
+    everything: bool = batch.cache["everything"]
+    return everything

@@ -1,0 +1,253 @@
+"""How far a final accuracy depends on the order of tasks or classes, beside how far it depends on the seed alone.
+
+OPD, the order-normalised performance disparity of an item (a task or a class), is the largest minus the smallest final accuracy over orders
+(Yoon et al., ICLR 2020); AOPD is its mean over items, MOPD its maximum. Wei et al. (arXiv:2401.18054) report both over all task orders,
+and over class orders in which the task orders are counted too, since a task order is a class order.
+
+A range grows with the number of values it is taken over, and counts the noise of initialisation as an effect of the order. So every OPD
+comes with its null: the same range over as many seeds of one same order. Where there are fewer seeds than orders, both are brought to
+the same number of draws by :func:`expected_range`.
+
+Frames have a row per cell and item: columns ``order``, ``seed``, ``item``, ``value`` (a fraction).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from cglsuite.stats.refusal import Refused, require_complete, require_frame
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Null", "expected_opd", "expected_range", "null_opd", "opd", "opd_totals", "subset_opd", "task_orders"]
+
+_DRAWS = 2000
+_AT_ONCE = 250
+
+
+def opd(frame: pd.DataFrame) -> pd.DataFrame:
+    """``OPD_i = max_o a_i(o) - min_o a_i(o)``, for each seed and item.
+
+    Args:
+        frame: columns order, seed, item, value; every order of a seed has every item.
+
+    Returns:
+        One row per seed and item: columns seed, item, opd, lowest, highest, lowest_order, highest_order (the first, where several are
+        equal), n_orders.
+
+    Raises:
+        Refused: NaN, a cell twice, an order without one of the items, a seed with a single order.
+
+    Example:
+        >>> rows = [("a", 0, "t", 0.9), ("b", 0, "t", 0.2), ("c", 0, "t", 0.5)]
+        >>> round(opd(pd.DataFrame(rows, columns=["order", "seed", "item", "value"]))["opd"].iloc[0], 3)
+        0.7
+    """
+    rows = []
+    for seed, table in _tables(frame):
+        if len(table) < 2:
+            raise Refused(f"seed {seed} has a single order ({table.index[0]}): the spread over orders needs at least 2")
+        for item in table.columns:
+            column = table[item]
+            low, high = float(column.min()), float(column.max())
+            found = {"opd": high - low, "lowest": low, "highest": high, "lowest_order": column.idxmin(), "highest_order": column.idxmax()}
+            rows.append({"seed": seed, "item": item, **found, "n_orders": len(table)})
+    return pd.DataFrame(rows, columns=["seed", "item", "opd", "lowest", "highest", "lowest_order", "highest_order", "n_orders"])
+
+
+def _tables(frame: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
+    """Per seed a complete table: a row per order, a column per item."""
+    require_frame(frame, ["order", "seed", "item"])
+    items = frame["item"].drop_duplicates()
+    tables: list[tuple[Any, pd.DataFrame]] = []
+    for seed, part in frame.groupby("seed", sort=False):
+        table = part.pivot(index="order", columns="item", values="value")
+        table = table.reindex(index=part["order"].drop_duplicates(), columns=items)
+        require_complete(table, f"values (order × item) of seed {seed}")
+        tables.append((seed, table))
+    return tables
+
+
+def opd_totals(ranges: pd.DataFrame) -> pd.DataFrame:
+    """``AOPD = mean_i OPD_i`` and ``MOPD = max_i OPD_i`` of every seed.
+
+    Args:
+        ranges: what :func:`opd` returns.
+
+    Returns:
+        One row per seed: columns seed, aopd, mopd, mopd_item, n_items, n_orders.
+    """
+    rows = []
+    for seed, part in ranges.groupby("seed", sort=False):
+        values = part["opd"].to_numpy(dtype=np.float64)
+        worst = part["item"].iloc[int(values.argmax())]
+        counts = {"n_items": len(part), "n_orders": int(part["n_orders"].min())}
+        rows.append({"seed": seed, "aopd": float(values.mean()), "mopd": float(values.max()), "mopd_item": worst, **counts})
+    return pd.DataFrame(rows, columns=["seed", "aopd", "mopd", "mopd_item", "n_items", "n_orders"])
+
+
+def expected_range(values: ArrayLike, n: int) -> float:
+    """The expected ``max - min`` of ``n`` values drawn without replacement, exactly.
+
+    With ``x_(1) ≤ ... ≤ x_(N)``, ``E[max] = Σ_i x_(i) C(i-1, n-1) / C(N, n)`` and ``E[min] = Σ_i x_(i) C(N-i, n-1) / C(N, n)``: the
+    largest of the draws is ``x_(i)`` where the other n-1 lie below it.
+
+    Args:
+        values: float64 ``[N]``. n: 1 to N; with ``n = N`` this is the plain range.
+
+    Raises:
+        Refused: NaN among the values, or an ``n`` outside 1 to N.
+
+    Example:
+        >>> round(expected_range([0.0, 1.0, 2.0], 2), 6)  # (1 + 1 + 2) / 3
+        1.333333
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
+    total = ordered.size
+    if not 1 <= n <= total:
+        raise Refused(f"the range of {n} of {total} values: expected a number from 1 to {total}")
+    if not np.isfinite(ordered).all():
+        raise Refused(f"{int((~np.isfinite(ordered)).sum())} of {total} values are not finite")
+    ways = math.comb(total, n)
+    weights = [(math.comb(i, n - 1) - math.comb(total - 1 - i, n - 1)) / ways for i in range(total)]
+    return max(0.0, math.fsum(w * float(x) for w, x in zip(weights, ordered, strict=True)))
+
+
+def expected_opd(frame: pd.DataFrame, n: int) -> pd.DataFrame:
+    """The OPD that ``n`` of the orders would show on average, over all ways to choose them.
+
+    Returns:
+        One row per seed and item: columns seed, item, opd.
+
+    Raises:
+        Refused: as :func:`opd`, and where a seed has fewer than ``n`` orders.
+    """
+    rows = [{"seed": seed, "item": item, "opd": expected_range(table[item], n)} for seed, table in _tables(frame) for item in table.columns]
+    return pd.DataFrame(rows, columns=["seed", "item", "opd"])
+
+
+def subset_opd(frame: pd.DataFrame, n: int, draws: int = _DRAWS, random_seed: int = 0) -> pd.DataFrame:
+    """AOPD and MOPD over random subsets of ``n`` orders, drawn without replacement; means over seeds.
+
+    The expectation of a maximum over items has no closed form, so MOPD at ``n`` orders is the mean of this; and its quantiles at half of
+    the orders say how much the figures owe to which orders were run.
+
+    Returns:
+        ``draws`` rows: columns aopd, mopd.
+
+    Raises:
+        Refused: as :func:`opd`, and where a seed has fewer than ``n`` orders.
+    """
+    generator = np.random.default_rng(random_seed)
+    tables = [(seed, table.to_numpy(dtype=np.float64)) for seed, table in _tables(frame)]
+    totals = np.zeros((2, draws))
+    for seed, values in tables:
+        ranges = _subset_ranges(values, n, draws, generator, f"orders of seed {seed}")
+        totals += np.stack([ranges.mean(axis=1), ranges.max(axis=1)]) / len(tables)
+    return pd.DataFrame({"aopd": totals[0], "mopd": totals[1]})
+
+
+def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: np.random.Generator, what: str) -> NDArray[np.float64]:
+    """``[draws, items]``: the ranges over random subsets of ``n`` rows of ``values [rows, items]``."""
+    if not 2 <= n <= len(values):
+        raise Refused(f"subsets of {n} of {len(values)} {what}: expected a number from 2 to {len(values)}")
+    parts = []
+    for begin in range(0, draws, _AT_ONCE):
+        keys = generator.random((min(_AT_ONCE, draws - begin), len(values)))
+        chosen = values[np.argpartition(keys, n - 1, axis=1)[:, :n]]
+        parts.append(chosen.max(axis=1) - chosen.min(axis=1))
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Null:
+    """The OPD that seeds alone would show.
+
+    Args:
+        items: columns item, opd: the expected range of ``n`` seeds of one same order, mean over ``orders``.
+        aopd: its mean over items. mopd: the mean over orders of the expected maximum over items.
+        n: how many draws the ranges are over. n_seeds: how many seeds each of the orders has. orders: which were used.
+    """
+
+    items: pd.DataFrame
+    aopd: float
+    mopd: float
+    n: int
+    n_seeds: int
+    orders: tuple[str, ...]
+
+
+def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, random_seed: int = 0) -> Null:
+    """The null beside an OPD: how far the accuracy of an item spreads where the order stays and only the seed changes.
+
+    Of all orders those with the most seeds are used, and their results averaged. The null of an OPD over N orders is a range over N seeds;
+    with fewer seeds at hand, compare with :func:`expected_opd` over as many orders as there are seeds.
+
+    Args:
+        frame: columns order, seed, item, value. n: draws; default as many as there are seeds.
+
+    Raises:
+        Refused: no order with two seeds; ``n`` beyond the number of seeds; NaN, a cell twice, a cell without one of the items.
+    """
+    require_frame(frame, ["order", "seed", "item"])
+    counts = frame[["order", "seed"]].drop_duplicates().groupby("order", sort=False).size()
+    n_seeds = int(counts.max()) if len(counts) else 0
+    if n_seeds < 2:
+        raise Refused("no order was run with more than one seed: the null needs one same order with at least 2 seeds")
+    size = n_seeds if n is None else n
+    if not 2 <= size <= n_seeds:
+        raise Refused(f"a null of {size} draws from {n_seeds} seeds: expected a number from 2 to {n_seeds}")
+    orders = [str(order) for order in counts.index[counts == n_seeds]]
+    items = list(frame["item"].drop_duplicates())
+    generator = np.random.default_rng(random_seed)
+    ranges, largest = [], []
+    for order in orders:
+        values = _by_seed(frame[frame["order"] == order], items, order)
+        ranges.append([expected_range(values[:, i], size) for i in range(len(items))])
+        whole = size == n_seeds
+        largest.append(max(ranges[-1]) if whole else float(_subset_ranges(values, size, draws, generator, "seeds").max(axis=1).mean()))
+    means = np.mean(ranges, axis=0)
+    return Null(
+        items=pd.DataFrame({"item": items, "opd": means}),
+        aopd=float(means.mean()),
+        mopd=float(np.mean(largest)),
+        n=size,
+        n_seeds=n_seeds,
+        orders=tuple(orders),
+    )
+
+
+def _by_seed(part: pd.DataFrame, items: list[Any], order: str) -> NDArray[np.float64]:
+    """``[seeds, items]`` of one order."""
+    table = part.pivot(index="seed", columns="item", values="value").reindex(columns=items)
+    require_complete(table, f"values (seed × item) of order {order}")
+    return table.to_numpy(dtype=np.float64)
+
+
+def task_orders(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The orders that arrange one same set of tasks: among pooled orders, those over which tasks can be followed.
+
+    A task order is a class order, so final accuracies by class pool all orders; accuracies by task are comparable only where the same
+    classes make up the same tasks.
+
+    Args:
+        frame: columns order, partition (text that is equal where the tasks are the same, whatever their order), and others.
+
+    Returns:
+        The rows of the partition that most orders share (the first in alphabetical order, where several are equal), and that partition.
+
+    Raises:
+        Refused: no two orders consist of the same tasks.
+    """
+    counts = frame[["order", "partition"]].drop_duplicates().groupby("partition").size()
+    if not len(counts) or int(counts.max()) < 2:
+        raise Refused(f"no two of {len(counts)} orders consist of the same tasks: an OPD per task is over orders of the same tasks")
+    chosen = str(counts.index[int(counts.to_numpy().argmax())])
+    return frame[frame["partition"] == chosen], chosen

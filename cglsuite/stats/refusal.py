@@ -1,0 +1,59 @@
+"""What a statistic answers when the data cannot carry it: a named refusal instead of a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.errors import CglsuiteError, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Refused", "require_complete", "require_frame"]
+
+_NAMED = 3
+
+
+class Refused(CglsuiteError):
+    """The data cannot carry this statistic; the message says what is missing or degenerate, and what would do."""
+
+
+def require_frame(frame: pd.DataFrame, keys: Sequence[str], value: str = "value") -> None:
+    """Check a tidy frame: the columns are there, no value is NaN, no combination of ``keys`` occurs twice.
+
+    Raises:
+        UsageError: a column is absent.
+        Refused: a value is NaN, or two rows stand for the same cell; the message names the first few.
+    """
+    absent = [name for name in (*keys, value) if name not in frame]
+    if absent:
+        raise UsageError(f"a frame with the columns {', '.join(map(str, frame.columns))}: expected {', '.join(absent)} as well")
+    undefined = frame[frame[value].isna()]
+    if len(undefined):
+        raise Refused(f"{len(undefined)} of {len(frame)} values are undefined (NaN): {_named(undefined, keys)}")
+    twice = frame[frame.duplicated(list(keys))]
+    if len(twice):
+        raise Refused(f"{len(twice)} cells occur more than once: {_named(twice, keys)}")
+
+
+def require_complete(table: pd.DataFrame, what: str) -> None:
+    """Check that a table with a row per ``table.index`` and a column per ``table.columns`` has no gap.
+
+    Raises:
+        Refused: an entry is missing; the message counts the gaps and names the first few.
+    """
+    gaps: Any = table.isna().stack()
+    missing = [_entry(label) for label in gaps[gaps].index]
+    if missing:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        raise Refused(f"{len(missing)} of {table.size} {what} are missing: {'; '.join(missing[:_NAMED])}{more}")
+
+
+def _entry(label: Any) -> str:
+    return " × ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _named(rows: pd.DataFrame, keys: Sequence[str]) -> str:
+    told = ["(" + ", ".join(f"{key} {row[key]}" for key in keys) + ")" for _, row in rows.head(_NAMED).iterrows()]
+    return "; ".join(told) + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")

@@ -1,0 +1,58 @@
+"""Task streams whose items are whole graphs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cglsuite.errors import SpecError
+from cglsuite.graphs import GraphData, GraphSet
+from cglsuite.specs import ScenarioSpec, Seeds
+from cglsuite.streams.assembly import Assembly, check_labels
+from cglsuite.streams.layout import layout_of
+from cglsuite.streams.stream import TaskStream
+
+__all__ = ["build_graph_stream"]
+
+
+def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device: str = "cpu") -> TaskStream:
+    """Partition ``data`` into a stream of tasks as ``spec`` says.
+
+    Everything is a function of (data, spec, seeds.order, seeds.split). No message passes between graphs, so that a task's view holds its
+    training and (unlabelled) validation graphs and nothing else, and the test items of every task can be asked at any time.
+
+    Raises:
+        SpecError: an order that is no permutation, more tasks than the data allow, an official split that does not exist, switches that
+            do not fit the kind of labels, switches that are about one large graph.
+        DataError: a class too small to split, a class without training items, a task without items of some part, a missing key.
+    """
+    check_labels(spec, data)
+    if spec.edge_policy != "full":
+        raise SpecError(
+            f"scenario.edge_policy = {spec.edge_policy}: items are whole graphs, no edge leads from one to another; expected full"
+        )
+    if spec.replicas != 1:
+        raise SpecError(f"scenario.replicas = {spec.replicas}: copies are made of one large graph, items here are whole graphs; expected 1")
+    if spec.feature_normalisation != "none":
+        raise SpecError(
+            f"scenario.feature_normalisation = {spec.feature_normalisation}: a dataset of whole graphs prepares its own features; "
+            "expected none"
+        )
+    return _Graphs(spec, data, layout_of(spec, data, seeds), seeds, device).stream()
+
+
+class _Graphs(Assembly):
+    """Items are graphs; each batch has a set of its own."""
+
+    data: GraphData
+
+    def placed(self, ids: Tensor, k: int, stage: int, part: str) -> tuple[GraphSet, Tensor]:
+        items = self.data.items
+        graphs = items.training(ids, self.seeds.split, self.device) if part == "train" else items.queries(ids, self.device)
+        return graphs, torch.arange(ids.numel())
+
+    def placed_queries(self, ids: Tensor, stage: int) -> tuple[GraphSet, Tensor]:
+        return self.data.items.queries(ids, self.device), torch.arange(ids.numel())
+
+    def plan(self, learnt: int) -> list[tuple[tuple[int, ...], int]]:
+        return [(tuple(range(len(self.layout))), max(learnt - 1, 0))]

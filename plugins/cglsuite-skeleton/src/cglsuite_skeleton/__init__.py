@@ -1,0 +1,1 @@
+"""Skeleton-based action recognition for cglsuite: sequences of joint positions as graphs, ST-GCN, datasets and scenarios."""

@@ -1,0 +1,121 @@
+"""Training inputs epoch by epoch, drawn anew or taken from what this process has drawn before.
+
+The cells of a campaign train on the same recordings with the same split seed, in another order or by another method, and one process runs
+many of them: what (dataset, seed, recordings, epoch) determine is worth keeping. Results never depend on what is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cglsuite.errors import UsageError
+from cglsuite_skeleton.preparation import Preparation, augmented, draws, prepared
+from cglsuite_skeleton.ragged import Sequences
+
+__all__ = ["KEPT", "EpochCache", "TrainingPart"]
+
+_VARIABLE = "CGLSUITE_AUGMENTATION_CACHE_MB"
+_DEFAULT_MB = 1600
+
+
+class EpochCache:
+    """The inputs used last, up to a number of bytes; what is larger than that alone is never kept."""
+
+    def __init__(self, limit: Callable[[], int]) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[tuple[str, int], Tensor] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, int], make: Callable[[], Tensor]) -> Tensor:
+        """The tensor kept under ``key``, else the one that ``make`` makes; nobody may write to it."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make()
+        size, limit = made.nbytes, self._limit()
+        if size <= limit:
+            with self._lock:
+                if key not in self._kept:
+                    self._kept[key] = made
+                    self._bytes += size
+                while self._bytes > limit:
+                    self._bytes -= self._kept.popitem(last=False)[1].nbytes
+        return made
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def bytes(self) -> int:
+        """Memory held, in bytes."""
+        return self._bytes
+
+
+def _limit_bytes() -> int:
+    """What the environment allows.
+
+    Raises:
+        UsageError: it is not a number of megabytes.
+    """
+    given = os.environ.get(_VARIABLE, "").strip() or str(_DEFAULT_MB)
+    try:
+        return int(float(given) * 2**20)
+    except (ValueError, OverflowError):
+        raise UsageError(f"{_VARIABLE}={given!r}: expected megabytes, such as {_DEFAULT_MB}; 0 keeps nothing") from None
+
+
+KEPT = EpochCache(_limit_bytes)
+"""What this process keeps."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingPart:
+    """Recordings of the training set, and how they become inputs.
+
+    Args:
+        key: what determines the inputs of all epochs, for :data:`KEPT`; ``None`` for recordings whose inputs are not worth keeping.
+    """
+
+    sequences: Sequences
+    preparation: Preparation
+    seed: int
+    device: torch.device
+    key: str | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features F of a joint: persons × frames × coordinates."""
+        return self.sequences.n_values * self.preparation.frames
+
+    def plain(self) -> Tensor:
+        """Inputs without augmentation: float32 [V, n, M, T, C]."""
+        own = self.sequences
+        return self._tensor(prepared(own.coordinates.numpy(), own.lengths.numpy(), self.preparation.frames))
+
+    def epoch(self, number: int) -> Tensor:
+        """Inputs of epoch ``number``: float32 [V, n, M, T, C]."""
+        return self._drawn(number) if self.key is None else KEPT.get((self.key, number), lambda: self._drawn(number))
+
+    def _drawn(self, number: int) -> Tensor:
+        own, how = self.sequences, self.preparation
+        uniform = draws(self.seed, number, own.ids.numpy(), how.frames)
+        return self._tensor(augmented(own.coordinates.numpy(), own.lengths.numpy(), uniform, how.max_angle))
+
+    def _tensor(self, inputs: np.ndarray[Any, Any]) -> Tensor:
+        return torch.from_numpy(inputs).to(self.device)

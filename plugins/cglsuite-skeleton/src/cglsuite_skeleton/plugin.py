@@ -1,0 +1,31 @@
+"""What the package offers: datasets of skeleton sequences, ST-GCN, and the presets over them."""
+
+from __future__ import annotations
+
+from cglsuite import BackboneSpec, DatasetSpec, ScenarioSpec, hookimpl
+
+__all__ = ["cglsuite_backbones", "cglsuite_datasets", "cglsuite_scenarios"]
+
+
+@hookimpl
+def cglsuite_backbones() -> list[BackboneSpec]:
+    """ST-GCN, from two blocks to the full ten."""
+    from cglsuite_skeleton.backbones import backbones
+
+    return backbones()
+
+
+@hookimpl
+def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
+    """N-UCLA and NTU RGB+D, read from a data root, and embedded motions."""
+    from cglsuite_skeleton.datasets.specs import DATASETS
+
+    return DATASETS
+
+
+@hookimpl
+def cglsuite_scenarios() -> list[ScenarioSpec]:
+    """Class-IL under the protocol of the skeleton benchmark."""
+    from cglsuite_skeleton.protocols import skeleton_presets
+
+    return skeleton_presets()

@@ -1,0 +1,55 @@
+"""Sequences of unequal length, one after the other along one axis of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Sequences"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sequences:
+    """Joint positions of n recordings.
+
+    Args:
+        coordinates: float32 [C, V, M, F], C coordinates of V joints of M persons in all F frames, recording by recording. Frames come last:
+            drawing frames then copies short runs out of one cached row per joint, the fastest order of those measured.
+        lengths: int64 [n], frames per recording, at least 1; they sum to F.
+        ids: int64 [n], which recordings of the dataset they are: draws belong to them.
+    """
+
+    coordinates: Tensor
+    lengths: Tensor
+    ids: Tensor
+
+    def __len__(self) -> int:
+        return int(self.lengths.shape[0])
+
+    @property
+    def n_values(self) -> int:
+        """Numbers per joint and frame, M · C."""
+        return int(self.coordinates.shape[0] * self.coordinates.shape[2])
+
+    def take(self, positions: Tensor) -> Sequences:
+        """Copies of the recordings at ``positions`` (int64 [m]) and nothing of the others."""
+        lengths = self.lengths[positions]
+        first = (self.lengths.cumsum(0) - self.lengths)[positions]
+        ends = lengths.cumsum(0)
+        total = int(ends[-1]) if len(ends) else 0
+        frames = torch.arange(total) + (first - (ends - lengths)).repeat_interleave(lengths)
+        return Sequences(coordinates=self.coordinates.index_select(-1, frames), lengths=lengths, ids=self.ids[positions])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sequences]) -> Sequences:
+        """The recordings of all parts, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            coordinates=torch.cat([p.coordinates for p in parts], dim=-1),
+            lengths=torch.cat([p.lengths for p in parts]),
+            ids=torch.cat([p.ids for p in parts]),
+        )

@@ -1,0 +1,225 @@
+"""ST-GCN: graph convolutions over joints in turn with convolutions over frames."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cglsuite.backbones import Backbone
+from cglsuite.backbones.graphwise import normalised
+from cglsuite.backbones.layers import content_attention, drop
+from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.graphs import GraphSet
+from cglsuite_skeleton.layouts import Layout, layout_of
+from cglsuite_skeleton.partitions import adjacency_stack
+
+__all__ = ["STGCN", "Block", "FrameConvolution", "JointConvolution", "st_gcn"]
+
+_FULL_DEPTH = ((64, 1),) * 4 + ((128, 2),) + ((128, 1),) * 2 + ((256, 2),) + ((256, 1),) * 2
+"""(width, stride over frames) of the ten blocks of Yan et al. (2018)."""
+
+
+def _over_rows(norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
+    """Batch norm of the last axis, all others together being the batch: float32 [..., d]."""
+    return normalised(norm, x.reshape(-1, x.shape[-1])).view(x.shape)
+
+
+class JointConvolution(nn.Module):
+    """Messages between the joints of a frame: ``out[w] = Σ_k Σ_v (A ⊙ M)_k[v, w] (x[v] W_k + b_k)`` (Yan et al. 2018, eq. 10).
+
+    The adjacency matrices A are fixed; the edge importance M, of ones at the start, is learnt. The sums over joints run on the narrower
+    side of the product with W, which gives the same numbers.
+
+    Args:
+        adjacency: float32 [K, V, V]; see :func:`cglsuite_skeleton.partitions.adjacency_stack`.
+        edge_importance: whether there is an M.
+    """
+
+    adjacency: Tensor
+
+    def __init__(self, in_features: int, out_features: int, adjacency: Tensor, edge_importance: bool) -> None:
+        super().__init__()
+        self.register_buffer("adjacency", adjacency, persistent=False)
+        self.importance = nn.Parameter(torch.ones_like(adjacency)) if edge_importance else None
+        bound = 1 / math.sqrt(in_features)  # as torch starts a convolution
+        self.weight = nn.Parameter(torch.empty(len(adjacency), in_features, out_features).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(len(adjacency), out_features).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32 [B, T, V, in] to [B, T, V, out], B sequences of T frames."""
+        along = self.adjacency if self.importance is None else self.adjacency * self.importance
+        subsets, joints, _ = along.shape
+        _, narrow, wide = self.weight.shape
+        frames = x.flatten(0, 1)
+        if narrow < wide:
+            heard = _each(along.permute(2, 0, 1).reshape(joints * subsets, joints), frames)  # rows (w, k)
+            moved = along.sum(dim=1).T @ self.bias  # [V, out]
+            out = heard.view(-1, joints, subsets * narrow) @ self.weight.reshape(subsets * narrow, wide) + moved
+        else:
+            sent = torch.addmm(self.bias.flatten(), frames.flatten(0, 1), self._beside())  # columns (k, out)
+            out = _each(along.permute(2, 1, 0).reshape(joints, joints * subsets), sent.view(-1, joints * subsets, wide))
+        return out.view(*x.shape[:3], wide)
+
+    def sent(self, x: Tensor) -> Tensor:
+        """What joints say to each subset of their neighbours, ``x W_k`` for all k side by side: float32 [..., in] to [..., K·out]."""
+        return x @ self._beside()
+
+    def _beside(self) -> Tensor:
+        """All W_k side by side: float32 [in, K·out]."""
+        return self.weight.transpose(0, 1).flatten(1)
+
+
+def _each(matrix: Tensor, frames: Tensor) -> Tensor:
+    """One matrix times every frame: float32 [a, b] and [B, b, c] to [B, a, c]."""
+    return torch.bmm(matrix.expand(len(frames), -1, -1), frames)
+
+
+class FrameConvolution(nn.Conv2d):
+    """A convolution over the frames of each joint, with as many frames out as in (per stride)."""
+
+    def __init__(self, width: int, kernel: int, stride: int) -> None:
+        super().__init__(width, width, (kernel, 1), (stride, 1), (kernel // 2, 0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32 [B, T, V, d] to [B, ⌈T / stride⌉, V, d]."""
+        return super().forward(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+class Block(nn.Module):
+    """``relu(dropout(BN(over frames(relu(BN(over joints(x)))))) + residual(x))``.
+
+    The residual is x itself, or ``BN(x R + c)`` of every stride-th frame where the shape changes, or left out.
+    """
+
+    def __init__(self, joints: JointConvolution, frames: FrameConvolution, dropout: float, residual: bool) -> None:
+        super().__init__()
+        in_features, width, stride = joints.weight.shape[1], frames.out_channels, frames.stride[0]
+        self.width = width
+        self.joints, self.joints_norm = joints, nn.BatchNorm1d(width)
+        self.frames, self.frames_norm = frames, nn.BatchNorm1d(width)
+        self.dropout, self.residual = dropout, residual
+        changes = residual and (in_features != width or stride > 1)
+        self.shortcut = nn.Linear(in_features, width) if changes else None
+        self.shortcut_norm = nn.BatchNorm1d(width) if changes else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32 [B, T, V, in] to [B, ⌈T / stride⌉, V, width]."""
+        hidden = functional.relu(_over_rows(self.joints_norm, self.joints(x)))
+        hidden = drop(_over_rows(self.frames_norm, self.frames(hidden)), self.dropout, self.training)
+        if self.shortcut is not None and self.shortcut_norm is not None:
+            hidden = hidden + _over_rows(self.shortcut_norm, self.shortcut(x[:, :: self.frames.stride[0]]))
+        elif self.residual:
+            hidden = hidden + x
+        return functional.relu(hidden)
+
+
+class STGCN(Backbone):
+    """Spatial-temporal graph convolutional network (Yan et al., AAAI 2018).
+
+    The input passes a batch norm over (joint, channel), which all persons share; then the blocks; then the mean over frames, joints and
+    persons; then the linear head. Persons of a sequence are encoded apart and meet in the mean.
+
+    It asks its graphs for ``x`` (float32 [V, n, M, T, C]: joints, sequences, persons, frames, channels) beside what every set of graphs
+    has.
+    """
+
+    def __init__(self, layout: Layout, channels: int, blocks: list[Block], outputs: int) -> None:
+        super().__init__()
+        self.layout, self.channels = layout, channels
+        self.input_norm = nn.BatchNorm1d(layout.n_joints * channels)
+        self.blocks = nn.ModuleList(blocks)
+        self.head = nn.Linear(blocks[-1].width, outputs)
+
+    def encode(self, graph: GraphSet) -> Tensor:
+        """Embeddings of the sequences, right before the head: float32 [n, d]."""
+        x = self._input(graph)
+        sequences, persons, frames = x.shape[:3]
+        hidden = _over_rows(self.input_norm, x.flatten(3)).view(sequences * persons, frames, self.layout.n_joints, self.channels)
+        for block in self.blocks:
+            hidden = block(hidden)
+        return hidden.view(sequences, -1, hidden.shape[-1]).mean(dim=1)
+
+    def edge_attention(self, graph: GraphSet) -> Tensor:
+        """Content attention (see :func:`cglsuite.backbones.layers.content_attention`) of the first block's joint convolution.
+
+        A joint's ``W h`` is what it sends to all K subsets of its neighbours, averaged over frames and persons; its input is normalised by
+        the running statistics, which stay as they are.
+
+        Returns:
+            float32 [E', 1].
+        """
+        norm = self.input_norm
+        rows = self._input(graph).flatten(3).mean(dim=(1, 2))  # the norm and W are linear: means pass through
+        rows = functional.batch_norm(rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, training=False, eps=norm.eps)
+        joints = rows.view(len(rows), self.layout.n_joints, self.channels).transpose(0, 1).flatten(0, 1)
+        first: JointConvolution = self.blocks[0].joints  # type: ignore[assignment]
+        return content_attention(first.sent(joints), graph)
+
+    def _input(self, graph: Any) -> Tensor:
+        """The sequences as float32 [n, M, T, V, C], checked against the layout."""
+        x = getattr(graph, "x", None)
+        if not isinstance(x, Tensor) or x.dim() != 5:
+            raise NotApplicable(
+                f"the backbone st-gcn convolves over frames, and {type(graph).__name__} holds no sequences (x: float32 [V, n, M, T, C]): "
+                "choose a dataset of skeletons, or a backbone for graphs of any kind such as graph-gcn"
+            )
+        joints, channels = x.shape[0], x.shape[4]
+        if joints != self.layout.n_joints:
+            raise SpecError(
+                f"backbone.layout = {self.layout.name!r} has {self.layout.n_joints} joints, and the sequences have {joints}: choose the "
+                "layout of the dataset's skeletons"
+            )
+        if channels != self.channels:
+            raise SpecError(
+                f"backbone.channels = {self.channels}, and the sequences have {channels} coordinates per joint of layout "
+                f"{self.layout.name!r}: expected backbone.channels = {channels}"
+            )
+        return x.permute(1, 2, 3, 0, 4)
+
+
+def st_gcn(
+    in_features: int,
+    outputs: int,
+    *,
+    layout: str,
+    channels: int,
+    layers: int,
+    width: int,
+    deep: str,
+    partition: str,
+    max_hop: int,
+    edge_importance: bool,
+    temporal_kernel: int,
+    dropout: float,
+    residual: bool,
+) -> STGCN:
+    """ST-GCN of ``layers`` blocks of ``width``, or the paper's ten (``deep = full``), which leave both aside.
+
+    Args:
+        in_features: numbers per joint over all persons, frames and channels; only checked here, as frames and persons may be any.
+        outputs: number of outputs C.
+        layout: see :func:`cglsuite_skeleton.layouts.layout_of`.
+        partition: see :func:`cglsuite_skeleton.partitions.adjacency_stack`, also for ``max_hop``.
+
+    Raises:
+        UnknownNameError: a layout or a partition that is not known.
+        SpecError: an even temporal kernel, or joints whose features are not whole frames.
+    """
+    if temporal_kernel % 2 == 0:
+        raise SpecError(f"backbone.temporal_kernel = {temporal_kernel}: expected an odd number, as many frames before as after")
+    if in_features % channels:
+        raise SpecError(
+            f"backbone.channels = {channels}: the {in_features} numbers of a joint are not whole frames of {channels} coordinates"
+        )
+    skeleton = layout_of(layout)
+    adjacency = adjacency_stack(skeleton, partition, max_hop)
+    depths = _FULL_DEPTH if deep == "full" else ((width, 1),) * layers
+    blocks: list[Block] = []
+    for after, stride in depths:
+        joints = JointConvolution(blocks[-1].width if blocks else channels, after, adjacency, edge_importance)
+        blocks.append(Block(joints, FrameConvolution(after, temporal_kernel, stride), dropout, residual and bool(blocks)))
+    return STGCN(skeleton, channels, blocks, outputs)

@@ -1,0 +1,145 @@
+"""Curves over settings of the backbone: what is held fixed, what the units are, and what the page shows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from report_lab import CAMPAIGN, Elements, assert_harmless, catalogue_of, page_with, record_of, toy_engine
+
+from cglsuite import stats
+from cglsuite.cells.campaign import Campaign
+from cglsuite.cells.planning import plan_campaign
+from cglsuite.cells.store import Store
+from cglsuite.errors import UnknownNameError
+from cglsuite.reports import architecture, show_architecture
+from cglsuite.reports.architecture import Sweep, sweep, sweep_curves
+from cglsuite.reports.results import load_pooled_results
+from cglsuite.specs import BackboneSpec, Hyperparameter
+
+WIDTHS, DEPTHS = [32, 64, 128], [1, 2]
+NET = BackboneSpec(
+    name="net",
+    summary="net",
+    factory="json:loads",
+    hyperparameters=(Hyperparameter(name="width", default=64, doc="width"), Hyperparameter(name="layers", default=2, doc="depth")),
+)
+GRID = {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "ewc"], "backbones": ["net"]}
+SEEDS = {"order": [0, 1, 2], "init": [0, 1, 2]}
+
+
+def accuracy(method: str, width: int, layers: int, seed: int) -> float:
+    return 0.2 + 0.1 * ["bare", "ewc"].index(method) + 0.001 * width + 0.05 * layers + 0.01 * seed**2
+
+
+Make = Callable[..., Sweep]
+
+
+@pytest.fixture
+def sweep_of(tmp_path: Path) -> Make:
+    """The sweep of campaigns with other axes."""
+
+    def make(*axes: dict[str, list[int]], seeds: dict[str, Any] = SEEDS, chosen: tuple[str, ...] = (), keep: Any = None) -> Sweep:
+        catalogue, store = catalogue_of(("backbone", NET)), Store(tmp_path / "store")
+        engine = toy_engine(catalogue)
+        given = [CAMPAIGN | {"name": f"toy-{n}", "grid": GRID | {"settings": one}, "seeds": seeds} for n, one in enumerate(axes)]
+        for planned in (p for one in given for p in plan_campaign(Campaign.parse(one), catalogue, engine=engine)):
+            assert planned.cell is not None
+            settings, drawn = planned.cell.settings, planned.request.seeds
+            last = accuracy(planned.request.method, settings["backbone.width"], settings["backbone.layers"], drawn.init)
+            matrix = [[0.5, 0.5], [0.9, 0.5], [last, last]]
+            if keep is None or keep(planned):
+                tasks = [
+                    {"classes": [(drawn.order + k) % 7], "n_train": 1, "n_validation": 1, "n_test": 1, "name": str(k)} for k in range(2)
+                ]
+                store.put(
+                    record_of(planned, matrix=matrix, tasks=tasks, parameters={"model": settings["backbone.width"] * 10, "method": 0})
+                )
+        return sweep(load_pooled_results(given[0], given[1:], store, catalogue=catalogue, engine=engine), chosen)
+
+    return make
+
+
+def test_curves_hold_the_other_axis_fixed(sweep_of: Make) -> None:
+    """Three widths at two depths: a curve of each at every value of the other; means, intervals and parameters by hand."""
+    study = sweep_of({"backbone.width": WIDTHS, "backbone.layers": DEPTHS})
+    assert study.axes == ("backbone.layers", "backbone.width")
+    frame = sweep_curves(study)
+    curves = set(frame[["axis", "rest"]].itertuples(index=False, name=None))
+    assert curves == {("backbone.width", f"layers = {d}") for d in DEPTHS} | {("backbone.layers", f"width = {w}") for w in WIDTHS}
+    by = frame.set_index(["axis", "rest", "label", "value"])
+    for method, width, layers in itertools.product(("bare", "ewc"), WIDTHS, DEPTHS):
+        row = by.loc[("backbone.width", f"layers = {layers}", method, str(width))]
+        values = [accuracy(method, width, layers, s) for s in range(3)]
+        expected = stats.mean_interval(values)
+        assert (row["mean"], row["std"], row["n"]) == pytest.approx((np.mean(values), np.std(values, ddof=1), 3))
+        assert (row["low"], row["high"], row["interval"]) == (pytest.approx(expected.low), pytest.approx(expected.high), "t")
+        assert (row["unit"], row["parameters"], row["place"]) == ("orders", 10 * width, WIDTHS.index(width))
+    af = sweep_curves(study, "af").set_index(["axis", "rest", "label", "value"])
+    assert af.loc[("backbone.layers", "width = 32", "bare", "1"), "mean"] == pytest.approx(
+        0.9 - np.mean([accuracy("bare", 32, 1, s) for s in range(3)])
+    )
+
+
+def test_widths_and_depths_of_two_campaigns(sweep_of: Make) -> None:
+    """They share a point, which counts once; axes with a single value beside the rest have no curve."""
+    study = sweep_of({"backbone.width": WIDTHS}, {"backbone.layers": DEPTHS})
+    assert len(study.cells) == 2 * 3 * (3 + 2 - 1)
+    frame = sweep_curves(study)
+    assert set(frame[["axis", "rest"]].itertuples(index=False, name=None)) == {
+        ("backbone.width", "layers = 2"),
+        ("backbone.layers", "width = 64"),
+    }
+
+
+def test_seeds_are_the_units_where_there_is_one_order(sweep_of: Make) -> None:
+    """And two of them have no interval."""
+    study = sweep_of({"backbone.width": WIDTHS}, seeds={"order": [0], "init": [0, 1]})
+    frame = sweep_curves(study)
+    assert set(frame["unit"]) == {"seeds"}
+    assert set(frame["interval"]) == {"2 seeds: an interval needs at least 3"}
+    assert "Too few units for intervals." in page_with(show_architecture.curves(study))
+
+
+def test_gaps_are_told(sweep_of: Make) -> None:
+    """A point that rests on fewer cells than the others of its curve."""
+    study = sweep_of(
+        {"backbone.width": WIDTHS},
+        keep=lambda p: not (p.cell.settings["backbone.width"] == 128 and p.request.seeds.init == 2 and p.request.method == "ewc"),
+    )
+    (told,) = architecture.unevenly_filled(sweep_curves(study))
+    assert told.endswith("width, ewc: from 2 to 3 orders per point")
+    page = page_with(show_architecture.overview(study), show_architecture.points(study))
+    assert "unlike numbers of repetitions" in page
+    assert "(n=2)" in page
+
+
+def test_axes_may_be_chosen(sweep_of: Make) -> None:
+    """Those that are not drawn along tell designs apart; an unknown one is refused."""
+    study = sweep_of({"backbone.width": WIDTHS, "backbone.layers": DEPTHS}, chosen=("backbone.width",))
+    assert study.axes == ("backbone.width",)
+    assert study.cells["design"].nunique() == 2
+    with pytest.raises(UnknownNameError, match="backbone.width"):
+        sweep_of({"backbone.width": WIDTHS}, chosen=("backbone.widht",))
+
+
+def test_the_page(sweep_of: Make) -> None:
+    """Every number has its exact value behind it; one figure per curve."""
+    study = sweep_of({"backbone.width": WIDTHS, "backbone.layers": DEPTHS})
+    parts = [getattr(show_architecture, name)(study) for name in show_architecture.__all__]
+    page = page_with(*parts, show_architecture.curves(study, "af"), show_architecture.points(study, "af"))
+    assert_harmless(page)
+    shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
+    assert set(sweep_curves(study)["mean"]) | set(sweep_curves(study, "af")["mean"]) <= shown
+    assert sum(tag == "img" for tag, _ in Elements(page).found) == 2 * (2 + 3)
+
+
+def test_no_axis(sweep_of: Make) -> None:
+    """Nothing varies, nothing is drawn."""
+    study = sweep_of({})
+    assert study.axes == ()
+    assert "No setting of the backbone takes two values" in page_with(show_architecture.curves(study), show_architecture.points(study))
