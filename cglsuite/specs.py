@@ -25,8 +25,10 @@ __all__ = [
     "MethodSpec",
     "MetricSpec",
     "NotebookSpec",
+    "OnlineSpec",
     "PluginSpec",
     "ScenarioSpec",
+    "ScheduleSpec",
     "Seeds",
     "Setting",
     "Switch",
@@ -216,6 +218,10 @@ class MetricSpec(PluginSpec):
 
     ``matrix`` is float64 ``[T + 1, T]``: row 0 before training, row k after task k, NaN where a query could not be asked.
     ``joint`` is the matrix of the ``joint`` method in the same scenario and seeds, given where ``needs_joint``.
+
+    In the setting ``task-free`` the matrix is ``[E + 1, K]``, a row per evaluation and a column per latent task, and the factory is also
+    given ``stream``: the ``evaluations`` (steps made), what was ``delivered`` of each latent task by then ([E + 1][K]), and the facts of
+    the ``tasks``. ``unit`` names what values count where that is not performance (``"steps"``).
     """
 
     factory: str
@@ -225,6 +231,19 @@ class MetricSpec(PluginSpec):
     needs_joint: bool = False
     settings: tuple[str, ...] = ("task-il", "class-il", "domain-il", "time-il")
     label: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleSpec(PluginSpec):
+    """How a task-free stream mixes its latent tasks: ``factory(steps, spans, **hyperparameters) -> mixture``.
+
+    ``steps`` float64 [T] are the mid-points of the steps, ``spans`` float64 [K + 1] where each latent task would begin and end if they
+    came one after the other, and the result float64 [T, K] holds non-negative weights (see :mod:`cglsuite.streams.mixing`).
+    """
+
+    factory: str
+    hyperparameters: tuple[Hyperparameter, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -393,7 +412,7 @@ class TrainingSpec:
     )
     batch_size: int | None = Switch(
         None,
-        "items per step, drawn anew in every epoch; none = all items of the task in one step",
+        "items per step, drawn anew in every epoch; none = all items of the task in one step. In a task-free stream: how many arrive",
         effect="smaller batches: more and noisier steps per epoch, which fit a task sooner and overwrite more of the earlier ones",
     )
     fan_out: tuple[int, ...] = Switch(
@@ -420,6 +439,58 @@ class TrainingSpec:
             raise SpecError(f"training.epochs = {self.epochs!r}: expected at least 0")
         if (self.plateau_patience is not None or self.restore_best) and self.monitor == "none":
             raise SpecError("training.monitor = none: a plateau schedule and restore_best need a monitored value (validation-loss)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineSpec:
+    """How a task-free stream arrives and is evaluated. ``schedule_settings`` are the schedule's; the resolved ``schedule_factory`` and all
+    of its settings are filled in when a cell is resolved."""
+
+    schedule: str = Switch(
+        "hard",
+        "the mixing schedule's name in the catalogue",
+        effect="how long latent tasks overlap: the harder the transitions, the more is forgotten, and the easier a change is noticed",
+    )
+    draw: str = Switch(
+        "without-replacement",
+        "items of a latent task come from shuffled decks, or are drawn independently",
+        ("without-replacement", "with-replacement"),
+        effect={
+            "without-replacement": "every item of a task is met about equally often",
+            "with-replacement": "some items are met several times and others never",
+        },
+    )
+    evaluate_every: int = Switch(
+        100,
+        "steps between evaluations; the first is before training, the last after the last step",
+        effect="more evaluations: a finer curve, whose mean weighs the course of learning more evenly; training does not change",
+    )
+    mask: str = Switch(
+        "seen",
+        "which outputs compete for a query: the classes that the stream has shown; those of the latent tasks up to the query's own; all",
+        ("seen", "progressive", "all"),
+        effect={
+            "seen": "chance falls as the stream shows more classes",
+            "progressive": "queries of early latent tasks have few competitors for ever (two for the first): their latent task leaks",
+            "all": "classes that were never shown compete too",
+        },
+    )
+    query_graph: str = Switch(
+        "own",
+        "the graph in which test items are asked: their latent task's own subgraph, or that of all latent tasks",
+        ("own", "merged"),
+        effect={
+            "own": "no neighbours of other latent tasks, whose topology can reveal the task",
+            "merged": "test items are read among all neighbours, as in training",
+        },
+    )
+    schedule_settings: tuple[tuple[str, Value], ...] = ()
+    schedule_factory: str = ""
+
+    def __post_init__(self) -> None:
+        _check_switches(self, "stream")
+        if self.evaluate_every < 1:
+            raise SpecError(f"stream.evaluate_every = {self.evaluate_every!r}: expected at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -605,6 +676,7 @@ class ScenarioSpec(PluginSpec):
         effect="what a search on validation data may choose per method: the more is left open, the better each method is served",
     )
     training: TrainingSpec = TrainingSpec()
+    online: OnlineSpec | None = None
     backbone_settings: tuple[tuple[str, Value], ...] = Switch((), "hyper-parameters of the backbone that differ from its defaults")
     method_defaults: Mapping[str, Mapping[str, Value]] = field(default_factory=dict, hash=False, compare=False)
     note: str = ""
@@ -623,6 +695,12 @@ class ScenarioSpec(PluginSpec):
             )
         if self.labels == "multi" and self.training.class_balanced:
             raise SpecError("training.class_balanced = true: items with several labels have no class to be balanced by; expected false")
+        if (self.setting == "task-free") != (self.online is not None):
+            raise SpecError(
+                f"{self.name}: setting = {self.setting}: expected online=OnlineSpec(...) for task-free scenarios and for no others"
+            )
+        if self.online is not None and self.training.batch_size is None:
+            raise SpecError("training.batch_size = none: expected the number of items that arrive per step of a task-free stream")
         if self.replicas < 1:
             raise SpecError(f"scenario.replicas = {self.replicas!r}: expected at least 1")
         if list(self.task_bins) != sorted(set(self.task_bins)):
@@ -664,6 +742,7 @@ KINDS: dict[str, type[PluginSpec]] = {
     "backbone": BackboneSpec,
     "method": MethodSpec,
     "metric": MetricSpec,
+    "schedule": ScheduleSpec,
     "notebook": NotebookSpec,
     "executor": ExecutorSpec,
 }

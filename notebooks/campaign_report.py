@@ -56,7 +56,8 @@ show.published(results)
 # ## Learning one task after the other
 #
 # The average performance over the tasks learnt so far, and how much of it was lost since each task was learnt (positive = forgetting).
-# Bars (bands where there are many tasks) are one standard deviation over records.
+# Bars (bands where there are many tasks) are one standard deviation over records. Task-free streams have no task after task: see the
+# notebook stream_dynamics.
 
 # %%
 show.curves(results, "average_performance")
@@ -68,7 +69,8 @@ show.curves(results, "forgetting_from_diagonal")
 # ## Performance matrices
 #
 # Mean over records; what is measured (accuracy, average precision, ROC-AUC) stands above. A row is a moment: before training (start), then
-# after each task. A column is a task; the framed entry is the task just learnt. A dash is a query that could not be asked.
+# after each task. A column is a task; the framed entry is the task just learnt. A dash is a query that could not be asked. For a task-free
+# stream, a row is a latent task and a column an evaluation; the line below a row spans the steps in which most of its items arrive.
 
 # %%
 show.matrices(results)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.backbones.layers import GATConv, GCNConv, GINConv, drop, drop_features
+from cglsuite.backbones.layers import GATConv, GCNConv, GINConv, drop, drop_features, normalised
 from cglsuite.errors import SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.graphs.message import Operator
@@ -58,7 +58,7 @@ class ConvolutionalBackbone(Backbone):
             if i > 0:
                 hidden = self.body[i](hidden, graph)
             if len(self.norms):
-                hidden = self.norms[i](hidden)
+                hidden = normalised(self.norms[i], hidden)
             hidden = drop(self.activation(hidden), self.dropout, self.training)
         return hidden
 

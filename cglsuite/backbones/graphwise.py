@@ -7,22 +7,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.backbones.layers import GCNConv, drop
+from cglsuite.backbones.layers import GCNConv, drop, normalised
 from cglsuite.graphs import GraphSet
 from cglsuite.graphs.message import Operator
 
 __all__ = ["GraphGCN", "Predictor", "Readout", "ResidualLayer", "graph_gcn", "normalised"]
-
-
-def normalised(norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
-    """Batch norm of float32 [n, d], where a single row, which has no variance, is normalised by the running statistics.
-
-    A memory may hold one graph, and so may the last mini-batch of an epoch.
-    """
-    if len(x) > 1 or not norm.training or norm.running_mean is None:
-        out: Tensor = norm(x)
-        return out
-    return functional.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, training=False, eps=norm.eps)
 
 
 class ResidualLayer(nn.Module):

@@ -17,7 +17,7 @@ from torch.nn import functional
 from cglsuite.graphs import GraphSet, MessageGraph, SparseMatrix
 from cglsuite.graphs.message import Operator
 
-__all__ = ["FeatureLinear", "GATConv", "GCNConv", "GINConv", "Messages", "content_attention", "drop", "drop_features"]
+__all__ = ["FeatureLinear", "GATConv", "GCNConv", "GINConv", "Messages", "content_attention", "drop", "drop_features", "normalised"]
 
 Messages = MessageGraph | GraphSet
 """What messages pass along: a layer neither knows nor cares whether its nodes belong to one graph or to many."""
@@ -54,6 +54,7 @@ class FeatureLinear(nn.Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
+        self.in_features = in_features
         self.weight = nn.Parameter(torch.empty(in_features, out_features))
         self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
         nn.init.xavier_uniform_(self.weight)
@@ -188,3 +189,14 @@ def segment_softmax(score: Tensor, segment: Tensor, n_segments: int) -> Tensor:
     weight = (score - top[segment]).exp()
     total = torch.zeros(n_segments, score.shape[1], device=score.device).index_add(0, segment, weight)
     return weight / total[segment]
+
+
+def normalised(norm: nn.Module, x: Tensor) -> Tensor:
+    """Batch norm of float32 [n, d], where a single row, which has no variance, is normalised by the running statistics.
+
+    A memory may hold one item, and so may the last mini-batch of an epoch.
+    """
+    if len(x) > 1 or not isinstance(norm, nn.BatchNorm1d) or not norm.training or norm.running_mean is None:
+        out: Tensor = norm(x)
+        return out
+    return functional.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, training=False, eps=norm.eps)

@@ -11,6 +11,7 @@ from cglsuite.specs import switches
 
 if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
+    from cglsuite.specs import OnlineSpec
 
 __all__ = ["describe", "providers"]
 
@@ -29,8 +30,13 @@ def describe(cell: CellSpec) -> dict[str, Any]:
             "device": cell.device,
             "dtype": cell.dtype,
         },
-        "scenario": plain({**switches(cell.scenario), "training": switches(cell.scenario.training)}),
+        "scenario": plain({**switches(cell.scenario), "training": switches(cell.scenario.training), **_stream(cell.scenario.online)}),
     }
+
+
+def _stream(online: OnlineSpec | None) -> dict[str, Any]:
+    """What a record says of how a task-free stream arrives; nothing for a stream of tasks."""
+    return {} if online is None else {"stream": {**switches(online), "schedule_settings": dict(online.schedule_settings)}}
 
 
 def providers(used: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:

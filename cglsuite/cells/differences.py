@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.spec import default_settings
 from cglsuite.errors import UnknownNameError
-from cglsuite.specs import Hyperparameter, ScenarioSpec, TrainingSpec, effect_of
+from cglsuite.specs import Hyperparameter, OnlineSpec, ScenarioSpec, TrainingSpec, effect_of
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -44,7 +44,7 @@ class Difference:
 
     @property
     def section(self) -> str:
-        """``scenario``, ``training``, ``backbone``, ``dataset`` or ``method_defaults``."""
+        """``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``, ``dataset`` or ``method_defaults``."""
         return self.field.partition(".")[0]
 
     def to_json(self) -> dict[str, Any]:
@@ -74,6 +74,9 @@ def preset_differences(catalogue: Catalogue, a: str, b: str) -> list[Difference]
     return [*_of_settings(*sides), *_of_methods(*sides)]
 
 
+_OWNERS = {"scenario": ScenarioSpec, "stream": OnlineSpec, "training": TrainingSpec}
+
+
 class _Side:
     """One of the two presets with everything that it settles."""
 
@@ -88,6 +91,10 @@ class _Side:
         self.effects: dict[str, str] = {}
         self._declare("backbone", "backbone", spec.training.backbone, "hyperparameters")
         self._declare("dataset", "dataset", spec.dataset, "parameters")
+        self.owners = {"backbone": spec.training.backbone, "dataset": spec.dataset, "schedule": ""}
+        if spec.online is not None:
+            self._declare("schedule", "schedule", spec.online.schedule, "hyperparameters")
+            self.owners["schedule"] = spec.online.schedule
 
     def _declare(self, section: str, kind: str, name: str, attribute: str) -> None:
         declared: tuple[Hyperparameter, ...] = getattr(self.catalogue.get(kind, name).spec, attribute)
@@ -108,7 +115,7 @@ class _Side:
 
 def _of_settings(a: _Side, b: _Side) -> Iterator[Difference]:
     keys = dict.fromkeys([*a.values, *b.values])
-    for section in ("scenario", "training", "backbone", "dataset"):
+    for section in ("scenario", "stream", "schedule", "training", "backbone", "dataset"):
         for key in (k for k in keys if k.startswith(f"{section}.")):
             values = a.values.get(key, ABSENT), b.values.get(key, ABSENT)
             if values[0] != values[1]:
@@ -131,10 +138,10 @@ def _effect(key: str, a: _Side, b: _Side, values: tuple[Any, Any]) -> str:
     section, _, name = key.partition(".")
     if key == "scenario.builder":
         return _BUILDER
-    if section in ("scenario", "training"):
-        return effect_of(ScenarioSpec if section == "scenario" else TrainingSpec, name, *values)
+    if section in _OWNERS:
+        return effect_of(_OWNERS[section], name, *values)
     text = a.effects.get(key) or b.effects.get(key, "")
-    owners = [side.spec.training.backbone if section == "backbone" else side.spec.dataset for side in (a, b)]
+    owners = [side.owners.get(section, side.spec.dataset) for side in (a, b)]
     for own, other, side in ((values[0], values[1], 0), (values[1], values[0], 1)):
         if other is ABSENT and own is not ABSENT:
             text = f"{owners[side]} only: {text}" if text else f"{owners[side]} only"

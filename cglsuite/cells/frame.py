@@ -115,12 +115,16 @@ def _identity(record: Record) -> dict[str, Any]:
 
 
 def _joint_partners(records: Sequence[Record]) -> list[Record | None]:
-    """For each record the finished ``joint`` record to compare it with, None where the record is unfinished or there is no such one."""
+    """For each record the finished ``joint`` record to compare it with, None where the record is unfinished or there is no such one.
+
+    A task-free stream has no "after task j" at which to compare: its records have no partner.
+    """
     candidates: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if record.done and record.cell["method"] == "joint":
             candidates[_pairing(record)].append(record)
-    return [_closest(record, candidates.get(_pairing(record), ())) if record.done else None for record in records]
+    paired = [record.done and not record.stream for record in records]
+    return [_closest(r, candidates.get(_pairing(r), ())) if pair else None for r, pair in zip(records, paired, strict=True)]
 
 
 def _pairing(record: Record) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
@@ -11,9 +11,11 @@ from torch import Tensor
 from cglsuite.cells.run import build_stream, make_runner, numerics, store_checkpoints
 from cglsuite.cells.spec import CellSpec
 from cglsuite.cells.store import Store
+from cglsuite.errors import NotApplicable
 from cglsuite.graphs.homophily import node_homophily
 from cglsuite.graphs.multilabel import label_matrix
 from cglsuite.graphs.partition import symmetrised
+from cglsuite.streams import BatchStream
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -39,8 +41,12 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store) -> pd.DataF
         CglsuiteError: whatever building the stream or training raises.
     """
     stream = build_stream(cell, catalogue)
+    if isinstance(stream, BatchStream) or cell.scenario.level != "NC":
+        raise NotApplicable(
+            f"{cell.preset}: items are analysed node by node in streams of tasks; expected a node-level scenario with tasks"
+        )
     with numerics(cell):
-        runner = make_runner(cell, catalogue, stream)
+        runner: Any = make_runner(cell, catalogue, stream)
         runner.run(store_checkpoints(cell, catalogue, store))
         rows = [_rows(stream, group, given) for group, given in runner.answers()]
     frame = pd.concat(rows, ignore_index=True).sort_values(["task", "node"], ignore_index=True)

@@ -16,7 +16,7 @@ from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.search import Candidate, Search, expand_grid
 from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.hashing import canonical
-from cglsuite.specs import ScenarioSpec, Seeds, TrainingSpec, parse_switch
+from cglsuite.specs import ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
 
 if TYPE_CHECKING:
     from cglsuite.cells.campaign import Campaign, Match
@@ -84,8 +84,20 @@ class _Planner:
             "backbone": [h.name for h in self._spec("grid.backbones" if backbone else "grid.scenarios", "backbone", own).hyperparameters],
             "dataset": [h.name for h in self._spec("grid.scenarios", "dataset", spec.dataset).parameters],
         }
+        if spec.online is not None:
+            schedule = self._spec("grid.scenarios", "schedule", self._schedule(spec.online.schedule))
+            declared |= {"stream": list(switches(spec.online)), "schedule": [h.name for h in schedule.hyperparameters]}
+        else:
+            declared |= {"stream": [], "schedule": []}
         frozen = {section: frozenset(names) for section, names in declared.items()}
         return _Group(scenario=scenario, method=method, backbone=backbone, declared=frozen)
+
+    def _schedule(self, own: str) -> str:
+        """The schedule that the overrides or the campaign ask for in place of a preset's own."""
+        for layer in (self.overrides.settings, self.campaign.settings):
+            if isinstance(asked := layer.get("stream.schedule"), str):
+                return asked
+        return own
 
     def _points(self, group: _Group) -> list[dict[str, Any]]:
         """The points of the grid's further axes, as far as they concern a group and nothing above the campaign fixes them."""

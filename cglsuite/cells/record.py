@@ -83,6 +83,19 @@ class Record:
         seeds = self.cell["seeds"]
         return f"{self.cell['preset']} × {self.cell['method']} (order {seeds['order']}, split {seeds['split']}, init {seeds['init']})"
 
+    @property
+    def stream(self) -> Mapping[str, Any]:
+        """Of a task-free stream the ``evaluations`` (steps made) that the rows of the matrix belong to, and the items of each latent task
+        ``delivered`` by then; empty for a stream of tasks."""
+        stream: Mapping[str, Any] = self.provenance.get("stream") or {}
+        return stream
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """What the method counted along the way, by name (see :meth:`cglsuite.Method.counters`)."""
+        counted: Mapping[str, int] = self.provenance.get("counters") or {}
+        return counted
+
     def performance(self) -> NDArray[np.float64]:
         """The performance matrix, float64 ``[T + 1, T]``: row 0 before training, NaN where no query could be asked."""
         return _array(self.matrix)

@@ -25,8 +25,10 @@ from cglsuite.cells.store import Store
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import CglsuiteError, DivergenceError, NotApplicable, UsageError
 from cglsuite.hashing import digest, plain
-from cglsuite.learning.runner import RunResult, StreamRunner
-from cglsuite.streams import TaskStream
+from cglsuite.learning.online import OnlineRunner
+from cglsuite.learning.result import RunResult
+from cglsuite.learning.runner import StreamRunner
+from cglsuite.streams import BatchStream, TaskStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,7 +110,9 @@ def build_scenario(
     return stream
 
 
-def make_runner(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, on_task: Callable[[int], None] = lambda k: None) -> StreamRunner:
+def make_runner(
+    cell: CellSpec, catalogue: Catalogue, stream: TaskStream | BatchStream, on_task: Callable[[int], None] = lambda k: None
+) -> StreamRunner | OnlineRunner:
     """The runner of a cell over its stream."""
     method_entry = catalogue.get("method", cell.method)
     build = catalogue.resolve(catalogue.get("backbone", cell.backbone))
@@ -119,7 +123,8 @@ def make_runner(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, on_tas
     def build_model() -> Any:
         return build(*sizes, **settings).to(device)
 
-    return StreamRunner(
+    kind: Any = OnlineRunner if isinstance(stream, BatchStream) else StreamRunner
+    runner: StreamRunner | OnlineRunner = kind(
         stream,
         catalogue.resolve(method_entry),
         build_model,
@@ -131,6 +136,7 @@ def make_runner(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, on_tas
         device=cell.device,
         on_task=on_task,
     )
+    return runner
 
 
 logger = logging.getLogger(__name__)
@@ -220,14 +226,17 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error} (at {Path(where.filename).name}:{where.lineno} in {where.name})"
 
 
-def metrics_of(cell: CellSpec, catalogue: Catalogue, matrix: list[list[float]], joint: Any = None) -> dict[str, float | None]:
+def metrics_of(
+    cell: CellSpec, catalogue: Catalogue, matrix: list[list[float]], joint: Any = None, stream: Mapping[str, Any] | None = None
+) -> dict[str, float | None]:
     """Every metric of the catalogue that is defined in the cell's setting; ``None`` where it is not, or needs what is absent."""
+    more = {"stream": stream} if cell.scenario.online is not None else {}
     out: dict[str, float | None] = {}
     for entry in catalogue.entries("metric"):
         spec: Any = entry.spec
         applies = cell.scenario.setting in spec.settings and not (spec.needs_joint and joint is None)
         try:
-            out[entry.name] = float(catalogue.resolve(entry)(matrix, joint=joint)) if applies else None
+            out[entry.name] = float(catalogue.resolve(entry)(matrix, joint=joint, **more)) if applies else None
         except Exception as error:  # noqa: BLE001 - the matrix was paid for; a metric can be computed again once it is repaired
             logger.warning("metric %s of %s failed: %s", entry.name, entry.record.distribution, _reason(error))
             out[entry.name] = None
@@ -256,7 +265,7 @@ def _record(
         validation_matrix=outcome.validation_matrix if outcome else [],
         per_class=[outcome.per_class] if outcome else [],
         curves=outcome.curves if outcome else [],
-        metrics=metrics_of(cell, catalogue, outcome.matrix) if outcome else {},
+        metrics=metrics_of(cell, catalogue, outcome.matrix, stream=outcome.stream | {"tasks": tasks}) if outcome else {},
         timings_s=outcome.timings_s if outcome else {},
         memory={**outcome.memory, "peak_bytes": _peak(cell.device)} if outcome else {},
         parameters=outcome.parameters if outcome else {},
@@ -269,6 +278,8 @@ def _record(
             "trained_s": outcome.trained_s if outcome else 0.0,
             "covered_s": max(0.0, outcome.timings_s["total"] - outcome.trained_s) if outcome and outcome.resumed_from_task else 0.0,
             "fingerprints": outcome.fingerprints if outcome else [],
+            **({"stream": outcome.stream} if outcome and outcome.stream else {}),
+            **({"counters": outcome.counters} if outcome and outcome.counters else {}),
         },
         environment=_environment(cell),
     )

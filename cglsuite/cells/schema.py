@@ -67,6 +67,13 @@ class SourceModel(_Open):
     source: str
 
 
+class StreamModel(_Open):
+    """A task-free stream: the steps made at each evaluation, one per row of the matrix, and what had arrived of each latent task."""
+
+    evaluations: list[Count]
+    delivered: list[list[Count]]
+
+
 class ProvenanceModel(_Open):
     """Whose code computed this, where a resumed run took up, and what it trained itself.
 
@@ -80,6 +87,8 @@ class ProvenanceModel(_Open):
     trained_tasks: Count | None = None
     trained_s: float | None = None
     covered_s: float | None = None
+    stream: StreamModel | None = None
+    counters: dict[str, Count] = Field(default_factory=dict)
 
 
 class RecordModel(BaseModel):
@@ -109,10 +118,11 @@ class RecordModel(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> RecordModel:
         n_tasks = len(self.matrix[0]) if self.matrix else len(self.tasks)
+        n_rows = len(self.provenance.stream.evaluations) if self.provenance.stream else n_tasks + 1
         for name, matrix in (("matrix", self.matrix), ("validation_matrix", self.validation_matrix)):
-            if matrix and (len(matrix) != n_tasks + 1 or any(len(row) != n_tasks for row in matrix)):
+            if matrix and (len(matrix) != n_rows or any(len(row) != n_tasks for row in matrix)):
                 shape = f"{len(matrix)} rows of {sorted({len(row) for row in matrix})}"
-                raise ValueError(f"{name}: {shape} entries; expected {n_tasks + 1} rows (the first before training) of {n_tasks} tasks")
+                raise ValueError(f"{name}: {shape} entries; expected {n_rows} rows (the first before training) of {n_tasks} tasks")
         if self.status == "done" and not (self.matrix and n_tasks):
             raise ValueError("matrix: empty, although the status is done")
         if self.tasks and self.matrix and len(self.tasks) != n_tasks:

@@ -16,7 +16,9 @@ from cglsuite.specs import (
     BackboneSpec,
     DatasetSpec,
     MethodSpec,
+    OnlineSpec,
     ScenarioSpec,
+    ScheduleSpec,
     Seeds,
     TrainingSpec,
     Value,
@@ -42,8 +44,9 @@ __all__ = [
     "sources",
 ]
 
-_SECTIONS = ("scenario", "training", "dataset", "backbone", "method")
+_SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone", "method")
 _RUNNER = "cglsuite.learning.runner"
+_ONLINE_RUNNER = "cglsuite.learning.online"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +71,23 @@ class CellSpec:
         scenario = {k: v for k, v in switches(self.scenario).items() if k not in ("dataset_settings", "backbone_settings")}
         sections = {
             "scenario": scenario,
+            **_of_stream(self.scenario),
             "training": switches(self.scenario.training),
             "dataset": self.dataset_settings,
             "backbone": self.backbone_settings,
             "method": self.method_settings,
         }
-        return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
+        return _sections(sections)
+
+
+def _of_stream(scenario: ScenarioSpec) -> dict[str, dict[str, Any]]:
+    """The sections of a task-free stream; empty for streams of tasks."""
+    online = scenario.online
+    return {} if online is None else {"stream": switches(online), "schedule": dict(online.schedule_settings)}
+
+
+def _sections(values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {f"{section}.{name}": value for section, inner in values.items() for name, value in inner.items()}
 
 
 def resolve_cell(
@@ -105,6 +119,7 @@ def resolve_cell(
     backbone_spec: BackboneSpec = catalogue.get("backbone", str(chosen)).spec  # type: ignore[assignment]
     declared = {
         "scenario": _open_switches(preset),
+        **_declared_of_stream(catalogue, preset, given),
         "training": [n for n in switches(preset.training) if n != "backbone"],
         "dataset": [h.name for h in dataset_spec.parameters],
         "backbone": [h.name for h in backbone_spec.hyperparameters],
@@ -114,7 +129,7 @@ def resolve_cell(
     chosen_for_method = dict(preset.method_defaults.get(method, {}))
     defaults = _by_section(chosen_for_method if own_backbone else _without(chosen_for_method, "backbone"), declared)
     asked = _by_section(given, declared)
-    resolved_scenario = _scenario(preset, str(chosen), defaults, asked)
+    resolved_scenario = _scenario(catalogue, preset, str(chosen), defaults, asked)
     _check_applicable(preset, method_spec, backbone_spec, dataset_spec)
     base_backbone = dict(preset.backbone_settings) if own_backbone else {}
     cell = CellSpec(
@@ -154,14 +169,19 @@ def resolve_scenario(catalogue: Catalogue, scenario: str, settings: Mapping[str,
     """
     preset: ScenarioSpec = catalogue.get("scenario", scenario).spec  # type: ignore[assignment]
     dataset_spec: DatasetSpec = catalogue.get("dataset", preset.dataset).spec  # type: ignore[assignment]
-    declared = {"scenario": _open_switches(preset), "dataset": [h.name for h in dataset_spec.parameters]}
+    declared = {
+        "scenario": _open_switches(preset),
+        **_declared_of_stream(catalogue, preset, settings or {}),
+        "dataset": [h.name for h in dataset_spec.parameters],
+    }
     nothing: dict[str, list[str]] = {section: [] for section in _SECTIONS}
     asked = _by_section(settings or {}, nothing | declared)
-    spec = _scenario(preset, preset.training.backbone, {section: {} for section in _SECTIONS}, asked)
+    spec = _scenario(catalogue, preset, preset.training.backbone, {section: {} for section in _SECTIONS}, asked)
     given = {**dict(preset.dataset_settings), **asked["dataset"]}
     parameters = resolve_hyperparameters(dataset_spec.parameters, given, f"dataset.{preset.dataset}")
-    values = {f"scenario.{n}": v for n, v in switches(spec).items()} | {f"dataset.{n}": v for n, v in parameters.items()}
-    plain = {f"scenario.{n}": v for n, v in switches(preset).items()} | _dataset_defaults(catalogue, preset)
+    values = _sections({"scenario": switches(spec), **_of_stream(spec), "dataset": parameters})
+    plain = _sections({"scenario": switches(preset), **_of_stream(_with_schedule(catalogue, preset, {}, {}))})
+    plain |= _dataset_defaults(catalogue, preset)
     return ResolvedScenario(spec=spec, preset=_name_of(preset, values, plain, asked), dataset_settings=parameters)
 
 
@@ -192,10 +212,41 @@ def _by_section(settings: Mapping[str, Any], declared: Mapping[str, list[str]]) 
     return out
 
 
-def _scenario(preset: ScenarioSpec, backbone: str, defaults: Mapping[str, Any], asked: Mapping[str, Any]) -> ScenarioSpec:
+def _declared_of_stream(catalogue: Catalogue, preset: ScenarioSpec, given: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What the sections of a task-free stream declare, for the schedule that ``given`` asks for or the preset's."""
+    if preset.online is None:
+        return {"stream": [], "schedule": []}
+    schedule = _schedule(catalogue, str(given.get("stream.schedule", given.get("schedule", preset.online.schedule))))
+    return {"stream": list(switches(preset.online)), "schedule": [h.name for h in schedule.hyperparameters]}
+
+
+def _schedule(catalogue: Catalogue, name: str) -> ScheduleSpec:
+    spec: ScheduleSpec = catalogue.get("schedule", name).spec  # type: ignore[assignment]
+    return spec
+
+
+def _with_schedule(catalogue: Catalogue, preset: ScenarioSpec, stream: Mapping[str, Any], schedule: Mapping[str, Any]) -> ScenarioSpec:
+    """The preset with its stream's switches overlaid and its schedule resolved; a stream of tasks as it is.
+
+    A preset's settings of its schedule go with that schedule only.
+    """
+    if preset.online is None:
+        return preset
+    online = dataclasses.replace(preset.online, **{n: parse_switch(OnlineSpec, n, v, "stream") for n, v in stream.items()})
+    spec = _schedule(catalogue, online.schedule)
+    own = dict(preset.online.schedule_settings) if online.schedule == preset.online.schedule else {}
+    settings = resolve_hyperparameters(spec.hyperparameters, {**own, **schedule}, f"schedule.{spec.name}")
+    online = dataclasses.replace(online, schedule_settings=tuple(settings.items()), schedule_factory=spec.factory)
+    return dataclasses.replace(preset, online=online)
+
+
+def _scenario(
+    catalogue: Catalogue, preset: ScenarioSpec, backbone: str, defaults: Mapping[str, Any], asked: Mapping[str, Any]
+) -> ScenarioSpec:
     given = {**defaults["training"], **asked["training"], "backbone": backbone}
     training = dataclasses.replace(preset.training, **{n: parse_switch(TrainingSpec, n, v, "training") for n, v in given.items()})
     changes = {n: parse_switch(ScenarioSpec, n, v, "scenario") for n, v in {**defaults["scenario"], **asked["scenario"]}.items()}
+    preset = _with_schedule(catalogue, preset, {**defaults["stream"], **asked["stream"]}, {**defaults["schedule"], **asked["schedule"]})
     return dataclasses.replace(preset, training=training, **changes)
 
 
@@ -206,6 +257,8 @@ def _check_applicable(scenario: ScenarioSpec, method: MethodSpec, backbone: Back
         raise NotApplicable(f"backbone {backbone.name!r} works on {', '.join(backbone.levels)}; {scenario.name!r} is {scenario.level}")
     if scenario.level not in method.levels:
         raise NotApplicable(f"method {method.name!r} works on {', '.join(method.levels)}; {scenario.name!r} is {scenario.level}")
+    if scenario.setting == "task-free" and (needs := [n for n in ("task-boundaries", "epochs") if n in method.needs]):
+        raise NotApplicable(f"method {method.name!r} needs {needs[0].replace('-', ' ')}, which a task-free stream does not have")
     if scenario.setting not in method.settings:
         raise NotApplicable(f"method {method.name!r} is defined for {', '.join(method.settings)}; {scenario.name!r} is {scenario.setting}")
     if "task-id" in method.needs and not scenario.task_ids_at_test:
@@ -227,7 +280,7 @@ def _name_of(
 ) -> str:
     changed = {
         f"{section}.{name}": values[f"{section}.{name}"]
-        for section in ("scenario", "training", "dataset", "backbone")
+        for section in ("scenario", "stream", "schedule", "training", "dataset", "backbone")
         for name in asked[section]
         if f"{section}.{name}" not in preset.searched and values[f"{section}.{name}"] != plain.get(f"{section}.{name}", object())
     } | dict(further or {})
@@ -243,6 +296,7 @@ def default_settings(catalogue: Catalogue, preset: ScenarioSpec, backbone: str |
     chosen = backbone or preset.training.backbone
     declared: BackboneSpec = catalogue.get("backbone", chosen).spec  # type: ignore[assignment]
     values: dict[str, Any] = {f"scenario.{n}": v for n, v in switches(preset).items()}
+    values |= _sections(_of_stream(_with_schedule(catalogue, preset, {}, {})))
     values |= {f"training.{n}": v for n, v in switches(preset.training).items()}
     values |= {f"backbone.{h.name}": h.default for h in declared.hyperparameters}
     if chosen == preset.training.backbone:
@@ -306,8 +360,11 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
 
 def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
     """Provider and source hash of everything numerical in a cell: by role, ``{"distribution", "version", "source", "name"}``."""
-    out = {"core": {"name": "core", "distribution": "cglsuite", "version": _version("cglsuite"), "source": closure_digest(_RUNNER)}}
+    core = closure_digest(_RUNNER if cell.scenario.online is None else _ONLINE_RUNNER)
+    out = {"core": {"name": "core", "distribution": "cglsuite", "version": _version("cglsuite"), "source": core}}
     roles = {"dataset": cell.scenario.dataset, "scenario": cell.scenario.name, "backbone": cell.backbone, "method": cell.method}
+    if cell.scenario.online is not None:
+        roles["schedule"] = cell.scenario.online.schedule
     for kind, name in roles.items():
         entry = catalogue.get(kind, name)
         factory = cell.scenario.builder if kind == "scenario" else entry.spec.factory  # type: ignore[attr-defined]

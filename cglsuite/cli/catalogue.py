@@ -23,6 +23,7 @@ _COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "backbone": {"LEVELS": lambda s: s.levels},
     "method": {"CATEGORY": lambda s: s.category, "LEVELS": lambda s: s.levels},
     "metric": {"BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
+    "schedule": {},
     "notebook": {"FOR": lambda s: "exploring" if s.interactive else "reports"},
     "executor": {},
 }
@@ -50,7 +51,7 @@ def kind_of(ctx: click.Context, param: click.Parameter, given: str | None) -> st
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects with all fields of the specs.")
 @pass_session
 def list_names(session: Session, kind: str | None, as_json: bool) -> None:
-    """List the datasets, scenarios, backbones, methods, metrics, notebooks or executors that plugins provide; without KIND, all.
+    """List the datasets, scenarios, backbones, methods, metrics, schedules, notebooks or executors that plugins provide; without KIND, all.
 
     The table is cut to the terminal's width; through a pipe nothing is cut.
     """
@@ -74,7 +75,7 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one object with all fields of the spec.")
 @pass_session
 def show(session: Session, kind: str, name: str, as_json: bool) -> None:
-    """Show one dataset, scenario, backbone, method, metric, notebook or executor.
+    """Show one dataset, scenario, backbone, method, metric, schedule, notebook or executor.
 
     With everything that can be set, what it means, who provides it, its citation and licence.
     """

@@ -161,9 +161,10 @@ def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:
     facts = {"backbone": record.cell["backbone"], "device": f"{record.cell['device']}, {record.cell['threads']} threads", "key": record.key}
     lines = [heading(f"{record.label}: {record.status}"), properties(facts.items())]
     if record.matrix:
-        n_tasks = len(record.matrix[0])
-        header = ["after task", *(f"task {j + 1}" for j in range(n_tasks)), ""]
-        rows = [["none" if k == 0 else str(k), *map(_percent, row), ""] for k, row in enumerate(record.matrix)]
+        n_tasks, steps = len(record.matrix[0]), record.stream.get("evaluations")
+        kind = "latent task" if steps else "task"
+        header = ["after step" if steps else "after task", *(f"{kind} {j + 1}" for j in range(n_tasks)), ""]
+        rows = [["none" if k == 0 else str(steps[k] if steps else k), *map(_percent, row), ""] for k, row in enumerate(record.matrix)]
         lines += ["", heading("performance, %"), table(header, rows, indent="  ")]
     if record.metrics:
         by_name = {spec.name: spec for spec in metrics}
@@ -172,6 +173,8 @@ def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:
         lines += ["", heading("time"), properties(_shares(record.timings_s))]
     if record.memory:
         lines += ["", heading("memory"), properties((name.replace("_", " "), _amount(name, v)) for name, v in record.memory.items())]
+    if record.counters:
+        lines += ["", heading("counted"), properties((name.replace("_", " "), str(v)) for name, v in record.counters.items())]
     return "\n".join(lines)
 
 
@@ -182,6 +185,8 @@ def _percent(value: float | None) -> str:
 def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[str]]:
     for name, value in record.metrics.items():
         spec = specs.get(name)
+        if spec and record.scenario.get("setting", spec.settings[0]) not in spec.settings:
+            continue
         low, high = spec.range if spec else (-math.inf, math.inf)
         sign = "+" if low < 0 else ""
         if value is None:

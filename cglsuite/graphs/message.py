@@ -13,7 +13,7 @@ from torch import Tensor
 from cglsuite.errors import SpecError
 from cglsuite.graphs.sparse import SparseMatrix
 
-__all__ = ["MessageGraph", "Operator", "scipy_features"]
+__all__ = ["MessageGraph", "Operator", "scipy_features", "torch_csr"]
 
 Operator = Literal["sum", "sum-self", "sym"]
 
@@ -130,3 +130,9 @@ def scipy_features(x: Tensor) -> scipy.sparse.csr_matrix:
     """A torch CSR tensor as a SciPy CSR matrix that shares its memory (after a copy to the CPU where needed)."""
     parts = (x.values().cpu().numpy(), x.col_indices().cpu().numpy(), x.crow_indices().cpu().numpy())
     return scipy.sparse.csr_matrix(parts, shape=tuple(x.shape))
+
+
+def torch_csr(rows: scipy.sparse.csr_matrix) -> Tensor:
+    """A SciPy CSR matrix as a torch CSR tensor with 64-bit indices."""
+    parts = (torch.from_numpy(rows.indptr.astype("int64")), torch.from_numpy(rows.indices.astype("int64")), torch.from_numpy(rows.data))
+    return torch.sparse_csr_tensor(*parts, size=rows.shape, check_invariants=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -16,39 +15,10 @@ from torch import Tensor
 from cglsuite.errors import DataError
 from cglsuite.graphs.collection import GraphSet, Pooling
 from cglsuite.graphs.message import MessageGraph, Operator
+from cglsuite.graphs.pack import Pack
 from cglsuite.graphs.sparse import SparseMatrix
 
 __all__ = ["PackedGraphs", "PackedSource"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Pack:
-    """Features float32 [N, F], edges int64 [2, E] ordered by graph and numbered within the pack, and where each graph begins in both:
-    int64 [n + 1]."""
-
-    x: Tensor
-    edge_index: Tensor
-    node_start: Tensor
-    edge_start: Tensor
-
-    def __len__(self) -> int:
-        return int(self.node_start.shape[0]) - 1
-
-    def take(self, ids: Tensor) -> _Pack:
-        nodes, node_start = _ranges(self.node_start, ids)
-        edges, edge_start = _ranges(self.edge_start, ids)
-        shift = (node_start[:-1] - self.node_start[ids]).repeat_interleave(edge_start.diff())
-        return _Pack(x=self.x[nodes], edge_index=self.edge_index[:, edges] + shift, node_start=node_start, edge_start=edge_start)
-
-    def joined(self, others: Sequence[_Pack]) -> _Pack:
-        packs = [self, *others]
-        nodes, edges = _offsets([p.x.shape[0] for p in packs]), _offsets([p.edge_index.shape[1] for p in packs])
-        return _Pack(
-            x=torch.cat([p.x for p in packs]),
-            edge_index=torch.cat([p.edge_index + o for p, o in zip(packs, nodes, strict=True)], dim=1),
-            node_start=torch.cat([torch.zeros(1, dtype=torch.int64), *(p.node_start[1:] + o for p, o in zip(packs, nodes, strict=True))]),
-            edge_start=torch.cat([torch.zeros(1, dtype=torch.int64), *(p.edge_start[1:] + o for p, o in zip(packs, edges, strict=True))]),
-        )
 
 
 class PackedGraphs(GraphSet):
@@ -57,7 +27,7 @@ class PackedGraphs(GraphSet):
     Made by :class:`PackedSource`; nothing is augmented.
     """
 
-    def __init__(self, pack: _Pack, device: str | torch.device) -> None:
+    def __init__(self, pack: Pack, device: str | torch.device) -> None:
         self._pack = pack
         self._graph = MessageGraph(pack.x, pack.edge_index, device)
         self.device = torch.device(device)
@@ -83,7 +53,7 @@ class PackedGraphs(GraphSet):
 
     @cached_property
     def _sizes(self) -> Tensor:
-        return self._pack.node_start.diff().to(self.device)
+        return self._pack.sizes.to(self.device)
 
     def pool(self, hidden: Tensor, how: Pooling) -> Tensor:
         if how == "max":
@@ -100,15 +70,10 @@ class PackedGraphs(GraphSet):
         return type(self)(self._pack.joined([o._pack for o in others]), self.device) if others else self
 
     def payload(self) -> dict[str, Tensor]:
-        return {
-            "x": self._pack.x,
-            "edge_index": self._pack.edge_index,
-            "node_start": self._pack.node_start,
-            "edge_start": self._pack.edge_start,
-        }
+        return self._pack.payload()
 
     def rebuilt(self, payload: Mapping[str, Tensor]) -> Self:
-        return type(self)(_Pack(**{k: v.cpu() for k, v in payload.items()}), self.device)
+        return type(self)(Pack.of(payload), self.device)
 
 
 class PackedSource:
@@ -141,7 +106,7 @@ class PackedSource:
         order = torch.argsort(graph_of_edge[0], stable=True)
         edges_of = torch.bincount(graph_of_edge[0], minlength=sizes.numel())
         zero = torch.zeros(1, dtype=torch.int64)
-        self._pack = _Pack(
+        self._pack = Pack(
             x=x,
             edge_index=edge_index[:, order],
             node_start=torch.cat([zero, sizes.cumsum(0)]),
@@ -173,14 +138,3 @@ class PackedSource:
     def queries(self, ids: Tensor, device: str) -> PackedGraphs:
         """The graphs ``ids`` (int64 [n]) to be asked about."""
         return PackedGraphs(self._pack.take(ids), device)
-
-
-def _offsets(sizes: Sequence[int]) -> list[int]:
-    return np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]).tolist()  # type: ignore[no-any-return]
-
-
-def _ranges(start: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The positions in the ranges ``ids`` of ``start`` one after the other (int64), and where each begins among them (int64 [m + 1])."""
-    sizes = start.diff()[ids]
-    begins = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
-    return torch.arange(int(begins[-1])) + (start[ids] - begins[:-1]).repeat_interleave(sizes), begins

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pluggy
 
-from cglsuite.specs import KINDS, BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, NotebookSpec, ScenarioSpec
+from cglsuite.specs import KINDS, BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, NotebookSpec, ScenarioSpec, ScheduleSpec
 
 __all__ = [
     "HOOKS",
@@ -19,6 +19,7 @@ __all__ = [
     "cglsuite_metrics",
     "cglsuite_notebooks",
     "cglsuite_scenarios",
+    "cglsuite_schedules",
     "hookimpl",
     "hookspec",
 ]
@@ -53,6 +54,11 @@ def cglsuite_methods() -> Iterable[MethodSpec]:
 @hookspec
 def cglsuite_metrics() -> Iterable[MetricSpec]:
     """Metrics: pure functions of the performance matrix."""
+
+
+@hookspec
+def cglsuite_schedules() -> Iterable[ScheduleSpec]:
+    """Mixing schedules: how task-free streams blend their latent tasks."""
 
 
 @hookspec

@@ -17,7 +17,7 @@ from cglsuite.learning.method import Method
 from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch
 
-__all__ = ["Curve", "fit", "make_optimizer"]
+__all__ = ["Curve", "fit", "make_optimizer", "train_step"]
 
 
 @dataclass(kw_only=True)
@@ -62,7 +62,7 @@ def fit(
         train_mode(method.model)
         with clock.section("method"):
             method.before_epoch(epoch)
-        losses = [_step(method, batch, optimizer, clock) for batch in batches]
+        losses = [train_step(method, batch, optimizer, clock) for batch in batches]
         curve.loss.append(float(losses[0] if len(losses) == 1 else torch.stack(losses).mean()))
         if not math.isfinite(curve.loss[-1]):
             raise DivergenceError(f"the loss became {curve.loss[-1]} in epoch {epoch + 1}: lower training.lr or the method's weights")
@@ -74,7 +74,8 @@ def fit(
     return curve
 
 
-def _step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock) -> Tensor:
+def train_step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock) -> Tensor:
+    """One optimiser step on a batch, with the hooks around it; the loss."""
     optimizer.zero_grad(set_to_none=True)
     loss = method.loss(batch)
     loss.backward()

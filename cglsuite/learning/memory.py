@@ -17,6 +17,9 @@ __all__ = ["MeteredMemory"]
 class MeteredMemory:
     """Named shelves of memory items under one budget.
 
+    Every item counts one, and a node that is kept with its surroundings as many as these have nodes: a budget means the same for methods
+    that keep nodes and for methods that keep subgraphs.
+
     Args:
         budget: items in all; ``None`` = unlimited, metered all the same.
     """
@@ -24,28 +27,37 @@ class MeteredMemory:
     def __init__(self, budget: int | None = None) -> None:
         self.budget = budget
         self._shelves: dict[str, MemoryItems] = {}
+        self._free: set[str] = set()
         self.peak_items = 0
+        self.peak_edges = 0
         self.peak_bytes = 0
 
-    def put(self, shelf: str, items: MemoryItems) -> None:
+    def put(self, shelf: str, items: MemoryItems, *, surroundings_free: bool = False) -> None:
         """Place ``items`` on a shelf (replacing what was there).
+
+        Args:
+            surroundings_free: the budget counts centres alone, as some benchmarks do; the meter counts everything all the same.
 
         Raises:
             BudgetError: the memory would hold more items than the budget; it is left as it was.
         """
-        others = sum(len(v) for k, v in self._shelves.items() if k != shelf)
-        if self.budget is not None and others + len(items) > self.budget:
+        free = self._free - {shelf} | ({shelf} if surroundings_free else set())
+        others = {k: v for k, v in self._shelves.items() if k != shelf}
+        charged = sum(len(v) if k in free else _size(v) for k, v in [*others.items(), (shelf, items)])
+        if self.budget is not None and charged > self.budget:
             raise BudgetError(
-                f"the memory would hold {others + len(items)} items; the scenario's budget is {self.budget} "
+                f"the memory would hold {charged} items; the scenario's budget is {self.budget} "
                 "(scenario.memory_budget): keep fewer items per class or task"
             )
-        self._shelves[shelf] = items
-        self.peak_items = max(self.peak_items, others + len(items))
+        self._shelves[shelf], self._free = items, free
+        self.peak_items = max(self.peak_items, sum(map(_size, self._shelves.values())))
+        self.peak_edges = max(self.peak_edges, sum(v.edges for v in self._shelves.values()))
         self.peak_bytes = max(self.peak_bytes, self.bytes())
 
     def drop(self, shelf: str) -> None:
         """Empty a shelf."""
         self._shelves.pop(shelf, None)
+        self._free.discard(shelf)
 
     def __getitem__(self, shelf: str) -> MemoryItems:
         return self._shelves[shelf]
@@ -69,14 +81,23 @@ class MeteredMemory:
         return sum(v.bytes() for v in self._shelves.values())
 
     def usage(self) -> dict[str, int | None]:
-        """Items, edges and bytes at their peak, and the budget. Items carry no edges of their own so far."""
-        return {"items": self.peak_items, "edges": 0, "bytes": self.peak_bytes, "budget_items": self.budget}
+        """Items (of kept surroundings every node), edges and bytes at their peak, and the budget."""
+        return {"items": self.peak_items, "edges": self.peak_edges, "bytes": self.peak_bytes, "budget_items": self.budget}
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"shelves": {k: v.state() for k, v in self._shelves.items()}, "peak": [self.peak_items, self.peak_bytes]}
+        return {
+            "shelves": {k: v.state() for k, v in self._shelves.items()},
+            "free": sorted(self._free),
+            "peak": [self.peak_items, self.peak_edges, self.peak_bytes],
+        }
 
     def load_state(self, state: dict[str, Any], device: torch.device, like: GraphSet | None = None) -> None:
         """Go back to :meth:`state`, with ids and labels on ``device``; kept graphs are rebuilt as sets ``like`` this one."""
         self._shelves = {k: MemoryItems.from_state(v, device, like) for k, v in state["shelves"].items()}
-        self.peak_items, self.peak_bytes = state["peak"]
+        self._free = set(state["free"])
+        self.peak_items, self.peak_edges, self.peak_bytes = state["peak"]
+
+
+def _size(items: MemoryItems) -> int:
+    return int(items.sizes.sum())

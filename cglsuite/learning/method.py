@@ -121,8 +121,18 @@ class Method:
     def after_step(self) -> None:
         """Called after the optimiser's step."""
 
+    def before_batch(self, batch: Batch) -> None:
+        """Called before each batch of a task-free stream is learnt."""
+
+    def after_batch(self, batch: Batch) -> None:
+        """Called after each batch of a task-free stream was learnt, in training mode: fill the memory, notice a change."""
+
     def after_task(self, view: TaskView) -> None:
         """Called once after a task is learnt, in evaluation mode: consolidate, fill the memory."""
+
+    def counters(self) -> dict[str, int]:
+        """What the method counted, by name, for the record: how often a detector fired, how many steps went wrong. Read at the end."""
+        return {}
 
     def predict(self, query: Batch) -> Tensor:
         """Raw outputs of unlabelled items: float32 [n, C]. Runs without gradients in evaluation mode and changes no state."""

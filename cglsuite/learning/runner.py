@@ -7,22 +7,22 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from cglsuite.backbones.growth import redraw_outputs
-from cglsuite.errors import LeakError, SpecError
+from cglsuite.errors import LeakError
 from cglsuite.hashing import digest
 from cglsuite.learning import state as method_state
 from cglsuite.learning.clock import Clock
+from cglsuite.learning.equipment import Draws, equip
 from cglsuite.learning.loop import Curve, fit, make_optimizer
-from cglsuite.learning.memory import MeteredMemory
-from cglsuite.learning.method import Method, MethodContext, Settings
+from cglsuite.learning.method import Method, MethodContext
 from cglsuite.learning.norms import NormStatistics
 from cglsuite.learning.randomness import generator, scope
-from cglsuite.problems import problem_class
+from cglsuite.learning.result import Checkpoints, RunResult, numbers_in
 from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch, QueryGroup, TaskStream, TaskView
 
@@ -30,19 +30,6 @@ __all__ = ["Checkpoints", "Claim", "RunResult", "StreamRunner", "unclaimed"]
 
 Rows = dict[str, float]
 """Accuracy by task content: rows of a shared prefix mean the same in every order."""
-
-
-class Checkpoints(Protocol):
-    """Where states after tasks are kept, by prefix key."""
-
-    def load(self, prefix: str) -> dict[str, Any] | None:
-        """The payload saved under ``prefix``, or ``None``."""
-
-    def save(self, prefix: str, payload: dict[str, Any]) -> None:
-        """Keep a payload."""
-
-    def drop(self, prefix: str) -> None:
-        """Let go of a payload; an absent one is no matter."""
 
 
 Claim = Callable[[str], AbstractContextManager[bool]]
@@ -53,27 +40,6 @@ Claim = Callable[[str], AbstractContextManager[bool]]
 def unclaimed(prefix: str) -> Iterator[bool]:
     """The claim of a runner that is alone."""
     yield True
-
-
-@dataclass(kw_only=True)
-class RunResult:
-    """What a run leaves: float matrices [T + 1][T] (NaN where not asked), curves, times, memory, and fingerprints per task.
-
-    ``timings_s`` are those of the whole stream, whoever trained its first tasks; ``trained_s`` is what the ``trained_tasks`` took that
-    this run trained itself.
-    """
-
-    matrix: list[list[float]]
-    validation_matrix: list[list[float]]
-    per_class: list[float]
-    curves: list[dict[str, Any]] = field(default_factory=list)
-    timings_s: dict[str, float] = field(default_factory=dict)
-    memory: dict[str, int | None] = field(default_factory=dict)
-    parameters: dict[str, int] = field(default_factory=dict)
-    fingerprints: list[dict[str, str]] = field(default_factory=list)
-    resumed_from_task: int = 0
-    trained_tasks: int = 0
-    trained_s: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -96,16 +62,6 @@ class _Stage:
     timings_s: dict[str, float]
     memory: dict[str, int | None]
     state: str
-
-
-class _Draws:
-    """A method's generators by purpose. An object of its own, so that nothing that a method holds leads to the runner and its oracle."""
-
-    def __init__(self, seed: int, prefix: str) -> None:
-        self.seed, self.prefix = seed, prefix
-
-    def __call__(self, purpose: str) -> torch.Generator:
-        return generator(self.seed, "method", purpose, self.prefix)
 
 
 class StreamRunner:
@@ -142,36 +98,12 @@ class StreamRunner:
         self.prefixes = self._chain(self.identity, len(stream), stream.n_outputs, stream.spec.memory_budget)
         # Draws are named by the tasks alone, so that a change of the code that changes no arithmetic changes no number.
         self.draw_names = self._chain(len(stream), stream.n_outputs)
-        self.problem = problem_class(stream.spec.level, stream.spec.labels)(
-            n_outputs=stream.n_outputs,
-            n_tasks=len(stream),
-            task_ids=stream.spec.task_ids_at_test,
-            class_balanced=training.class_balanced,
-            batch_size=training.batch_size,
-            fan_out=training.fan_out,
-            device=device,
-        )
-        self._draws = _Draws(init_seed, self.draw_names[0])
-        context = MethodContext(
-            problem=self.problem,
-            settings=Settings(settings),
-            build_model=build_model,
-            memory=MeteredMemory(stream.spec.memory_budget),
-            n_tasks=len(stream),
-            generator=self._draws,
-        )
-        with scope(init_seed, "weights"):
-            self.method = make_method(context)
+        self._draws = Draws(init_seed, self.draw_names[0])
+        self.problem, self.method = equip(stream, make_method, build_model, settings, training, self._draws, device)
         if stream.spec.head == "growing":  # a head that cannot grow is refused before anything is learnt
             redraw_outputs(self.method.model, self.method.model, torch.zeros_like(stream.task_outputs[0]))
         self.optimizer: torch.optim.Optimizer | None = None
         self.norms = NormStatistics(training.norm_statistics)
-        hops = getattr(self.method.model, "hops", None)
-        if training.fan_out and hops not in (None, len(training.fan_out)):
-            raise SpecError(
-                f"training.fan_out = {training.fan_out!r}: the backbone passes messages {hops} times; "
-                f"expected {hops} numbers, one per layer"
-            )
 
     def _chain(self, *start: Any) -> list[str]:
         """One key per number of learnt tasks, from ``start`` and the content of the tasks so far."""
@@ -406,21 +338,11 @@ class StreamRunner:
             memory=last.memory,
             parameters={
                 "model": sum(p.numel() for p in self.method.model.parameters()),
-                "method": _numbers(method_state.collect(self.method)["attributes"]),
+                "method": numbers_in(method_state.collect(self.method)["attributes"]),
             },
             fingerprints=[{"state": s.state, "answers": s.scores.answers} for s in stages[1:]],
             resumed_from_task=resumed,
             trained_tasks=len(trained),
             trained_s=math.fsum(stages[k + 1].timings_s["total"] - stages[k].timings_s["total"] for k in trained),
+            counters=dict(self.method.counters()),
         )
-
-
-def _numbers(value: Any) -> int:
-    """How many numbers a piece of state holds."""
-    if isinstance(value, Tensor):
-        return value.numel()
-    if isinstance(value, dict):
-        return sum(map(_numbers, value.values()))
-    if isinstance(value, list):
-        return sum(map(_numbers, value))
-    return 0

@@ -1,7 +1,19 @@
-"""Pure functions of the performance matrix (float64 [T + 1, T]; row 0 before training, row k after task k)."""
+"""Pure functions of the performance matrix: of streams of tasks (float64 [T + 1, T]) and of task-free streams ([E + 1, K])."""
 
 from __future__ import annotations
 
+from cglsuite.metrics.curve import (
+    RECOVERED,
+    Dip,
+    a_auc,
+    a_auc_node_weighted,
+    a_auc_trained,
+    a_end,
+    af_hard,
+    af_s,
+    dips,
+    time_to_recover,
+)
 from cglsuite.metrics.matrix import (
     average_performance,
     backward_transfer,
@@ -12,10 +24,20 @@ from cglsuite.metrics.matrix import (
 )
 
 __all__ = [
+    "RECOVERED",
+    "Dip",
+    "a_auc",
+    "a_auc_node_weighted",
+    "a_auc_trained",
+    "a_end",
+    "af_hard",
+    "af_s",
     "average_performance",
     "backward_transfer",
+    "dips",
     "forgetting_from_diagonal",
     "forgetting_max",
     "forward_transfer",
     "intransigence",
+    "time_to_recover",
 ]

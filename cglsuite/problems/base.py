@@ -6,7 +6,7 @@ A method asks for batches, outputs, losses, distillation losses and memory sampl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,12 +17,16 @@ from torch.nn import functional
 from cglsuite.backbones.base import Backbone
 from cglsuite.errors import SpecError
 from cglsuite.graphs import GraphSet, MessageGraph
+from cglsuite.graphs.pack import Pack
 from cglsuite.problems.kept import MemoryItems
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["Problem", "Reduction", "grouped"]
+__all__ = ["Problem", "Reduction", "Surroundings", "grouped"]
 
 Reduction = Literal["mean", "sum", "none"]
+
+Surroundings = Callable[[MessageGraph, Tensor], Pack]
+"""(graph, nodes int64 [m]) to a graph for each of the nodes, which is its first."""
 
 
 class Problem(ABC):
@@ -74,6 +78,10 @@ class Problem(ABC):
 
         Whatever runs without gradients (the monitored value, predictions) takes all items whole and is exact.
         """
+
+    @abstractmethod
+    def passes(self, batches: list[Batch], batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
+        """What :meth:`epochs` gives, for batches that are at hand and any batch size."""
 
     def merge(self, batches: Iterable[Batch]) -> list[Batch]:
         """One batch for items of one graph (or set of graphs); their union for items of several."""
@@ -196,21 +204,33 @@ class Problem(ABC):
 
     # --- memory ----------------------------------------------------------------------------------------------------------------
 
-    def sample(self, batch: Batch, chosen: Tensor, kind: Literal["reference", "item"]) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m]) of a labelled batch, by reference or with what they consist of."""
+    def sample(
+        self, batch: Batch, chosen: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None = None
+    ) -> MemoryItems:
+        """The items at positions ``chosen`` (int64 [m]) of a labelled batch, by reference or with what they consist of.
+
+        Args:
+            surroundings: cuts out what is kept of the neighbourhood of items that are part of a larger graph; items that stand alone are
+                kept whole all the same. ``None`` = such items are kept without neighbours.
+        """
         y, tasks = self.labels(batch), batch.tasks
         if tasks is None:
             raise SpecError("memory is sampled from items whose task is known; this batch does not say")
         ids = batch.ids[chosen]
-        return MemoryItems(ids=ids, y=y[chosen], tasks=tasks[chosen], x=self._content(batch, ids, kind))
+        return MemoryItems(ids=ids, y=y[chosen], tasks=tasks[chosen], x=self._content(batch, ids, kind, surroundings))
 
     @abstractmethod
-    def _content(self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"]) -> Tensor | GraphSet | None:
+    def _content(
+        self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None
+    ) -> Tensor | GraphSet | Pack | None:
         """What is kept of the items ``ids`` besides their labels."""
 
     @abstractmethod
-    def recall(self, items: MemoryItems, view: TaskView) -> Batch:
+    def recall(self, items: MemoryItems, view: TaskView | Batch | None) -> Batch:
         """Memory items as a labelled batch.
+
+        Args:
+            view: where items kept by reference are read: a task's view, or a batch of a stream without tasks. Others do without.
 
         Raises:
             NotApplicable: items kept by reference are not to be found in the view's graph.

@@ -12,7 +12,7 @@ from torch import Tensor
 from cglsuite.backbones.base import Backbone
 from cglsuite.errors import SpecError
 from cglsuite.graphs import GraphSet
-from cglsuite.problems.base import Problem
+from cglsuite.problems.base import Problem, Surroundings
 from cglsuite.problems.kept import MemoryItems
 from cglsuite.streams import Batch, TaskView
 
@@ -31,7 +31,12 @@ class GraphProblem(Problem):
         """All items again and again, each time as training meets them in that epoch, or mini-batches of them in a new order."""
         if self.fan_out:
             raise SpecError(f"training.fan_out = {self.fan_out!r}: neighbours are sampled in large graphs, items here are whole graphs")
-        return _Epochs(list(self.batches(views)), self.batch_size, generator)
+        return self.passes(list(self.batches(views)), self.batch_size, generator)
+
+    @staticmethod
+    def passes(batches: list[Batch], batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
+        """The same for batches that are at hand."""
+        return _Epochs(batches, batch_size, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[GraphSet, list[int]]:
         first: GraphSet = graphs[0]
@@ -51,11 +56,11 @@ class GraphProblem(Problem):
         graphs: GraphSet = batch.graph
         return graphs.pool(graphs.features, "mean")[batch.ids]
 
-    def _content(self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"]) -> GraphSet:
+    def _content(self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None) -> GraphSet:
         graphs: GraphSet = batch.graph
         return graphs.take(ids)
 
-    def recall(self, items: MemoryItems, view: TaskView) -> Batch:
+    def recall(self, items: MemoryItems, view: TaskView | Batch | None) -> Batch:
         """Memory items as a labelled batch."""
         ids = torch.arange(len(items), device=self.device)
         return Batch(graph=items.x, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import scipy.sparse
 import torch
 from torch import Tensor
 
 from cglsuite.graphs import GraphSet
-from cglsuite.graphs.message import scipy_features
+from cglsuite.graphs.pack import Pack, stacked_rows, taken_rows
 
-__all__ = ["MemoryItems", "torch_csr"]
+__all__ = ["MemoryItems"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,16 +22,30 @@ class MemoryItems:
     Args:
         ids: int64 [n], ids in the graph the items were sampled from.
         y: int64 [n] or bool [n, C], their labels when they were taken. tasks: int64 [n], the positions of the tasks they came with.
-        x: features of nodes (float32 [n, F], dense or sparse CSR), a set of n graphs, or ``None``.
+        x: features of nodes (float32 [n, F], dense or sparse CSR), a set of n graphs, the surroundings of n nodes (a pack whose graphs
+            begin with their centres), or ``None``.
     """
 
     ids: Tensor
     y: Tensor
     tasks: Tensor
-    x: Tensor | GraphSet | None = None
+    x: Tensor | GraphSet | Pack | None = None
 
     def __len__(self) -> int:
         return int(self.ids.shape[0])
+
+    @property
+    def sizes(self) -> Tensor:
+        """What each item counts in a budget, int64 [n]: 1, or the nodes of its surroundings where these are kept."""
+        return self.x.sizes if isinstance(self.x, Pack) else torch.ones(len(self), dtype=torch.int64)
+
+    @property
+    def edges(self) -> int:
+        """Edges held, one for each direction."""
+        if isinstance(self.x, Pack):
+            return self.x.n_edges
+        kept = self.x.payload().get("edge_index") if isinstance(self.x, GraphSet) else None
+        return 0 if kept is None else int(kept.shape[1])
 
     def bytes(self) -> int:
         """Memory held, in bytes."""
@@ -41,18 +54,20 @@ class MemoryItems:
             return own
         if isinstance(self.x, GraphSet):
             return own + self.x.bytes()
-        if self.x.layout == torch.sparse_csr:
-            return own + 12 * int(self.x.values().shape[0]) + 8 * (len(self) + 1)
-        return own + 4 * self.x.numel()
+        if isinstance(self.x, Pack):
+            starts = 2 * 8 * (len(self) + 1)
+            return own + _feature_bytes(self.x.x) + 2 * 8 * self.x.n_edges + starts
+        return own + _feature_bytes(self.x)
 
     def take(self, chosen: Tensor) -> MemoryItems:
         """The items at positions ``chosen`` (int64 [m])."""
         x = self.x
         if isinstance(x, GraphSet):
             x = x.take(chosen)
+        elif isinstance(x, Pack):
+            x = x.take(chosen.cpu())
         elif x is not None:
-            place = chosen.cpu()
-            x = torch_csr(scipy_features(x)[place.numpy()]) if x.layout == torch.sparse_csr else x[place]
+            x = taken_rows(x, chosen)
         return MemoryItems(ids=self.ids[chosen], y=self.y[chosen], tasks=self.tasks[chosen], x=x)
 
     @classmethod
@@ -60,33 +75,34 @@ class MemoryItems:
         """The items of several samples, of one kind, as one."""
         if len(parts) == 1:
             return parts[0]
-        stored = [p.x for p in parts if p.x is not None]
-        x: Tensor | GraphSet | None = None
+        stored: list[Any] = [p.x for p in parts if p.x is not None]
+        x: Tensor | GraphSet | Pack | None = None
         if stored and isinstance(stored[0], GraphSet):
-            x = stored[0].merged(stored[1:])  # type: ignore[arg-type]
+            x = stored[0].merged(stored[1:])
+        elif stored and isinstance(stored[0], Pack):
+            x = stored[0].joined(stored[1:])
         elif stored:
-            tensors = [s for s in stored if isinstance(s, Tensor)]
-            sparse = tensors[0].layout == torch.sparse_csr
-            x = torch_csr(scipy.sparse.vstack([scipy_features(s) for s in tensors], format="csr")) if sparse else torch.cat(tensors)
+            x = stacked_rows(stored)
         return cls(ids=torch.cat([p.ids for p in parts]), y=torch.cat([p.y for p in parts]), tasks=torch.cat([p.tasks for p in parts]), x=x)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"ids": self.ids, "y": self.y, "tasks": self.tasks, "x": self.x.payload() if isinstance(self.x, GraphSet) else self.x}
+        return {"ids": self.ids, "y": self.y, "tasks": self.tasks, "x": self.x.payload() if isinstance(self.x, GraphSet | Pack) else self.x}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], device: torch.device, like: GraphSet | None = None) -> MemoryItems:
         """The items that :meth:`state` describes; ids and labels on ``device``, features of nodes stay on the CPU.
 
         Args:
-            like: any set of graphs of the dataset, by which kept graphs are rebuilt.
+            like: any set of graphs of the dataset, by which kept graphs are rebuilt; ``None`` where items are no graphs.
         """
         ids, y, tasks = (state[name].to(device) for name in ("ids", "y", "tasks"))
         x = state["x"]
-        return cls(ids=ids, y=y, tasks=tasks, x=like.rebuilt(x) if like is not None and isinstance(x, Mapping) else x)
+        if isinstance(x, Mapping):
+            x = Pack.of(x) if like is None else like.rebuilt(x)
+        return cls(ids=ids, y=y, tasks=tasks, x=x)
 
 
-def torch_csr(rows: scipy.sparse.csr_matrix) -> Tensor:
-    """A SciPy CSR matrix as a torch CSR tensor with 64-bit indices."""
-    parts = (torch.from_numpy(rows.indptr.astype("int64")), torch.from_numpy(rows.indices.astype("int64")), torch.from_numpy(rows.data))
-    return torch.sparse_csr_tensor(*parts, size=rows.shape, check_invariants=False)
+def _feature_bytes(x: Tensor) -> int:
+    """A value and a column number for each stored entry and a pointer a row, or four bytes for each of a dense matrix."""
+    return 12 * int(x.values().shape[0]) + 8 * (x.shape[0] + 1) if x.layout == torch.sparse_csr else 4 * x.numel()

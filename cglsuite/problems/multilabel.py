@@ -18,10 +18,13 @@ class MultiLabelOutputs(Problem):
     kind = "multi-label"
 
     def allowed(self, tasks: Tensor) -> Tensor:
-        """bool [n, C]: the task's outputs (task-IL), else those seen when an item came.
+        """bool [n, C]: the task's outputs (task-IL), else those seen when an item came; without tasks bool [C], the current ones.
 
-        Of labels that were seen later it is not known whether the item has them.
+        Of labels that were seen later it is not known whether the item has them. In a stream without tasks an item comes with all its
+        labels.
         """
+        if not bool(self.task_outputs.any()):
+            return self.current
         return self.task_outputs[tasks] if self.task_ids else (self.task_outputs.cumsum(dim=0) > 0)[tasks]
 
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import NotApplicable
+from cglsuite.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
-from cglsuite.graphs.message import scipy_features
-from cglsuite.problems.base import Problem
-from cglsuite.problems.kept import MemoryItems, torch_csr
+from cglsuite.graphs.message import scipy_features, torch_csr
+from cglsuite.graphs.pack import Pack
+from cglsuite.problems.base import Problem, Surroundings
+from cglsuite.problems.kept import MemoryItems
 from cglsuite.problems.minibatch import epochs
 from cglsuite.streams import Batch, TaskView
 
@@ -26,7 +27,11 @@ class NodeProblem(Problem):
 
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
         """The full batches again and again, or mini-batches in sampled graphs."""
-        return epochs(list(self.batches(views)), self.batch_size, self.fan_out, generator)
+        return self.passes(list(self.batches(views)), self.batch_size, generator)
+
+    def passes(self, batches: list[Batch], batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
+        """The same for batches that are at hand."""
+        return epochs(batches, batch_size, self.fan_out, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph, list[int]]:
         sizes = [g.n_nodes for g in graphs]
@@ -53,24 +58,43 @@ class NodeProblem(Problem):
         rows = batch.graph.rows(batch.ids)
         return (rows if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray())).to(self.device)
 
-    def _content(self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"]) -> Tensor | None:
+    def _content(
+        self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None
+    ) -> Tensor | Pack | None:
         if kind == "reference":
             return None
+        if surroundings is not None:
+            return surroundings(batch.graph, ids)
         rows = batch.graph.rows(ids)
         return rows if isinstance(rows, Tensor) else torch_csr(rows)
 
-    def recall(self, items: MemoryItems, view: TaskView) -> Batch:
-        """Memory items as a labelled batch: in the view's graph (by reference) or as isolated nodes (items with features)."""
+    def recall(self, items: MemoryItems, view: TaskView | Batch | None) -> Batch:
+        """Memory items as a labelled batch: in the view's graph (by reference), as isolated nodes (items with features), or as the
+        centres of the subgraphs that were kept with them."""
         if items.x is None:
-            if not view.keeps_nodes:
-                raise NotApplicable(
-                    "memory by reference reads old nodes in the current graph, which the edge policy `none` leaves without them: "
-                    "keep items with their features instead (method.neighbourhood=false)"
-                )
-            graph, ids = view.graph, items.ids
+            graph, ids = self._where(view), items.ids
+        elif isinstance(items.x, Pack):
+            graph, ids = MessageGraph(_features(items.x.x), items.x.edge_index, self.device), items.x.node_start[:-1].to(self.device)
         else:
             kept: Any = items.x
-            x = kept if kept.layout == torch.strided else scipy_features(kept)
-            graph = MessageGraph(x, torch.empty(2, 0, dtype=torch.int64), self.device)
+            graph = MessageGraph(_features(kept), torch.empty(2, 0, dtype=torch.int64), self.device)
             ids = torch.arange(len(items), device=self.device)
         return Batch(graph=graph, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))
+
+    @staticmethod
+    def _where(view: TaskView | Batch | None) -> MessageGraph:
+        """The graph in which items kept by reference are found."""
+        if view is None:
+            raise SpecError("memory by reference reads its items in a graph; expected a task's view or a batch")
+        if isinstance(view, TaskView) and not view.keeps_nodes:
+            raise NotApplicable(
+                "memory by reference reads old nodes in the current graph, which the edge policy `none` leaves without them: "
+                "keep items with their features instead (method.neighbourhood=false)"
+            )
+        graph: MessageGraph = view.graph
+        return graph
+
+
+def _features(x: Tensor) -> Tensor | scipy.sparse.csr_matrix:
+    """Kept features as a message graph takes them."""
+    return x if x.layout == torch.strided else scipy_features(x)

@@ -1,4 +1,4 @@
-"""How results depend on the size of the backbone: campaigns with axes over its settings, as tidy frames of curves.
+"""How results depend on the size of the backbone, or on other settings: campaigns with axes over them, as tidy frames of curves.
 
 Everything here computes; :mod:`cglsuite.reports.show_architecture` formats. Values are fractions.
 """
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cglsuite import metrics, stats
+from cglsuite import stats
 from cglsuite.errors import UnknownNameError
 from cglsuite.hashing import canonical
+from cglsuite.reports.measures import measures_of
 from cglsuite.reports.order_study import order_of
 from cglsuite.reports.performance import is_fraction, performance_name
 from cglsuite.reports.rows import as_rows
@@ -23,14 +24,14 @@ from cglsuite.reports.variants import setting_text
 
 if TYPE_CHECKING:
     from cglsuite.cells.record import Record
+    from cglsuite.reports.measures import Measure
     from cglsuite.reports.results import CampaignResults, Group
 
-__all__ = ["METRICS", "Sweep", "sweep", "sweep_curves", "unevenly_filled"]
+__all__ = ["BACKBONE", "Sweep", "sweep", "sweep_curves", "unevenly_filled"]
 
-METRICS = {"aa": "average_performance", "af": "forgetting_max"}
-"""What is drawn against an axis: column to the name of the metric."""
+BACKBONE = ("backbone.",)
+"""What the names of the backbone's settings begin with."""
 _ORDER = "scenario.class_order"
-_SECTION = "backbone."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,8 @@ class Sweep:
 
     Args:
         results: of every campaign. axes: dotted names of the settings. cells: one row per record: design (everything in which records
-            must agree), label (method), order, seed, aa, af, parameters (of the model), and a column per axis.
+            must agree), label (method), order, seed, parameters (of the model), a column per measure and one per axis.
+        measures: what is drawn against an axis, by the name of its column.
         percent: design to whether performance is a fraction. performance: design to what it measures.
         methods: labels in the campaigns' order, which fixes their colours.
     """
@@ -47,19 +49,21 @@ class Sweep:
     results: tuple[CampaignResults, ...]
     axes: tuple[str, ...]
     cells: pd.DataFrame
+    measures: Mapping[str, Measure]
     percent: Mapping[str, bool]
     performance: Mapping[str, str]
     methods: tuple[str, ...]
 
 
-def sweep(results: Sequence[CampaignResults], axes: Sequence[str] = ()) -> Sweep:
+def sweep(results: Sequence[CampaignResults], axes: Sequence[str] = (), varying: Sequence[str] = BACKBONE) -> Sweep:
     """The cells of all campaigns along axes; a record that two campaigns use counts once.
 
     Args:
-        axes: dotted settings; none: those of the backbone that take several values among the records of one scenario.
+        axes: dotted settings; none: those that begin with one of ``varying`` and take several values among the records of one scenario.
 
     Raises:
         UnknownNameError: an axis that no record has.
+        UsageError: task-free streams beside streams of tasks.
     """
     found = [(owner, group, record) for owner in results for group in owner.groups for record in group.records]
     records = list({record.key: record for _, _, record in found}.values())
@@ -67,30 +71,31 @@ def sweep(results: Sequence[CampaignResults], axes: Sequence[str] = ()) -> Sweep
     for name in axes:
         if records and name not in known:
             raise UnknownNameError("setting in axes", name, known)
-    chosen = tuple(axes) or _varying(records)
+    chosen, measures = tuple(axes) or _varying(records, varying), measures_of(records)
     rows: dict[str, dict[str, Any]] = {}
     for owner, group, record in found:
         if record.key not in rows:
-            rows[record.key] = _row(owner, group, record, chosen)
-    frame = pd.DataFrame(list(rows.values()), columns=["design", "method", "own", "order", "seed", "aa", "af", "parameters", *chosen])
+            rows[record.key] = _row(owner, group, record, chosen) | {name: one.of(record) for name, one in measures.items()}
+    frame = pd.DataFrame(list(rows.values()), columns=["design", "method", "own", "order", "seed", *measures, "parameters", *chosen])
     frame["label"] = _labels(frame, chosen)
     by_design = [(row["design"], record) for row, record in zip(rows.values(), records, strict=True)]
     return Sweep(
         results=tuple(results),
         axes=chosen,
         cells=frame,
+        measures=measures,
         percent={design: is_fraction(record) for design, record in by_design},
         performance={design: performance_name(record.scenario) for design, record in by_design},
         methods=tuple(dict.fromkeys(frame["label"])),
     )
 
 
-def _varying(records: Iterable[Record]) -> tuple[str, ...]:
+def _varying(records: Iterable[Record], sections: Sequence[str]) -> tuple[str, ...]:
     values: dict[str, dict[str, set[str]]] = {}
     for record in records:
         family = f"{record.cell['scenario']} × {record.cell['backbone']}"
         for name, value in record.cell["settings"].items():
-            if name.startswith(_SECTION):
+            if name.startswith(tuple(sections)):
                 values.setdefault(name, {}).setdefault(family, set()).add(canonical(value))
     return tuple(sorted(name for name, families in values.items() if any(len(v) > 1 for v in families.values())))
 
@@ -99,15 +104,12 @@ def _row(results: CampaignResults, group: Group, record: Record, axes: Sequence[
     variant, settings, seeds = results.variants.get(group.preset), record.cell["settings"], record.cell["seeds"]
     changes = {n: v for n, v in (variant.changes if variant else {}).items() if n != _ORDER and n not in axes}
     told = ", ".join(f"{name} = {setting_text(value)}" for name, value in changes.items())
-    matrix = record.performance()
     return {
         "design": f"{record.cell['scenario']} × {group.backbone}" + (f" with {told}" if told else ""),
         "method": group.method,
         "own": canonical({n: v for n, v in settings.items() if n.startswith("method.")}),
         "order": order_of(record),
         "seed": f"{seeds['split']}/{seeds['init']}",
-        "aa": metrics.average_performance(matrix),
-        "af": metrics.forgetting_max(matrix),
         "parameters": record.parameters.get("model"),
         **{axis: settings.get(axis) for axis in axes},
     }
@@ -147,7 +149,7 @@ def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
             if len(values) < 2:
                 continue
             identity = {"design": design, "axis": axis, "rest": held}
-            bounds = (0.0, 1.0) if metric == "aa" and study.percent[str(design)] else None
+            bounds = (0.0, 1.0) if study.measures[metric].share and study.percent[str(design)] else None
             for (label, value), point in part.groupby(["label", axis], sort=False):
                 told = {"label": label, "place": values.index(value), "value": setting_text(value)}
                 rows.append(identity | told | _point(point, metric, bounds))
@@ -156,7 +158,7 @@ def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
 
 
 def _short(axis: str) -> str:
-    return axis.removeprefix(_SECTION)
+    return axis.partition(".")[2] or axis
 
 
 def _value_order(value: Any) -> tuple[int, float, str]:

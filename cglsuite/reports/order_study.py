@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import metrics
+from cglsuite.errors import UsageError
 from cglsuite.hashing import digest
 from cglsuite.reports.performance import is_fraction, performance_name
 from cglsuite.reports.variants import setting_text
@@ -86,13 +87,19 @@ class OrderStudy:
 
 
 def pool(results: Sequence[CampaignResults]) -> OrderStudy:
-    """The records of all campaigns in one study; a record that two of them use counts once, as does a cell that was run twice."""
+    """The records of all campaigns in one study; a record that two of them use counts once, as does a cell that was run twice.
+
+    Raises:
+        UsageError: a record of a task-free stream.
+    """
     designs: dict[str, Design] = {}
     cells: list[dict[str, Any]] = []
     finals: list[dict[str, Any]] = []
     seen: dict[tuple[str, ...], Record] = {}
     repeated = unlike = 0
     for owner, group, record in [(one, g, r) for one in results for g in one.groups for r in g.records]:
+        if record.stream:
+            raise UsageError(f"{group.preset} is a task-free stream: its latent tasks have no order; see the notebook stream_dynamics")
         design = _design(group, record, owner)
         cell = _identity(group, record, design)
         place = (cell["design"], cell["method"], cell["order"], cell["seed"])

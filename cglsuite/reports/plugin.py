@@ -9,7 +9,7 @@ __all__ = ["cglsuite_notebooks"]
 
 @hookimpl
 def cglsuite_notebooks() -> list[NotebookSpec]:
-    """The report of a campaign, exploring the catalogue, single nodes, and how far results depend on orders and architecture."""
+    """The report of a campaign, exploring the catalogue, single nodes, how results depend on orders and architecture, streams."""
     return [
         NotebookSpec(
             name="campaign_report",
@@ -37,5 +37,10 @@ def cglsuite_notebooks() -> list[NotebookSpec]:
             name="architecture_sensitivity",
             summary="how results depend on the width and depth of the backbone: average accuracy and forgetting along axes of a campaign",
             path="cglsuite:_notebooks/architecture_sensitivity.ipynb",
+        ),
+        NotebookSpec(
+            name="stream_dynamics",
+            summary="task-free streams: what they mix and deliver, accuracy along them, overlap against A_AUC, sweeps of their settings",
+            path="cglsuite:_notebooks/stream_dynamics.ipynb",
         ),
     ]

@@ -70,6 +70,11 @@ class Group:
         return [c.record for c in self.cells if c.record is not None and c.record.done]
 
     @property
+    def task_free(self) -> bool:
+        """Whether the rows of these records' matrices are evaluations of a task-free stream."""
+        return any(record.stream for record in self.records)
+
+    @property
     def label(self) -> str:
         """The method, with its variant where there is one."""
         return f"{self.method} ({self.variant})" if self.variant else self.method

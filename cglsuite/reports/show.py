@@ -61,6 +61,13 @@ _FIRST_METRICS = (
     "backward_transfer",
     "forward_transfer",
     "intransigence",
+    "a_auc",
+    "a_auc_trained",
+    "a_auc_node_weighted",
+    "a_end",
+    "af_s",
+    "af_hard",
+    "time_to_recover",
 )
 _ARROWS = {"up": "↑", "down": "↓"}
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad"}
@@ -145,7 +152,7 @@ def _summary_table(results: CampaignResults, preset: str, frame: pd.DataFrame) -
     for (method, backbone, variant), part in frame.groupby(["method", "backbone", "variant"], sort=False):
         by_metric = {row["metric"]: row for row in as_rows(part)}
         records = int(part["records"].iloc[0])
-        cells = [_mean_std(by_metric.get(name), records, percent) for name in metrics]
+        cells = [_mean_std(by_metric.get(name), records, percent, bool(results.metrics[name].unit)) for name in metrics]
         rows.append([row_head(method, variant, backbone if several else ""), number_cell(records, digits=0), *cells])
     told = "mean ± sample standard deviation over n records, which differ in their seeds only"
     facts = [*([] if several else [f"backbone {backbones[0]}"]), f"performance is {_performance(results, preset)}", told]
@@ -159,16 +166,18 @@ def ordered_metrics(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _metric_head(spec: MetricSpec) -> Fragment:
-    label = f"{spec.label or spec.name} {_ARROWS[spec.direction]}"
+    label = f"{spec.label or spec.name}{f', {spec.unit}' if spec.unit else ''} {_ARROWS[spec.direction]}"
     told = f"{spec.formula}: {spec.summary}"
     return element("th", label, element("br"), element("code", spec.name), class_="number", scope="col", title=told)
 
 
-def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool) -> Fragment:
+def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool, counted: bool) -> Fragment:
+    """``counted``: the metric has a unit of its own, and is shown as it is."""
     if row is None:
         return number_cell(None)
     remark = f" (n={row['n']})" if row["n"] != records else ""
-    return mean_std_cell(row["mean"], row["std"], scale=100.0 if percent else 1.0, digits=1 if percent else 4, remark=remark)
+    scale, digits = (1.0, 1) if counted else (100.0, 1) if percent else (1.0, 4)
+    return mean_std_cell(row["mean"], row["std"], scale=scale, digits=digits, remark=remark)
 
 
 def _percent(results: CampaignResults, preset: str) -> bool:
@@ -193,14 +202,19 @@ def _preset_caption(preset: str, variant: PresetVariant | None, told: str = "") 
 def definitions(results: CampaignResults) -> Fragment:
     """What each metric is: label, name, formula, direction, sign."""
     rows = []
-    for name in ordered_metrics(results.metrics):
-        spec = results.metrics[name]
+    settings = {str(record.scenario.get("setting")) for record in results.used}
+    shown = {name: spec for name, spec in results.metrics.items() if not settings or settings & set(spec.settings)}
+    for name in ordered_metrics(shown):
+        spec = shown[name]
         direction = f"{_ARROWS[spec.direction]} {'higher' if spec.direction == 'up' else 'lower'} is better"
         cells = [element("td", element("code", text), class_="nowrap") for text in (name, spec.formula)]
         words = [element("td", direction, class_="nowrap"), element("td", spec.summary, class_="long")]
         rows.append([row_head(spec.label or name), *cells, *words])
     measured = performance_names(results.used)
     caption = "M[k,j]: performance on task j after learning task k; row 0 is the untrained model; T is the last task."
+    if "task-free" in settings:
+        told = "A[i,k]: performance on latent task k at evaluation i of a task-free stream; i = 0 is the untrained model, E the last."
+        caption = told if settings == {"task-free"} else f"{caption} {told}"
     caption += f" Performance is {measured}, as the scenario says." if measured else ""
     head = [head_cell(text) for text in ("label", "name", "definition", "direction", "in words")]
     return table(head, rows, caption) if rows else empty("No plugin provides a metric.")
@@ -329,6 +343,8 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
     from cglsuite.reports.tables import curves as compute
 
     frame = compute(results, metric)
+    if frame.empty and any(group.task_free for group in results.groups):
+        return empty("A task-free stream has no tasks that are learnt one after the other: stream_dynamics draws accuracy over its steps.")
     if frame.empty:
         return empty("Nothing to draw: no finished cell has a value.")
     frame = frame.assign(label=_labels(frame))
@@ -368,7 +384,8 @@ def matrices(results: CampaignResults) -> Gallery | Fragment:
         last = ", ".join("–" if math.isnan(v) else f"{(100.0 if percent else 1.0) * v:.1f}" for v in values[-1])
         title, measured = results.preset_title(group.preset), _performance(results, group.preset)
         alt = f"Mean performance matrix ({measured}) of {group.label} on {title} over {n} records. After the last task: {last}"
-        pictures.append(_matrix_picture(values, f"{group.label}, n = {n}", alt, percent, f"{title} – {measured}"))
+        stream = group.records[0].stream
+        pictures.append(_matrix_picture(values, f"{group.label}, n = {n}", alt, percent, f"{title} – {measured}", stream))
     return Gallery(tuple(pictures)) if pictures else empty(_NOTHING_DONE)
 
 
@@ -380,18 +397,22 @@ def matrix(record: Record) -> Gallery | Fragment:
         return empty("There is no matrix: the cell did not finish.")
     measured = performance_name(record.scenario) + (" in percent" if is_fraction(record) else "")
     alt, title = f"Performance matrix ({measured}) of {record.label}", f"{record.label} – {measured}"
-    return Gallery((_matrix_picture(record.performance(), str(record.cell["method"]), alt, is_fraction(record), title),))
+    return Gallery((_matrix_picture(record.performance(), str(record.cell["method"]), alt, is_fraction(record), title, record.stream),))
 
 
-def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str) -> Any:
+def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str, stream: Mapping[str, Any]) -> Any:
+    """``stream`` is that of the record; where it is not empty, rows of the matrix are evaluations and the figure has steps."""
     import numpy as np
 
     from cglsuite.reports.figures import Theme, matrix_figure, picture
+    from cglsuite.reports.flow_figures import Course, course_figure
 
     finite = values[np.isfinite(values)]
     bounds = (0.0, 1.0) if percent or not finite.size else (float(finite.min()), float(finite.max()))
 
     def draw(theme: Theme) -> Any:
+        if stream:
+            return course_figure(values, Course.of(stream, len(values)), title, theme, percent=percent, bounds=bounds)
         return matrix_figure(values, title, theme, percent=percent, bounds=bounds)
 
     return picture(draw, alt, group=group)
@@ -526,7 +547,7 @@ def cell(record: Record, catalogue: Catalogue) -> Fragment:
     for name in ordered_metrics(specs):
         value, spec = record.metrics.get(name), specs[name]
         if value is not None:
-            number = mean_std_cell(value, math.nan, scale=100.0 if percent else 1.0, digits=1 if percent else 4)
+            number = _mean_std({"mean": value, "std": math.nan, "n": 1}, 1, percent, bool(spec.unit))
             told = [element("td", element("code", spec.formula), class_="nowrap"), element("td", spec.summary, class_="long")]
             rows.append([row_head(f"{spec.label or name} {_ARROWS[spec.direction]}"), number, *told])
     seconds = record.timings_s.get("total")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["curves", "overview", "points", "problems", "provenance"]
 
-_LABELS = {"aa": "AA ↑", "af": "AF_max ↓"}
 _NOTHING = "No setting of the backbone takes two values among the finished cells."
 
 
@@ -70,13 +69,14 @@ def _curve(study: Sweep, metric: str, where: tuple[str, str, str], part: pd.Data
         if kinds
         else "Too few units for intervals."
     )
-    ylabel = f"{_LABELS[metric]}{', %' if percent else ''}"
+    measure = study.measures[metric]
+    ylabel = f"{measure.label}{', %' if percent else ''}"
 
     def draw(theme: Theme) -> Any:
         title = f"{name} at {rest}" if rest else name
         return sweep_figure(part, theme, title=title, xlabel=axis, ylabel=ylabel, order=study.methods, percent=percent, bounds=bounds)
 
-    alt = f"{architecture.METRICS[metric]} against {axis} ({rest or 'no other axis'}) in {design}. {told}"
+    alt = f"{measure.name} against {axis} ({rest or 'no other axis'}) in {design}. {told}"
     return picture(draw, alt, drawn, f"{design} – {study.performance[design]}")
 
 
@@ -101,7 +101,8 @@ def _table(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
     sizes = [number_cell(part[part["value"] == value]["parameters"].mean(), 0) for value in values]
     rows.append([element("th", "parameters of the model", class_="name quiet", scope="row"), *sizes])
     unit = "/".join(dict.fromkeys(part["unit"]))
-    told = f" – {_LABELS[metric]}{', %' if percent else ''} against {axis}{f', {rest}' if rest else ''}: mean ± std over {usual} {unit}"
+    label = study.measures[metric].label
+    told = f" – {label}{', %' if percent else ''} against {axis}{f', {rest}' if rest else ''}: mean ± std over {usual} {unit}"
     head = [head_cell("method", "name"), *(head_cell(value, "number") for value in values)]
     return table(head, rows, join([element("strong", design), told]))
 

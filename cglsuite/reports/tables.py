@@ -64,13 +64,15 @@ def summary(results: CampaignResults) -> pd.DataFrame:
 
 
 def curves(results: CampaignResults, metric: str = "average_performance") -> pd.DataFrame:
-    """A metric after every task, on the matrix as it stood then: rows 0 to k of the first k tasks.
+    """A metric after every task, on the matrix as it stood then: rows 0 to k of the first k tasks. Task-free streams have no rows here.
 
     Returns:
         Columns preset, method, backbone, variant, task (1-based), mean, std, n; tasks at which the metric is undefined have no row.
     """
     rows = []
     for group in results.groups:
+        if group.task_free:
+            continue
         values = _columns([timeline(record.performance(), metric) for record in group.records])
         for task, column in enumerate(values, start=1):
             if column.size:
@@ -90,9 +92,9 @@ def timeline(matrix: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
 
 
 def mean_matrices(results: CampaignResults) -> list[tuple[Group, NDArray[np.float64]]]:
-    """Each group with the mean of its performance matrices, float64 ``[T + 1, T]``; NaN where no record has a value.
+    """Each group with the mean of its performance matrices, float64 ``[T + 1, T]`` (``[E + 1, K]`` where task-free); NaN where unknown.
 
-    Records of unlike numbers of tasks are not averaged: those of the most frequent number count.
+    Records of unlike numbers of tasks (or evaluations) are not averaged: those of the most frequent number count.
     """
     found = []
     for group in results.groups:
@@ -257,7 +259,7 @@ def _unlike(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in names if len({canonical(row.get(name)) for row in rows}) > 1]
 
 
-_SECTIONS = ("scenario", "dataset", "training", "backbone", "method")
+_SECTIONS = ("scenario", "stream", "schedule", "dataset", "training", "backbone", "method")
 
 
 def _setting_order(name: str) -> tuple[int, str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PresetVariant", "preset_variants", "setting_text"]
 
-_SECTIONS = ("scenario", "training", "dataset", "backbone")
+_SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from cglsuite.streams.assembly import Assembly, check_labels
 from cglsuite.streams.layout import Layout, layout_of
 from cglsuite.streams.stream import TaskStream
 
-__all__ = ["build_task_stream"]
+__all__ = ["NodeGraphs", "build_task_stream"]
 
 logger = logging.getLogger(__name__)
 
@@ -37,20 +37,10 @@ def build_task_stream(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: 
     return _Nodes(spec, data, layout_of(spec, data, seeds), seeds, device).stream()
 
 
-class _Nodes(Assembly):
-    """Items are nodes, read in the message graph that the edge policy gives a task."""
+class NodeGraphs(Assembly):
+    """Message graphs over a dataset's nodes."""
 
     data: NodeData
-
-    def __init__(self, spec: ScenarioSpec, data: NodeData, layout: Layout, seeds: Seeds, device: str) -> None:
-        super().__init__(spec, data, layout, seeds, device)
-        self.policy = spec.edge_policy
-        self.keeps_nodes = self.policy != "none"
-        # Graphs are kept: one for `full`, the current one for `inter-task`, one per task for `none`.
-        self._query_graph = lru_cache(maxsize=None if self.policy == "none" else 1)(self._make_query_graph)
-        self._training = lru_cache(maxsize=1)(self._training_graph)
-
-    # --- graphs ----------------------------------------------------------------------------------------------------------------
 
     @cached_property
     def features(self) -> Tensor | scipy.sparse.csr_matrix:
@@ -68,6 +58,33 @@ class _Nodes(Assembly):
         e = self.data.edge_index
         return partition.symmetrised(e, self.data.n_nodes) if self.spec.undirected else e
 
+    def graph(self, nodes: Tensor, edges: Tensor | None = None) -> MessageGraph:
+        """The message graph of some nodes, with the edges among them of all or of those given (int64 [2, E])."""
+        edges = self.edges if edges is None else edges
+        whole = nodes.numel() == self.data.n_nodes and bool((nodes == torch.arange(nodes.numel())).all())
+        if whole:
+            return MessageGraph(self.features, edges, self.device)
+        x = self.features[nodes] if isinstance(self.features, Tensor) else self.features[nodes.numpy()]
+        return MessageGraph(x, partition.induced_subgraph(edges, nodes, self.data.n_nodes), self.device)
+
+    def positions(self, nodes: Tensor) -> Tensor:
+        """int64 [N]: where a node stands among ``nodes``; -1 where it does not."""
+        position = torch.full((self.data.n_nodes,), -1, dtype=torch.int64)
+        position[nodes] = torch.arange(nodes.numel())
+        return position
+
+
+class _Nodes(NodeGraphs):
+    """Items are nodes, read in the message graph that the edge policy gives a task."""
+
+    def __init__(self, spec: ScenarioSpec, data: NodeData, layout: Layout, seeds: Seeds, device: str) -> None:
+        super().__init__(spec, data, layout, seeds, device)
+        self.policy = spec.edge_policy
+        self.keeps_nodes = self.policy != "none"
+        # Graphs are kept: one for `full`, the current one for `inter-task`, one per task for `none`.
+        self._query_graph = lru_cache(maxsize=None if self.policy == "none" else 1)(self._make_query_graph)
+        self._training = lru_cache(maxsize=1)(self._training_graph)
+
     def nodes(self, stage: int) -> Tensor:
         """Global ids of the nodes in the message graph of task ``stage``."""
         if self.policy == "full":
@@ -81,14 +98,6 @@ class _Nodes(Assembly):
             return order[: int((arrival <= stage).sum())]
         return _first_met(torch.cat(self.layout.nodes[: stage + 1]))
 
-    def graph(self, nodes: Tensor) -> MessageGraph:
-        """The message graph of some nodes."""
-        whole = nodes.numel() == self.data.n_nodes and bool((nodes == torch.arange(nodes.numel())).all())
-        if whole:
-            return MessageGraph(self.features, self.edges, self.device)
-        x = self.features[nodes] if isinstance(self.features, Tensor) else self.features[nodes.numpy()]
-        return MessageGraph(x, partition.induced_subgraph(self.edges, nodes, self.data.n_nodes), self.device)
-
     def _training_graph(self, stage: int) -> tuple[MessageGraph, Tensor]:
         nodes = self.nodes(stage)
         graph = self.graph(nodes)
@@ -99,14 +108,14 @@ class _Nodes(Assembly):
                 stage + 1,
                 self.layout.names[stage],
             )
-        return graph, _positions(nodes, self.data.n_nodes)
+        return graph, self.positions(nodes)
 
     def _make_query_graph(self, stage: int) -> tuple[MessageGraph, Tensor]:
         """A graph in which queries arrive. Under `none` node ids are shuffled, so that they cannot be matched with a training view."""
         if self.policy != "none":
             return self._training(0 if self.policy == "full" else stage)
         nodes = self.nodes_asked(stage)
-        return self.graph(nodes), _positions(nodes, self.data.n_nodes)
+        return self.graph(nodes), self.positions(nodes)
 
     # --- where items are read --------------------------------------------------------------------------------------------------
 
@@ -137,9 +146,3 @@ def _first_met(ids: Tensor) -> Tensor:
     unique, inverse = ids.unique(return_inverse=True)
     first = torch.full((unique.numel(),), ids.numel(), dtype=torch.int64).scatter_reduce(0, inverse, torch.arange(ids.numel()), "amin")
     return ids[first.sort().values]
-
-
-def _positions(nodes: Tensor, n_nodes: int) -> Tensor:
-    position = torch.full((n_nodes,), -1, dtype=torch.int64)
-    position[nodes] = torch.arange(nodes.numel())
-    return position

@@ -51,7 +51,8 @@ def layout_of(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     """
     if spec.edge_policy == "snapshot" and spec.setting != "time-il":
         raise SpecError(f"scenario.edge_policy = snapshot: in {spec.setting} no time arrives; expected none, inter-task or full")
-    layout = _by_classes(spec, data, seeds) if spec.setting in ("task-il", "class-il") else _by_key(spec, data, seeds)
+    classes_arrive = spec.setting in ("task-il", "class-il") or (spec.setting == "task-free" and spec.task_key is None)
+    layout = _by_classes(spec, data, seeds) if classes_arrive else _by_key(spec, data, seeds)
     _check(spec, data, layout)
     return layout
 
@@ -197,7 +198,7 @@ def _check(spec: ScenarioSpec, data: Data, layout: Layout) -> None:
                     f"scenario {spec.name!r}: task {k + 1} ({layout.names[k]}) has no {part} items; "
                     "change scenario.split or scenario.split_ratio"
                 )
-        if spec.setting in ("task-il", "class-il"):
+        if spec.setting in ("task-il", "class-il", "task-free"):
             y = data.y[parts["train"]]
             learnt = y.any(dim=0) if data.multi_label else torch.bincount(y, minlength=data.n_classes) > 0
             if never := (layout.outputs[k] & ~learnt).nonzero().flatten().tolist():

@@ -13,6 +13,7 @@ from cglsuite import (
     MetricSpec,
     NotebookSpec,
     ScenarioSpec,
+    ScheduleSpec,
     TrainingSpec,
     hookimpl,
 )
@@ -60,6 +61,11 @@ def cglsuite_metrics() -> list[MetricSpec]:
 @hookimpl
 def cglsuite_notebooks() -> list[NotebookSpec]:
     return [NotebookSpec(name="look", summary="look around", path="healthy_notebooks:look.ipynb", interactive=True)]
+
+
+@hookimpl
+def cglsuite_schedules() -> list[ScheduleSpec]:
+    return [ScheduleSpec(name="even", summary="all at once", factory="healthy:load")]
 
 
 @hookimpl

@@ -38,6 +38,7 @@ def test_every_kind_is_listed(site: Site) -> None:
         "backbone": ["line"],
         "method": ["alpha", "zeta"],
         "metric": ["mean"],
+        "schedule": ["even"],
         "notebook": ["look"],
         "executor": ["here"],
     }

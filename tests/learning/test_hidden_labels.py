@@ -7,19 +7,26 @@ from typing import Any
 import pytest
 import torch
 from reachable import path_to, reachable, whole_storage
-from tiny_streams import VARIANTS, BusyMethod, tiny_data, tiny_runner, tiny_stream, variant_stream
+from tiny_flows import catalogue_flow_runner, tiny_flow
+from tiny_streams import VARIANTS, BusyMethod, tiny_data, tiny_graphs, tiny_runner, tiny_stream, variant_stream
 from tiny_streams import catalogue_runner as runner_over
 from torch import Tensor
 
 from cglsuite import Method, Seeds, load_catalogue
 from cglsuite.errors import NotApplicable
-from cglsuite.graphs import NodeData
-from cglsuite.learning.runner import RunResult, StreamRunner
-from cglsuite.streams import Oracle, QueryGroup, TaskStream, TaskView
+from cglsuite.graphs import GraphData, NodeData
+from cglsuite.learning.online import OnlineRunner
+from cglsuite.learning.result import RunResult
+from cglsuite.learning.runner import StreamRunner
+from cglsuite.specs import ScenarioSpec
+from cglsuite.streams import BatchStream, Oracle, QueryGroup, TaskStream, TaskView
+from cglsuite.streams.assembly import Assembly
 
 FORBIDDEN = (Oracle, NodeData, TaskStream, QueryGroup, StreamRunner)
 POLICIES = ("none", "inter-task", "full")
-METHODS = load_catalogue().names("method")
+ENTRIES: list[Any] = load_catalogue().entries("method")  # type: ignore[assignment]
+METHODS = [e.name for e in ENTRIES if set(e.spec.settings) - {"task-free"}]
+ONLINE = [e.name for e in ENTRIES if "task-free" in e.spec.settings]
 PRESETS = [
     f"synthetic-csbm/{setting}@{protocol}" for setting in ("task-il", "class-il") for protocol in ("begin-1", "cglb-1", "cglb-inter-1")
 ]
@@ -108,9 +115,9 @@ def test_a_method_of_the_catalogue_cannot_reach_the_answers(method: str) -> None
 # --- without effect ---------------------------------------------------------------------------------------------------------------
 
 
-def permute_answers(stream: TaskStream, seed: int = 0) -> None:
+def permute_answers(stream: TaskStream | BatchStream, seed: int = 0) -> None:
     """Deposit all answers, then shuffle those of the test items within each sheet; validation answers stay."""
-    for learnt in range(len(stream) + 1):
+    for learnt in range(len(stream) + 1) if isinstance(stream, TaskStream) else stream.evaluations:
         stream.make_queries(learnt)
     generator = torch.Generator().manual_seed(seed)
     for sheet in stream.oracle._sheets.values():
@@ -118,7 +125,7 @@ def permute_answers(stream: TaskStream, seed: int = 0) -> None:
         sheet.y[asked] = sheet.y[asked[torch.randperm(asked.numel(), generator=generator)]]
 
 
-def outcome(runner: StreamRunner, *, permuted: bool) -> RunResult:
+def outcome(runner: StreamRunner | OnlineRunner, *, permuted: bool) -> RunResult:
     if permuted:
         permute_answers(runner.stream)
     return runner.run()
@@ -177,6 +184,20 @@ def test_so_is_every_method_there(method: str) -> None:
         except NotApplicable:
             continue
     assert any(differs), "the answers were not permuted, or the method runs nowhere"
+
+
+@pytest.mark.plugins
+@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize("method", ONLINE)
+def test_so_is_every_method_on_a_task_free_stream(method: str, graphs: bool) -> None:
+    """Nor does a method's way lead to the answers there."""
+    try:
+        runners = [catalogue_flow_runner(tiny_flow(tiny_graphs(per_class=20) if graphs else None), method) for _ in range(2)]
+    except NotApplicable as reason:
+        pytest.skip(str(reason))
+    assert assert_indifferent(outcome(runners[0], permuted=False), outcome(runners[1], permuted=True))
+    for wanted in (Oracle, NodeData, GraphData, BatchStream, ScenarioSpec, Assembly):
+        assert path_to(wanted, runners[0].method) is None
 
 
 @pytest.mark.parametrize("cheats", ["with the answers", "with nothing"])

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from cglsuite.errors import BudgetError
+from cglsuite.graphs.pack import Pack
 from cglsuite.learning.memory import MeteredMemory
 from cglsuite.problems import MemoryItems
 
@@ -88,3 +89,50 @@ def test_state_brings_back_shelves_in_order_and_the_peak() -> None:
     assert again["z"].tasks.tolist() == [1, 1]
     assert again["z"].x is not None
     assert again["z"].x.tolist() == [[1.0] * 3] * 2
+
+
+def surroundings() -> MemoryItems:
+    """Two centres: one with two neighbours and two edges, one alone; two features."""
+    pack = Pack(
+        x=torch.ones(4, 2),
+        edge_index=torch.tensor([[1, 2], [0, 0]]),
+        node_start=torch.tensor([0, 3, 4]),
+        edge_start=torch.tensor([0, 2, 2]),
+    )
+    return MemoryItems(ids=torch.arange(2), y=torch.zeros(2, dtype=torch.int64), tasks=torch.zeros(2, dtype=torch.int64), x=pack)
+
+
+def test_kept_surroundings_count_their_nodes_and_their_edges() -> None:
+    memory = MeteredMemory(4)
+    memory.put("a", surroundings())
+    assert len(memory) == 2
+    assert memory.usage() == {"items": 4, "edges": 2, "bytes": 2 * 24 + 4 * 2 * 4 + 2 * 16 + 2 * 3 * 8, "budget_items": 4}
+    with pytest.raises(BudgetError, match="would hold 5 items"):
+        memory.put("b", items(1))
+    memory.put("a", surroundings().take(torch.tensor([1])))
+    memory.put("b", items(3))
+    assert memory.usage()["edges"] == 2, "the peak"
+
+
+def test_a_budget_may_leave_surroundings_out_and_the_meter_counts_them() -> None:
+    memory = MeteredMemory(3)
+    memory.put("a", surroundings(), surroundings_free=True)
+    memory.put("b", items(1))
+    assert memory.usage()["items"] == 5
+    again = MeteredMemory(3)
+    again.load_state(memory.state(), torch.device("cpu"))
+    with pytest.raises(BudgetError, match="would hold 4 items"):
+        again.put("c", items(1))
+    again.put("b", items(0))
+    again.put("c", items(1))
+    assert isinstance(again["a"].x, Pack)
+    assert again["a"].edges == 2
+    with pytest.raises(BudgetError, match="would hold 5 items"):
+        again.put("a", surroundings())
+
+
+def test_surroundings_are_taken_and_joined() -> None:
+    joined = MemoryItems.joined([surroundings().take(torch.tensor([1])), surroundings()])
+    assert joined.sizes.tolist() == [1, 3, 1]
+    assert joined.edges == 2
+    assert items(3).sizes.tolist() == [1, 1, 1]

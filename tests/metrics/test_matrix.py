@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cglsuite.metrics
+import cglsuite.metrics.matrix
 from cglsuite.errors import UsageError
 from cglsuite.metrics import (
     average_performance,
@@ -22,7 +22,7 @@ from cglsuite.metrics import (
     intransigence,
 )
 
-METRICS: dict[str, Callable[..., float]] = {name: getattr(cglsuite.metrics, name) for name in cglsuite.metrics.__all__}
+METRICS: dict[str, Callable[..., float]] = {name: getattr(cglsuite.metrics, name) for name in cglsuite.metrics.matrix.__all__}
 NAN = float("nan")
 
 # Three tasks: row 0 untrained, row k after task k.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from report_lab import Elements, assert_harmless
 
@@ -12,7 +13,7 @@ from cglsuite.cells.campaign import load_campaign
 from cglsuite.cells.store import Store
 from cglsuite.executors.campaign import run_campaign
 from cglsuite.host import load_catalogue
-from cglsuite.reports import load_pooled_results, orders, tables
+from cglsuite.reports import flows, load_pooled_results, orders, tables
 from cglsuite.reports.order_study import pool
 from cglsuite.reports.render import LARGEST_PAGE, render_campaign, render_notebook
 from cglsuite.reports.results import load_campaign_results
@@ -132,3 +133,38 @@ def test_architecture_sensitivity(tmp_path: Path) -> None:
     page = report.path.read_text()
     assert_harmless(page)
     assert sum(t == "img" for t, _ in Elements(page).found) == 2
+
+
+def test_stream_dynamics(tmp_path: Path) -> None:
+    """A stream, another σ and another draw are dealt and trained; what the page shows is what the functions compute."""
+    inline = {
+        "name": "flows",
+        "grid": {"scenarios": ["synthetic-csbm/gaussian@drift-honest-1"], "methods": ["bare"]},
+        "settings": {
+            "dataset.n_nodes": 160,
+            "dataset.n_classes": 4,
+            "backbone.width": 8,
+            "stream.evaluate_every": 3,
+            "schedule.sigma": 2.0,
+        },
+        "seeds": {"order": [0, 1, 2], "init": [0, 1, 2]},
+        "run": {"device": "cpu"},
+    }
+    vary = {"schedule.sigma": [6.0], "stream.draw": ["with-replacement"]}
+    given = {"inline": inline, "vary": vary, "store": str(tmp_path / "store")}
+    report = render_notebook("stream_dynamics", given, tmp_path / "streams.html", catalogue=load_catalogue())
+    assert report.done, report.reason
+    page = report.path.read_text()
+    assert_harmless(page)
+    assert len(page.encode()) < LARGEST_PAGE
+    study = flows.flow_study(load_pooled_results(inline, flows.one_at_a_time(inline, vary), tmp_path / "store"))
+    assert len(study.records) == 3 * 3
+    frame = flows.streams(study)
+    assert frame["same"].all()
+    assert frame["overlap"].nunique() == 2
+    shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
+    assert set(frame["overlap"]) | set(frame["entropy"]) | set(frame["never"]) <= shown
+    means = (
+        pd.DataFrame([{"preset": r.cell["preset"], "a_auc": r.metrics["a_auc"]} for r in study.records]).groupby("preset")["a_auc"].mean()
+    )
+    assert all(any(abs(value - one) < 1e-12 for one in shown) for value in means)

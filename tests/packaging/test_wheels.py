@@ -16,6 +16,7 @@ PACKAGES = {
     "cglsuite-methods": (ROOT / "plugins" / "cglsuite-methods", "cglsuite_methods"),
     "cglsuite-metrics": (ROOT / "plugins" / "cglsuite-metrics", "cglsuite_metrics"),
     "cglsuite-skeleton": (ROOT / "plugins" / "cglsuite-skeleton", "cglsuite_skeleton"),
+    "cglsuite-drift": (ROOT / "plugins" / "cglsuite-drift", "cglsuite_drift"),
 }
 
 

@@ -323,6 +323,7 @@ def test_counts_survive_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     runner.run(kept)
     assert isinstance(runner.method, GEM)
     assert runner.method.qp_failures > 0
+    assert runner.method.counters() == {"qp_failures": runner.method.qp_failures, "unprojected": runner.method.unprojected}
     resumed = runner_of()
     resumed.run(kept)
     assert isinstance(resumed.method, GEM)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.rehearsal import kept_as
+from cglsuite_methods.rehearsal import both_losses, kept_as
 
 __all__ = ["ERGNN"]
 
@@ -37,16 +37,8 @@ class ERGNN(Method):
         beta = len(self._replay) / (len(self._replay) + len(batch))
         if self.settings.swap_weights:
             beta = 1 - beta
-        current, replayed = self._both(batch, self._replay)
+        current, replayed = both_losses(self, batch, self._replay)
         return beta * current + (1 - beta) * replayed
-
-    def _both(self, batch: Batch, replay: Batch) -> tuple[Tensor, Tensor]:
-        """The two losses; one forward pass serves both where they share a graph."""
-        if replay.graph is not batch.graph:
-            return super().loss(batch), self.problem.loss(self.forward(replay), replay)
-        hidden = self.model.encode(batch.graph)
-        current = self.problem.loss(self.model.readout(hidden, batch.graph, batch.ids), batch)
-        return current, self.problem.loss(self.model.readout(hidden, batch.graph, replay.ids), replay)
 
     def after_task(self, view: TaskView) -> None:
         """Choose the task's nodes, class by class."""

@@ -106,6 +106,10 @@ class GEM(Method):
             elif bool(piece.any()):
                 p.grad = piece.view_as(p).clone()
 
+    def counters(self) -> dict[str, int]:
+        """Failed attempts, and steps along g for want of a solution."""
+        return {"qp_failures": self.qp_failures, "unprojected": self.unprojected}
+
     def after_task(self, view: TaskView) -> None:
         """Keep items of the task, and report what went wrong."""
         self._memories = []

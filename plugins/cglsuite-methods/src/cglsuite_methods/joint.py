@@ -11,7 +11,11 @@ __all__ = ["Joint"]
 
 
 class Joint(Method):
-    """For every task t a freshly initialised model is trained on the union of tasks 1..t."""
+    """For every task t a freshly initialised model is trained on the union of tasks 1..t.
+
+    Of a stream without tasks one model learns all training items offline, in ``offline_epochs`` passes over batches of ``offline_batch``;
+    every evaluation along the stream asks that model.
+    """
 
     def before_task(self, view: TaskView) -> None:
         """Start again from new weights."""

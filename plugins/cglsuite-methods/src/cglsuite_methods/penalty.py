@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from cglsuite import Method
 from cglsuite.learning.gradients import per_item_gradients
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["gradients", "mean_over_items", "protect", "pull"]
+__all__ = ["gradients", "mean_over", "mean_over_items", "protect", "pull"]
 
 _PIECE = 2**17  # numbers
 
@@ -65,7 +65,14 @@ def gradients(value: Tensor, parameters: Mapping[str, Tensor], *, create_graph: 
 def mean_over_items(
     method: Method, view: TaskView, values: Callable[[Batch], Tensor], total: Callable[[Tensor], Tensor]
 ) -> dict[str, Tensor]:
-    """The mean over a task's training items of a function of each item's own gradient, for each parameter.
+    """The mean over a task's training items of a function of each item's own gradient, for each parameter; see :func:`mean_over`."""
+    return mean_over(method, method.problem.batches([view]), values, total)
+
+
+def mean_over(
+    method: Method, batches: Iterable[Batch], values: Callable[[Batch], Tensor], total: Callable[[Tensor], Tensor]
+) -> dict[str, Tensor]:
+    """The mean over the items of ``batches`` of a function of each item's own gradient, for each parameter.
 
     Args:
         values: a batch to one scalar per item, float32 [n]. total: gradients float32 [m, *shape] to the sum of the function over the m.
@@ -73,7 +80,7 @@ def mean_over_items(
     parameters = method.problem.parameters(method.model)
     out = {n: torch.zeros_like(p) for n, p in parameters.items()}
     items = 0
-    for batch in method.problem.batches([view]):
+    for batch in batches:
         found = values(batch)
         items += len(found)
         for rows in per_item_gradients(found, list(parameters.values()), chunk=method.settings.chunk):

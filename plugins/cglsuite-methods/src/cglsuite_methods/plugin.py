@@ -7,6 +7,8 @@ from cglsuite import Hyperparameter, MethodSpec, hookimpl
 __all__ = ["cglsuite_methods"]
 
 _ITEMS = ("NC", "GC")
+_EVERYWHERE = ("task-il", "class-il", "domain-il", "time-il", "task-free")
+_TASK_FREE = ("task-free",)
 _NEIGHBOURHOOD = Hyperparameter(
     name="neighbourhood",
     default=False,
@@ -23,9 +25,29 @@ _FISHER = Hyperparameter(
 _CHUNK = Hyperparameter(name="chunk", default=16, minimum=1, doc="items per batched backward pass; bounds memory, not the result")
 
 
+_SMALL_CHUNK = Hyperparameter(  # with two items the gradients of a model of millions of weights still lie in memory that is used again
+    name="chunk", default=2, minimum=1, doc="items per batched backward pass; bounds memory, not the result"
+)
+_MEMORY = Hyperparameter(
+    name="memory", default=100, minimum=1, doc="items kept in all where the scenario has no budget (scenario.memory_budget)"
+)
+_FAN_OUT = Hyperparameter(name="fan_out", default=5, minimum=1, doc="neighbours that every node of a kept subgraph keeps, per hop")
+_HOPS = Hyperparameter(name="hops", default=2, minimum=1, doc="how far a kept subgraph reaches")
+_CENTRES_ONLY = Hyperparameter(
+    name="centres_only",
+    default=False,
+    doc="as benchmarked by DRIFT for SSM: the memory's capacity counts centres and not their neighbours",
+    effect="the memory holds up to 31 times as many nodes (two hops of five) as that of a method that keeps nodes",
+)
+
+
 @hookimpl
 def cglsuite_methods() -> list[MethodSpec]:
     """Continual-learning methods and the two bounds that they are read against."""
+    return [*_with_tasks(), *_task_free()]
+
+
+def _with_tasks() -> list[MethodSpec]:
     return [
         MethodSpec(
             name="bare",
@@ -33,6 +55,7 @@ def cglsuite_methods() -> list[MethodSpec]:
             summary="fine-tuning on each task in turn; the lower bound",
             factory="cglsuite:Method",
             category="baseline",
+            settings=_EVERYWHERE,
         ),
         MethodSpec(
             name="joint",
@@ -40,7 +63,24 @@ def cglsuite_methods() -> list[MethodSpec]:
             summary="a fresh model on the union of all tasks so far; the upper bound",
             factory="cglsuite_methods.joint:Joint",
             category="baseline",
-            needs=("past-views", "task-boundaries"),
+            settings=_EVERYWHERE,
+            needs=("past-views",),
+            hyperparameters=(
+                Hyperparameter(
+                    name="offline_epochs",
+                    default=100,
+                    minimum=1,
+                    doc="passes over all training items of a stream without tasks; elsewhere training.epochs counts",
+                ),
+                Hyperparameter(
+                    name="offline_batch",
+                    default=2000,
+                    kind=int,
+                    optional=True,
+                    minimum=1,
+                    doc="items per step in these passes, none = all (DRIFT: 2000); elsewhere training.batch_size counts",
+                ),
+            ),
         ),
         MethodSpec(
             name="replay",
@@ -222,5 +262,140 @@ def cglsuite_methods() -> list[MethodSpec]:
             factory="cglsuite_methods.evolve_gcn:EvolveGCN",
             category="dynamic",
             needs=("task-boundaries",),
+        ),
+    ]
+
+
+def _task_free() -> list[MethodSpec]:
+    """Methods that learn along a stream of batches of which nobody says where a task ends."""
+    return [
+        MethodSpec(
+            name="er",
+            levels=_ITEMS,
+            settings=_TASK_FREE,
+            summary="experience replay from a reservoir: with every batch as many kept items are learnt again",
+            citation="Chaudhry et al., On Tiny Episodic Memories in Continual Learning, arXiv:1902.10486, 2019",
+            factory="cglsuite_methods.er:ER",
+            category="Rep",
+            hyperparameters=(_MEMORY, _NEIGHBOURHOOD),
+        ),
+        MethodSpec(
+            name="a-gem",
+            levels=_ITEMS,
+            settings=_TASK_FREE,
+            summary="averaged gradient episodic memory: no step against the gradient of a reservoir memory",
+            citation="Chaudhry et al., Efficient Lifelong Learning with A-GEM, ICLR 2019",
+            factory="cglsuite_methods.a_gem:AGEM",
+            category="Rep",
+            hyperparameters=(
+                _MEMORY,
+                Hyperparameter(
+                    name="reference",
+                    default=None,
+                    kind=int,
+                    optional=True,
+                    minimum=1,
+                    doc="items of the memory that the reference gradient is taken from; none = as many as a batch has",
+                ),
+                _NEIGHBOURHOOD,
+            ),
+        ),
+        MethodSpec(
+            name="gss",
+            levels=_ITEMS,
+            settings=_TASK_FREE,
+            summary="gradient-based sample selection (greedy): a memory of items whose gradients differ, replayed with every batch",
+            citation="Aljundi et al., Gradient based sample selection for online continual learning, NeurIPS 2019",
+            factory="cglsuite_methods.gss:GSS",
+            category="Rep",
+            hyperparameters=(
+                _MEMORY,
+                Hyperparameter(name="compared", default=10, minimum=1, doc="items of the memory that an arriving item is compared with"),
+                _SMALL_CHUNK,
+                _NEIGHBOURHOOD,
+            ),
+        ),
+        MethodSpec(
+            name="mas-star",
+            levels=_ITEMS,
+            settings=_TASK_FREE,
+            summary="memory aware synapses, consolidated whenever the loss comes to rest",
+            citation="Aljundi et al., Task-Free Continual Learning, CVPR 2019",
+            factory="cglsuite_methods.mas_star:MASStar",
+            category="Reg",
+            hyperparameters=(
+                Hyperparameter(name="lambda", default=0.5, minimum=0, doc="weight λ of the penalty"),
+                Hyperparameter(name="window", default=5, minimum=2, doc="batches whose losses are watched"),
+                Hyperparameter(name="mean_threshold", default=0.2, minimum=0, doc="the loss rests below this mean"),
+                Hyperparameter(name="variance_threshold", default=0.1, minimum=0, doc="and below this variance"),
+                Hyperparameter(
+                    name="hard_buffer",
+                    default=30,
+                    minimum=0,
+                    doc="items with the highest losses that are learnt again and that importance is measured on, the scenario's budget at "
+                    "most; as benchmarked by DRIFT: 0, importance is measured on the batch at hand",
+                ),
+                _SMALL_CHUNK,
+                _NEIGHBOURHOOD,
+            ),
+        ),
+        MethodSpec(
+            name="ssm",
+            levels=_ITEMS,
+            settings=_TASK_FREE,
+            summary="sparsified subgraph memory: kept nodes keep some of their neighbours",
+            citation="Zhang et al., Sparsified Subgraph Memory for Continual Graph Representation Learning, ICDM 2022",
+            factory="cglsuite_methods.ssm:SSM",
+            category="Rep",
+            hyperparameters=(
+                _MEMORY,
+                _FAN_OUT,
+                _HOPS,
+                Hyperparameter(
+                    name="neighbours",
+                    default="degree",
+                    choices=("degree", "uniform"),
+                    doc="how the neighbours that are kept are drawn: in proportion to their degrees, or uniformly",
+                ),
+                _CENTRES_ONLY,
+            ),
+        ),
+        MethodSpec(
+            name="sem",
+            levels=_ITEMS,
+            settings=_TASK_FREE,
+            summary="subgraph memory sparsified by curvature: kept nodes keep their edges of highest Ricci curvature",
+            citation="Zhang et al., Ricci Curvature-Based Graph Sparsification for Continual Graph Representation Learning, TNNLS 2023",
+            factory="cglsuite_methods.sem:SEM",
+            category="Rep",
+            hyperparameters=(
+                _MEMORY,
+                _FAN_OUT,
+                _HOPS,
+                Hyperparameter(
+                    name="curvature",
+                    default="forman",
+                    choices=("forman", "ollivier", "overlap"),
+                    doc="Forman's (closed form), Ollivier's (optimal transport, needs cglsuite-methods[curvature]), or as benchmarked by "
+                    "DRIFT the overlap of neighbourhoods in its place",
+                ),
+                _CENTRES_ONLY,
+            ),
+        ),
+        MethodSpec(
+            name="dmsg",
+            levels=_ITEMS,
+            settings=_TASK_FREE,
+            summary="diversified memory selection, replayed through embeddings that a variational layer synthesises",
+            citation="Qiao et al., Towards Continuous Reuse of Graph Models via Holistic Memory Diversification, ICLR 2025",
+            factory="cglsuite_methods.dmsg:DMSG",
+            category="Rep",
+            hyperparameters=(
+                _MEMORY,
+                Hyperparameter(name="inter", default=1.0, minimum=0, doc="weight of the distance to other classes in the selection"),
+                Hyperparameter(name="reconstruction", default=0.1, minimum=0, doc="weight λ_r of telling which items share a class"),
+                Hyperparameter(name="kl", default=0.1, minimum=0, doc="weight λ_kl of the divergence from a standard normal"),
+                Hyperparameter(name="adversarial", default=0.1, minimum=0, doc="weight λ_a of the discriminator's loss"),
+            ),
         ),
     ]

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.errors import BudgetError
 from cglsuite.problems import MemoryItems
-from cglsuite.streams import TaskView
+from cglsuite.streams import Batch, TaskView
 
-__all__ = ["keep_at_random", "kept_as", "share_of", "with_replayed"]
+__all__ = ["both_losses", "keep_at_random", "kept_as", "share_of", "with_replayed"]
 
 
 def kept_as(method: Method) -> Literal["reference", "item"]:
@@ -29,6 +30,16 @@ def with_replayed(method: Method, view: TaskView, items: MemoryItems) -> TaskVie
     """The task's view with ``items`` among its training items, laid out as one batch; its validation items are its own."""
     (together,) = method.problem.merge([view.train, method.problem.recall(items, view)])
     return replace(view, train=together)
+
+
+def both_losses(method: Method, batch: Batch, replay: Batch) -> tuple[Tensor, Tensor]:
+    """The losses of a batch and of replayed items; one forward pass serves both where they share a graph."""
+    problem, model = method.problem, method.model
+    if replay.graph is not batch.graph:
+        return problem.loss(method.forward(batch), batch), problem.loss(method.forward(replay), replay)
+    hidden = model.encode(batch.graph)
+    current = problem.loss(model.readout(hidden, batch.graph, batch.ids), batch)
+    return current, problem.loss(model.readout(hidden, batch.graph, replay.ids), replay)
 
 
 def keep_at_random(method: Method, view: TaskView, wanted: int) -> None:

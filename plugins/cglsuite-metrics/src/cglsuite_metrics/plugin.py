@@ -8,10 +8,17 @@ __all__ = ["cglsuite_metrics"]
 
 _CHAUDHRY = "Chaudhry et al., Riemannian Walk for Incremental Learning, ECCV 2018"
 _LOPEZ_PAZ = "Lopez-Paz & Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017"
+_DRIFT = "Sun et al., DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts, arXiv:2605.12998"
+_TASK_FREE = ("task-free",)
 
 
 @hookimpl
 def cglsuite_metrics() -> list[MetricSpec]:
+    """Metrics of streams of tasks, and of task-free streams."""
+    return [*_of_tasks(), *_of_task_free_streams()]
+
+
+def _of_tasks() -> list[MetricSpec]:
     """Average performance, three definitions of forgetting, forward transfer, intransigence."""
     return [
         MetricSpec(
@@ -75,5 +82,88 @@ def cglsuite_metrics() -> list[MetricSpec]:
             label="INT",
             factory="cglsuite.metrics:intransigence",
             citation=_CHAUDHRY,
+        ),
+    ]
+
+
+def _of_task_free_streams() -> list[MetricSpec]:
+    """Averages over the stream and at its end, two definitions of forgetting, and how soon what fell is back."""
+    return [
+        MetricSpec(
+            name="a_auc",
+            summary="mean performance over latent tasks and evaluations, the one before training included",
+            formula="mean_{i>=0} mean_k A[i,k]",
+            direction="up",
+            range=(0.0, 1.0),
+            settings=_TASK_FREE,
+            label="A_AUC",
+            factory="cglsuite.metrics:a_auc",
+            citation=_DRIFT,
+        ),
+        MetricSpec(
+            name="a_auc_trained",
+            summary="mean performance over latent tasks and evaluations, without the one before training",
+            formula="mean_{i>=1} mean_k A[i,k]",
+            direction="up",
+            range=(0.0, 1.0),
+            settings=_TASK_FREE,
+            label="A_AUC (from step 1)",
+            factory="cglsuite.metrics:a_auc_trained",
+            citation=_DRIFT,
+        ),
+        MetricSpec(
+            name="a_auc_node_weighted",
+            summary="performance on all test items pooled, mean over evaluations, the one before training included",
+            formula="mean_{i>=0} sum_k n_k A[i,k] / sum_k n_k",
+            direction="up",
+            range=(0.0, 1.0),
+            settings=_TASK_FREE,
+            label="A_AUC (DRIFT's code)",
+            factory="cglsuite.metrics:a_auc_node_weighted",
+            citation=_DRIFT,
+        ),
+        MetricSpec(
+            name="a_end",
+            summary="mean performance over latent tasks after the last step",
+            formula="mean_k A[E,k]",
+            direction="up",
+            range=(0.0, 1.0),
+            settings=_TASK_FREE,
+            label="AA, A_end",
+            factory="cglsuite.metrics:a_end",
+            citation=_DRIFT,
+        ),
+        MetricSpec(
+            name="af_s",
+            summary="performance in the end below the best of the stream; negative = forgetting, never positive",
+            formula="mean_k (A[E,k] - max_i A[i,k])",
+            direction="up",
+            range=(-1.0, 0.0),
+            settings=_TASK_FREE,
+            label="AF_s (DRIFT)",
+            factory="cglsuite.metrics:af_s",
+            citation=_DRIFT,
+        ),
+        MetricSpec(
+            name="af_hard",
+            summary="performance gained since the last item of a latent task arrived; negative = forgetting",
+            formula="mean_k (A[E,k] - A[e_k,k]), e_k: all of k has arrived",
+            direction="up",
+            range=(-1.0, 1.0),
+            settings=_TASK_FREE,
+            label="AF (DRIFT, hard streams)",
+            factory="cglsuite.metrics:af_hard",
+            citation=_DRIFT,
+        ),
+        MetricSpec(
+            name="time_to_recover",
+            summary="steps until a latent task that fell below 90 % of its best is back there; none where half of the falls or more last",
+            formula="median over dips of (step back - step of the fall)",
+            direction="down",
+            range=(0.0, float("inf")),
+            unit="steps",
+            settings=_TASK_FREE,
+            label="time to recover",
+            factory="cglsuite.metrics:time_to_recover",
         ),
     ]

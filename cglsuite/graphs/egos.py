@@ -1,0 +1,81 @@
+"""The sparsified surroundings of single nodes: for each centre a small graph of its own, from which its output can be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cglsuite.graphs.message import MessageGraph, torch_csr
+from cglsuite.graphs.pack import Pack
+from cglsuite.graphs.sparse import spans
+
+__all__ = ["Ranking", "ego_graphs"]
+
+Ranking = Callable[[MessageGraph, NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
+"""(graph, sources int64 [m], targets int64 [m]) of edges to a number each, float64 [m]: of a node's in-edges the lowest are kept."""
+
+
+def ego_graphs(graph: MessageGraph, centres: Tensor, fan_out: Sequence[int], ranking: Ranking) -> Pack:
+    """For every centre the subgraph from which a network of ``len(fan_out)`` layers computes its output, with few neighbours per node.
+
+    Starting from a centre, every node that a hop reaches for the first time hears the k in-neighbours whose edges ``ranking`` puts
+    lowest (all where there are no more; ties to the lower number). ``fan_out[i]`` is the k of layer i counted from the input, as in
+    :func:`cglsuite.graphs.sampling.sample_neighbours`; unlike there, centres share nothing: each has a graph of its own.
+
+    Args:
+        centres: int64 [n], nodes of ``graph``.
+
+    Returns:
+        n graphs with their features; the first node of each is its centre, the others follow hop by hop, ascending within a hop.
+    """
+    pointers, sources = graph.in_neighbours
+    n_nodes, n = graph.n_nodes, int(centres.numel())
+    # A node is met by several centres, so it is told apart by the pair (centre, node), as the number centre * N + node.
+    frontier = np.arange(n, dtype=np.int64) * n_nodes + centres.cpu().numpy()
+    reached, heard, hearing = [frontier], [], []
+    for k in reversed(fan_out):
+        nodes = frontier % n_nodes
+        starts, degrees = pointers[nodes], pointers[nodes + 1] - pointers[nodes]
+        rows = np.repeat(np.arange(len(nodes)), degrees)
+        found = sources[spans(starts, degrees)].astype(np.int64)
+        first = _first_of_each(rows, degrees, ranking(graph, found, nodes[rows]), k)
+        rows, found = rows[first], found[first]
+        hearing.append(frontier[rows])
+        heard.append(frontier[rows] - nodes[rows] + found)
+        frontier = np.setdiff1d(heard[-1], np.concatenate(reached))
+        reached.append(frontier)
+    return _packed(graph, n, np.concatenate(reached), np.concatenate(heard), np.concatenate(hearing))
+
+
+def _first_of_each(rows: Any, degrees: Any, rank: Any, k: int) -> Any:
+    """Positions of the k lowest ranks within each row (``rows`` ascending, ``degrees`` of them each), in ascending order."""
+    order = np.lexsort((rank, rows))
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
+    return np.sort(order[place < k])
+
+
+def _packed(graph: MessageGraph, n: int, reached: Any, heard: Any, hearing: Any) -> Pack:
+    """The pairs and their edges as one pack, graph by graph."""
+    n_nodes = graph.n_nodes
+    order = np.argsort(reached // n_nodes, kind="stable")
+    pairs = reached[order]
+    by_number = np.argsort(pairs)
+    by_graph = np.argsort(hearing // n_nodes, kind="stable")
+    ends = [by_number[np.searchsorted(pairs, pair[by_graph], sorter=by_number)] for pair in (heard, hearing)]
+    rows = graph.rows(torch.from_numpy(pairs % n_nodes))
+    return Pack(
+        x=rows if isinstance(rows, Tensor) else torch_csr(rows),
+        edge_index=torch.from_numpy(np.stack(ends)),
+        node_start=_starts(pairs // n_nodes, n),
+        edge_start=_starts(hearing // n_nodes, n),
+    )
+
+
+def _starts(of: Any, n: int) -> Tensor:
+    counts = torch.bincount(torch.from_numpy(of), minlength=n)
+    return torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])

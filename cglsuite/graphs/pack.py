@@ -1,0 +1,97 @@
+"""Small graphs packed one after the other: what a set of graphs, and a memory of subgraphs, consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from cglsuite.graphs.message import scipy_features, torch_csr
+
+__all__ = ["Pack", "stacked_rows", "taken_rows"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pack:
+    """n graphs, on the CPU.
+
+    Args:
+        x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR.
+        edge_index: int64 [2, E], edges ordered by graph and numbered within the pack.
+        node_start: int64 [n + 1], where the nodes of each graph begin. edge_start: int64 [n + 1], where its edges do.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    node_start: Tensor
+    edge_start: Tensor
+
+    def __len__(self) -> int:
+        return int(self.node_start.shape[0]) - 1
+
+    @property
+    def sizes(self) -> Tensor:
+        """Nodes of each graph: int64 [n]."""
+        return self.node_start.diff()
+
+    @property
+    def n_edges(self) -> int:
+        """Directed edges of all graphs."""
+        return int(self.edge_index.shape[1])
+
+    def take(self, ids: Tensor) -> Pack:
+        """The graphs at positions ``ids`` (int64 [m])."""
+        nodes, node_start = _ranges(self.node_start, ids)
+        edges, edge_start = _ranges(self.edge_start, ids)
+        shift = (node_start[:-1] - self.node_start[ids]).repeat_interleave(edge_start.diff())
+        x = taken_rows(self.x, nodes)
+        return Pack(x=x, edge_index=self.edge_index[:, edges] + shift, node_start=node_start, edge_start=edge_start)
+
+    def joined(self, others: Sequence[Pack]) -> Pack:
+        """These graphs, then those of ``others``."""
+        packs = [self, *others]
+        nodes, edges = _offsets([p.x.shape[0] for p in packs]), _offsets([p.n_edges for p in packs])
+        zero = torch.zeros(1, dtype=torch.int64)
+        return Pack(
+            x=stacked_rows([p.x for p in packs]),
+            edge_index=torch.cat([p.edge_index + o for p, o in zip(packs, nodes, strict=True)], dim=1),
+            node_start=torch.cat([zero, *(p.node_start[1:] + o for p, o in zip(packs, nodes, strict=True))]),
+            edge_start=torch.cat([zero, *(p.edge_start[1:] + o for p, o in zip(packs, edges, strict=True))]),
+        )
+
+    def payload(self) -> dict[str, Tensor]:
+        """The tensors it consists of, by name."""
+        return {"x": self.x, "edge_index": self.edge_index, "node_start": self.node_start, "edge_start": self.edge_start}
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Tensor]) -> Pack:
+        """The inverse of :meth:`payload`."""
+        return cls(**{k: v.cpu() for k, v in payload.items()})
+
+
+def taken_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """The rows (int64 [m]) of a dense or sparse CSR matrix on the CPU, as a matrix of the same kind."""
+    place = rows.cpu()
+    return torch_csr(scipy_features(x)[place.numpy()]) if x.layout == torch.sparse_csr else x[place]
+
+
+def stacked_rows(parts: Sequence[Tensor]) -> Tensor:
+    """Matrices of one kind, dense or sparse CSR, one below the other."""
+    if parts[0].layout != torch.sparse_csr:
+        return torch.cat(list(parts))
+    return torch_csr(scipy.sparse.vstack([scipy_features(p) for p in parts], format="csr"))
+
+
+def _offsets(sizes: Sequence[int]) -> list[int]:
+    return np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]).tolist()  # type: ignore[no-any-return]
+
+
+def _ranges(start: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """The positions in the ranges ``ids`` of ``start`` one after the other (int64), and where each begins among them (int64 [m + 1])."""
+    sizes = start.diff()[ids]
+    begins = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
+    return torch.arange(int(begins[-1])) + (start[ids] - begins[:-1]).repeat_interleave(sizes), begins

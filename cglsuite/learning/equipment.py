@@ -1,0 +1,69 @@
+"""What a runner equips a method with: the problem adapter, a model, a metered memory, and its own randomness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from cglsuite.errors import SpecError
+from cglsuite.learning.memory import MeteredMemory
+from cglsuite.learning.method import Method, MethodContext, Settings
+from cglsuite.learning.randomness import generator, scope
+from cglsuite.problems import Problem, problem_class
+from cglsuite.specs import TrainingSpec
+from cglsuite.streams import BatchStream, TaskStream
+
+__all__ = ["Draws", "equip"]
+
+
+class Draws:
+    """A method's generators by purpose. An object of its own, so that nothing that a method holds leads to the runner and its oracle."""
+
+    def __init__(self, seed: int, prefix: str) -> None:
+        self.seed, self.prefix = seed, prefix
+
+    def __call__(self, purpose: str) -> torch.Generator:
+        return generator(self.seed, "method", purpose, self.prefix)
+
+
+def equip(
+    stream: TaskStream | BatchStream,
+    make_method: Callable[[MethodContext], Method],
+    build_model: Callable[[], Any],
+    settings: dict[str, Any],
+    training: TrainingSpec,
+    draws: Draws,
+    device: str,
+) -> tuple[Problem, Method]:
+    """The adapter and the method of a run, its model drawn from the init seed.
+
+    Raises:
+        SpecError: a fan-out for another number of layers than the model has.
+    """
+    problem = problem_class(stream.spec.level, stream.spec.labels)(
+        n_outputs=stream.n_outputs,
+        n_tasks=len(stream),
+        task_ids=stream.spec.task_ids_at_test,
+        class_balanced=training.class_balanced,
+        batch_size=training.batch_size,
+        fan_out=training.fan_out,
+        device=device,
+    )
+    context = MethodContext(
+        problem=problem,
+        settings=Settings(settings),
+        build_model=build_model,
+        memory=MeteredMemory(stream.spec.memory_budget),
+        n_tasks=len(stream) if isinstance(stream, TaskStream) else 1,
+        generator=draws,
+    )
+    with scope(draws.seed, "weights"):
+        method = make_method(context)
+    hops = getattr(method.model, "hops", None)
+    if training.fan_out and hops not in (None, len(training.fan_out)):
+        raise SpecError(
+            f"training.fan_out = {training.fan_out!r}: the backbone passes messages {hops} times; expected {hops} numbers, one per layer"
+        )
+    return problem, method

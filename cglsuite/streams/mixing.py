@@ -1,0 +1,130 @@
+"""From mixtures of latent tasks to batches: how many items of each task arrive at each step, and which.
+
+Nothing here knows what an item is. A mixing schedule is a function ``(steps, spans, **settings) -> mixture``:
+
+* ``steps``: float64 [T], the mid-points t + ½ of the stream's steps;
+* ``spans``: float64 [K + 1], where each latent task would begin and end if they came one after the other;
+* ``mixture``: float64 [T, K], non-negative weights of the latent tasks; rows need not sum to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cglsuite.errors import SpecError
+
+__all__ = ["Schedule", "allocate", "deal", "mid_steps", "mixture_of", "overlap_index", "spans_of"]
+
+Schedule = Callable[..., NDArray[np.float64]]
+
+
+def spans_of(sizes: Tensor, batch: int) -> NDArray[np.float64]:
+    """Where each of K latent tasks (int64 [K] training items) would begin and end in steps of ``batch`` items: float64 [K + 1].
+
+    Raises:
+        SpecError: a batch that is larger than a latent task, or not positive.
+    """
+    if batch < 1:
+        raise SpecError(f"training.batch_size = {batch}: expected at least 1 item per step")
+    if bool((small := sizes < batch).any()):
+        k = int(small.nonzero()[0])
+        raise SpecError(
+            f"training.batch_size = {batch}: latent task {k + 1} has only {int(sizes[k])} training items; "
+            "lower training.batch_size or raise scenario.min_class_size"
+        )
+    return np.concatenate([[0.0], np.cumsum(-(-sizes.numpy() // batch), dtype=np.float64)])
+
+
+def mid_steps(spans: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mid-points of a stream's steps: float64 [T]."""
+    out: NDArray[np.float64] = np.arange(round(spans[-1]), dtype=np.float64) + 0.5
+    return out
+
+
+def mixture_of(weights: NDArray[np.float64], where: str) -> NDArray[np.float64]:
+    """Rows that sum to 1: float64 [T, K].
+
+    Raises:
+        SpecError: a schedule whose weights are negative, not finite, or all zero at a step; ``where`` names it.
+    """
+    bad = ~np.isfinite(weights).all(axis=1) | (weights < 0).any(axis=1) | (weights.sum(axis=1) <= 0)
+    if bad.any():
+        step = int(np.flatnonzero(bad)[0])
+        raise SpecError(f"{where}: the weights at step {step} are {weights[step].tolist()[:8]}; expected finite, ≥ 0, not all 0")
+    out: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    return out
+
+
+def allocate(mixture: NDArray[np.float64], batch: int) -> Tensor:
+    """Items of each latent task at each step by the largest remainder: int64 [T, K], rows sum to ``batch``.
+
+    ``⌊α_k B⌋`` each, and the rest one by one to the largest fractional parts. Of equal ones, first comes the task that earlier steps left
+    furthest behind its share (else small equal shares would all go to the first task at every step), then the earlier task.
+    """
+    shares = mixture * batch
+    whole = np.floor(shares + 1e-9)
+    parts = (shares - whole).round(12)
+    left = (batch - whole.sum(axis=1)).astype(np.int64)
+    order = np.argsort(-parts, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), axis=1)
+    counts = whole + (rank < left[:, None])
+    done, behind = 0, np.zeros(mixture.shape[1])
+    for step in _tied(np.take_along_axis(parts, order, axis=1), left):
+        behind += (shares[done:step] - counts[done:step]).sum(axis=0)
+        done = step
+        first = np.lexsort((-behind.round(9), -parts[step]))[: left[step]]
+        counts[step] = whole[step]
+        counts[step, first] += 1
+    return torch.from_numpy(counts.astype(np.int64))
+
+
+def _tied(descending: NDArray[np.float64], left: NDArray[np.int64]) -> list[int]:
+    """The steps at which the last of ``left`` (int64 [T]) remainders that get an item equals the first that gets none."""
+    rows = np.flatnonzero((left > 0) & (left < descending.shape[1]))
+    tied: list[int] = rows[descending[rows, left[rows] - 1] == descending[rows, left[rows]]].tolist()
+    return tied
+
+
+def deal(counts: Tensor, sizes: Tensor, *, replacement: bool, seed: int) -> Tensor:
+    """Which items arrive: int64 [T, B] positions ``offset of the task + position in the task``, each step's items shuffled.
+
+    Without replacement each task has a deck, shuffled anew whenever it is used up, so that an item that is drawn more often than another
+    of its task is so by one at most. With replacement every draw is independent. Task k's draws depend on (seed, k) alone.
+
+    Args:
+        counts: int64 [T, K], rows sum to B. sizes: int64 [K], items per task.
+    """
+    n_steps, n_tasks = counts.shape
+    batch = int(counts[0].sum())
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
+    out = torch.empty(n_steps * batch, dtype=torch.int64)
+    # Positions in step order, task by task within a step: the places that each task's draws go to.
+    place = torch.repeat_interleave(torch.arange(n_steps * n_tasks) % n_tasks, counts.flatten())
+    for k in range(n_tasks):
+        where = (place == k).nonzero().flatten()
+        out[where] = offsets[k] + _drawn(int(sizes[k]), where.numel(), replacement, _generator(seed, "deck", k))
+    shuffle = torch.rand(n_steps, batch, generator=_generator(seed, "within steps", 0), dtype=torch.float64).argsort(dim=1, stable=True)
+    return out.view(n_steps, batch).gather(1, shuffle)
+
+
+def _drawn(size: int, n: int, replacement: bool, generator: torch.Generator) -> Tensor:
+    if replacement:
+        return torch.randint(size, (n,), generator=generator)
+    decks = -(-n // size)
+    return torch.rand(decks, size, generator=generator, dtype=torch.float64).argsort(dim=1, stable=True).flatten()[:n]
+
+
+def _generator(seed: int, purpose: str, k: int) -> torch.Generator:
+    words = [seed & 0xFFFFFFFF, int.from_bytes(purpose.encode()[:4], "little"), k]
+    return torch.Generator().manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1)))
+
+
+def overlap_index(mixture: NDArray[np.float64], threshold: float = 0.9) -> float:
+    """The share of steps at which no latent task's weight reaches ``threshold``; ``mixture`` is float64 [T, K], rows sum to 1."""
+    return float((mixture.max(axis=1) < threshold).mean())

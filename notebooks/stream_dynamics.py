@@ -1,0 +1,137 @@
+# %% [markdown]
+# # Stream dynamics
+#
+# Task-free streams: items of latent tasks arrive in mixed batches, once, and nobody says when one task ends and another begins. What do
+# the streams mix and deliver, and what do methods make of it? Streams are dealt again from their scenario and seeds; all results are
+# computed from the records of cells.
+
+# %% tags=["parameters"]
+campaign = ""  # the path of a campaign file; empty: the campaign below
+also = []  # further campaigns, files beside it or their content, to pool with it
+inline = {  # the content of a campaign file; a small demonstration on synthetic data
+    "name": "inline-streams",
+    "title": "Overlapping latent tasks on synthetic data",
+    "grid": {"scenarios": ["synthetic-csbm/gaussian@drift-honest-1"], "methods": ["bare", "er", "joint"]},
+    "seeds": {"order": [0, 1, 2], "init": [0, 1, 2]},
+    "settings": {"dataset.n_nodes": 800, "dataset.n_classes": 10, "backbone.width": 32, "stream.evaluate_every": 4, "schedule.sigma": 4.0},
+    "run": {"device": "cpu"},
+}
+vary = {"schedule.sigma": [1.0, 2.0, 3.0, 16.0], "training.batch_size": [5, 20], "stream.draw": ["with-replacement"]}  # of the inline one
+threshold = 0.9  # a latent task with at least this share dominates a step
+targets = {"overlap": [0.25, 0.5, 0.75], "entropy": [0.2, 0.4]}  # to solve a schedule's setting for
+knob = ""  # the schedule's setting to solve for; empty: its first number
+deal = True  # deal the streams again, which needs the data
+store = ""  # the folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
+overrides = {}  # settings that go over the campaigns', as in `cglsuite run --set`
+device = ""  # auto, cpu or cuda; empty: the campaign's
+train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite report` pass False
+
+# %%
+from cglsuite.reports import flows, load_pooled_results, show_flows
+from cglsuite.reports.architecture import sweep
+
+how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
+others = also or ([] if campaign else flows.one_at_a_time(inline, vary))
+results = load_pooled_results(campaign or inline, others, store or None, **how)
+study = flows.flow_study(results, threshold=threshold, deal=deal)
+show_flows.overview(study)
+
+# %% [markdown]
+# ## The streams
+#
+# A schedule says which share α of every step each latent task should have. Whole items are allocated by the largest remainder, and come
+# from shuffled decks or independent draws. A stream depends on the scenario and its seeds alone, never on the method. The line right below
+# a first panel marks the steps that no latent task dominates.
+
+# %%
+show_flows.streams(study)
+
+# %%
+show_flows.schedules(study)
+
+# %% [markdown]
+# ### Exposure
+#
+# A single pass does not mean that every item is met once: where a schedule gives a latent task more or fewer places than it has items,
+# some are drawn again and others never.
+
+# %%
+show_flows.exposure(study)
+
+# %% [markdown]
+# ### A setting from what is wanted of the stream
+#
+# By bisection on the schedule itself, for the latent tasks and the batch of each stream.
+
+# %%
+show_flows.solved(study, targets, knob)
+
+# %% [markdown]
+# ## Accuracy over the stream
+#
+# The mean over all latent tasks at every evaluation, from before the first step to after the last. Latent tasks of which nothing has
+# arrived yet count too, so that a curve can rise for as long as something new arrives. Upper bounds learn all data before the first
+# evaluation; where only classes that the stream has shown compete (`mask = seen`), they too cannot name the others, but for the first
+# evaluation, at which nothing has been shown and all compete. The ribbon above a figure is what the schedule mixes.
+
+# %%
+show_flows.accuracy(study)
+
+# %% [markdown]
+# ### Every latent task
+#
+# A row is a latent task, a column an evaluation, the untrained model first. The line below a row spans the steps in which the middle nine
+# tenths of its items arrive: what is dark to the right of it has been forgotten.
+
+# %%
+show_flows.courses(study)
+
+# %% [markdown]
+# ### Falls and recoveries
+
+# %%
+show_flows.recoveries(study)
+
+# %% [markdown]
+# ## Metrics
+#
+# One table per stream; results of unlike streams are not comparable by their level alone, since chance and difficulty differ.
+
+# %%
+show_flows.summary(study)
+
+# %% [markdown]
+# ## Overlap against A_AUC
+#
+# Streams that differ in their schedule only. The more latent tasks overlap, the closer a stream is to shuffled data.
+
+# %%
+show_flows.overlap(study, "a_auc")
+
+# %% [markdown]
+# ## Along settings of the stream
+#
+# One figure per setting that takes several values (σ, the batch, draws with or without replacement), the others held fixed: A_AUC over
+# the whole stream, then AA and AF_s at its end.
+
+# %%
+along = sweep(results, varying=flows.STREAM_AXES)
+show_flows.sweeps(along, "a_auc")
+
+# %%
+show_flows.sweeps(along, "aa")
+
+# %%
+show_flows.sweeps(along, "af")
+
+# %% [markdown]
+# ## What is missing
+
+# %%
+show_flows.problems(study)
+
+# %% [markdown]
+# ## Provenance
+
+# %%
+show_flows.provenance(study)

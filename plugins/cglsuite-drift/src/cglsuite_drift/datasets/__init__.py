@@ -1,0 +1,1 @@
+"""Node-level datasets, one module each. ``specs`` lists them without importing torch."""

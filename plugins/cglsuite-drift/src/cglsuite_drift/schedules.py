@@ -1,0 +1,193 @@
+"""Mixing schedules: which share each latent task has of every step of a task-free stream. NumPy alone; nothing here knows what an item is.
+
+All have the form ``schedule(steps, spans, **settings) -> mixture`` (see :mod:`cglsuite.streams.mixing`) with
+
+* ``steps``: float64 [T], the mid-points t + ½ of the steps;
+* ``spans``: float64 [K + 1], where each of K latent tasks would begin and end if they came one after the other: task k from ``spans[k]`` to
+  ``spans[k + 1]``, with the boundary between tasks k and k + 1 at ``spans[k + 1]`` and the centre of task k half-way;
+* ``mixture``: float64 [T, K], rows sum to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cglsuite.errors import SpecError
+
+__all__ = [
+    "boundary_local",
+    "gaussian",
+    "global_mixing",
+    "hard",
+    "linear",
+    "periodic",
+    "real_time",
+    "sigma_for_overlap",
+]
+
+Floats = NDArray[np.float64]
+
+
+def hard(steps: Floats, spans: Floats) -> Floats:
+    """Every step belongs to the one latent task in whose span it lies: ``α_k(t) = 1`` where ``s_k ≤ t < s_{k+1}``, else 0."""
+    one_hot: Floats = np.eye(len(spans) - 1)[np.searchsorted(spans[1:-1], steps, side="right")]
+    return one_hot
+
+
+def boundary_local(steps: Floats, spans: Floats, window: float = 5.0) -> Floats:
+    """Hard but for ``window`` steps around every boundary, across which the share moves linearly from one task to the next.
+
+    ``α_k(t) = r_k(t) - r_{k+1}(t)`` with ``r_k(t) = clip(½ + (t - s_k) / w, 0, 1)``, the progress of the transition at the boundary
+    ``s_k`` (``r_0 = 1``, ``r_K = 0``). Half-way through a window the two neighbours have equal shares. Where windows are wider than a
+    span, and overlap, three or more tasks mix. Nothing is repeated or discarded: a task gives as much to its neighbours' spans as it
+    takes from them.
+
+    Args:
+        window: w, width of a transition in steps, half of it on each side; up to 1 it is ``hard``.
+
+    Raises:
+        SpecError: a negative or infinite window.
+    """
+    if not 0 <= window < math.inf:
+        raise SpecError(f"schedule.window = {window!r}: expected a number of steps of at least 0")
+    # Boundaries lie half a step from the nearest mid-points: windows of one step and less are all the same.
+    passed = np.clip(0.5 + (steps[:, None] - spans[None, 1:-1]) / max(window, 1.0), 0.0, 1.0)
+    ends = np.ones((len(steps), 1))
+    return -np.diff(np.concatenate([ends, passed, 0 * ends], axis=1), axis=1)
+
+
+def global_mixing(steps: Floats, spans: Floats, p: float = 0.1) -> Floats:
+    """A share ``p`` of every step comes from all other latent tasks in equal parts, past and future ones alike.
+
+    ``α_k(t) = 1 - p`` for the task in whose span t lies, ``p / (K - 1)`` for each other one.
+
+    Args:
+        p: share of the other tasks; 0 is ``hard``.
+
+    Raises:
+        SpecError: p outside [0, 1].
+    """
+    if not 0 <= p <= 1:
+        raise SpecError(f"schedule.p = {p!r}: expected a share from 0 to 1")
+    own = hard(steps, spans)
+    n_tasks = own.shape[1]
+    return own if n_tasks == 1 else (1 - p) * own + p / (n_tasks - 1) * (1 - own)
+
+
+def gaussian(steps: Floats, spans: Floats, sigma: float = 20.0) -> Floats:
+    """Latent tasks come and go as Gaussians of one width around the centres of their spans.
+
+    ``α_k(t) ∝ exp(-(t - μ_k)² / 2σ²)`` with ``μ_k = (s_k + s_{k+1}) / 2``. For σ → 0 every step belongs to the nearest centre, which is
+    ``hard`` where the latent tasks are equal in size; for σ → ∞ all have equal shares at every step.
+
+    Args:
+        sigma: σ in steps.
+
+    Raises:
+        SpecError: σ that is not positive.
+    """
+    if not sigma > 0:
+        raise SpecError(f"schedule.sigma = {sigma!r}: expected a positive number of steps (for σ → 0 use the schedule hard)")
+    squared = (steps[:, None] - (spans[1:] + spans[:-1]) / 2) ** 2
+    squared -= squared.min(axis=1, keepdims=True)  # the nearest task has weight 1, so that no row can vanish
+    with np.errstate(over="ignore"):  # σ² would underflow where σ need not; what overflows has no weight
+        weights = np.exp(-0.5 * (squared / sigma) / sigma)
+    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def linear(steps: Floats, spans: Floats) -> Floats:
+    """Linear drift: at its centre a latent task has the step to itself; from centre to centre the share moves linearly to the next one.
+
+    Before the first and after the last centre the first and the last task are alone.
+    """
+    centres = (spans[1:] + spans[:-1]) / 2
+    return np.stack([np.interp(steps, centres, corner) for corner in np.eye(len(centres))], axis=1)
+
+
+def periodic(steps: Floats, spans: Floats, period: float | None = None) -> Floats:
+    """Recurring tasks: every ``period`` steps all latent tasks come once, in order, each for a time in proportion to its span.
+
+    The share of a task in a step is the part of the step ``[t - ½, t + ½]`` that falls into the task's turns, so that a turn shorter than
+    a step is not missed. Over whole periods a task delivers as much as in ``hard``.
+
+    Args:
+        period: in steps; the length of the stream is ``hard``. ``None``: a quarter of the stream.
+
+    Raises:
+        SpecError: a period below 1 step, or longer than the stream, which would leave the last tasks out.
+    """
+    length = float(spans[-1])
+    period = length / 4 if period is None else period
+    if not 1 <= period <= length:
+        raise SpecError(f"schedule.period = {period!r}: expected from 1 to the {length:g} steps of the stream")
+    edges = np.append(steps - 0.5, steps[-1] + 0.5)
+    rounds, phase = np.divmod(edges, period)
+    turns = np.clip(phase[:, None] * (length / period) - spans[None, :-1], 0.0, np.diff(spans))  # of the current round, so far
+    time = (rounds[:, None] * np.diff(spans) + turns) * (period / length)
+    return _normalised(np.diff(time, axis=0))
+
+
+def real_time(steps: Floats, spans: Floats, *, arrivals: Sequence[NDArray[np.int64]], key: str = "time") -> Floats:
+    """The shares follow the items' own timestamps.
+
+    All training items, ordered by time, are spread evenly over the steps; the share of a latent task in a step is its share of the items
+    that fall into it. Items of one and the same time come evenly mixed. A deck is shuffled all the same: which item of a task comes when is
+    not a matter of its own time.
+
+    Args:
+        arrivals: per latent task the times of its training items, ascending. The stream hands them over, read from the attribute ``key``.
+        key: name of the attribute, which the stream looks up.
+    """
+    times, at = np.unique(np.concatenate(arrivals), return_inverse=True)
+    of = np.repeat(np.arange(len(arrivals)), [len(a) for a in arrivals])
+    counts = np.zeros((len(times) + 1, len(arrivals)))
+    np.add.at(counts, (at.reshape(-1) + 1, of), 1.0)
+    arrived = counts.cumsum(axis=0)  # of each task by each time
+    total = arrived.sum(axis=1)
+    edges = np.append(steps - 0.5, steps[-1] + 0.5) * (total[-1] / spans[-1])
+    by_step = np.stack([np.interp(edges, total, column) for column in arrived.T], axis=1)
+    return _normalised(np.diff(by_step, axis=0))
+
+
+real_time.needs_arrivals = True  # type: ignore[attr-defined]
+
+
+def _normalised(weights: Floats) -> Floats:
+    weights = np.maximum(weights, 0.0)  # differences of running sums can fall short of 0 by rounding
+    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def sigma_for_overlap(spans: Floats, overlap: float, threshold: float = 0.9) -> float:
+    """The smallest σ with which at least a share ``overlap`` of the steps has no latent task whose share reaches ``threshold``.
+
+    By bisection of ln σ: a wider Gaussian lowers the largest share of every step, so that the overlap index rises with σ.
+
+    Args:
+        spans: float64 [K + 1], in steps.
+        overlap: the overlap index that is wanted, above 0 and at most 1. It moves in steps of 1 / T.
+        threshold: the share τ from which on a latent task dominates a step.
+
+    Raises:
+        SpecError: an overlap that no σ gives.
+    """
+    from cglsuite.streams.mixing import overlap_index
+
+    steps = np.arange(round(float(spans[-1])), dtype=np.float64) + 0.5
+
+    def reached(sigma: float) -> float:
+        return overlap_index(gaussian(steps, spans, sigma), threshold)
+
+    low, high = 1e-3, 1e3 * float(spans[-1])
+    most = reached(high)
+    if not 0 < overlap <= most:
+        raise SpecError(f"overlap = {overlap!r}: expected above 0 and at most {most:g}, which {len(spans) - 1} latent tasks can have")
+    while high > low * (1 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if reached(middle) >= overlap else (middle, high)
+    return high

@@ -1,0 +1,221 @@
+"""What the package lists: complete, honest about sources, free of heavy imports; and presets that are the published protocol."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cglsuite_drift.datasets.specs import DATASETS, SIZES
+from cglsuite_drift.plugin import cglsuite_schedules
+from cglsuite_drift.protocols import SIGMAS, drift_presets
+
+from cglsuite import ScenarioSpec, Seeds, load_catalogue
+from cglsuite.cells.differences import preset_differences
+from cglsuite.cells.spec import resolve_cell, resolve_scenario
+from cglsuite.datafiles import DataRoot
+from cglsuite.errors import NotApplicable, UnknownNameError
+from cglsuite.specs import DatasetSpec, OnlineSpec
+
+PRESETS = {preset.name: preset for preset in drift_presets()}
+SCHEDULES = ("gaussian", "hard", "global", "boundary-local")
+PUBLISHED = {"corafull": 20, "ogbn-arxiv": 60, "reddit": 120, "roman-empire": 40}
+INSTALLED = ("cglsuite", "cglsuite-drift", "cglsuite-node", "cglsuite-methods")
+
+
+def online(preset: ScenarioSpec) -> OnlineSpec:
+    assert preset.online is not None
+    return preset.online
+
+
+def test_listing_imports_nothing_heavy() -> None:
+    heavy = {"torch", "numpy", "scipy", "pandas", "torch_geometric"}
+    code = (
+        "import sys, cglsuite_drift.plugin as p; p.cglsuite_datasets(); p.cglsuite_scenarios(); p.cglsuite_schedules(); "
+        f"print(sorted({heavy} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_schedules_need_no_torch() -> None:
+    code = "import sys, cglsuite_drift.schedules; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_what_there_is() -> None:
+    assert {spec.name for spec in DATASETS} == set(SIZES) == {"roman-empire", "actor", "uai2010"}
+    assert [spec.name for spec in cglsuite_schedules()] == [
+        *("hard", "boundary-local", "global", "gaussian", "linear", "periodic", "real-time")
+    ]
+    assert set(PRESETS) == {f"{d}/{s}@{p}" for d in SIGMAS for s in SCHEDULES for p in ("drift-1", "drift-honest-1")}
+    assert set(PUBLISHED) < set(SIGMAS)
+    assert "synthetic-csbm/gaussian@drift-1" in PRESETS
+
+
+@pytest.mark.parametrize("spec", DATASETS, ids=lambda spec: spec.name)
+def test_a_datasets_spec_is_complete_and_its_factory_exists(spec: DatasetSpec) -> None:
+    assert spec.levels == ("NC",)
+    assert spec.citation
+    assert spec.licence
+    assert spec.home.startswith("https://")
+    assert str(SIZES[spec.name]) in spec.summary
+    assert "hecksum" in spec.summary
+    assert "fficial split" in spec.summary
+    module, _, name = spec.factory.partition(":")
+    factory = getattr(importlib.import_module(module), name)
+    taken = inspect.signature(factory).parameters
+    assert next(iter(taken)) == "root"
+    assert factory.__doc__
+    assert {n: p.default for n, p in taken.items() if n != "root"} == {h.name: h.default for h in spec.parameters}
+    assert all(h.doc and h.effect for h in spec.parameters)
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda p: p.name)
+def test_drifts_protocol(preset: ScenarioSpec) -> None:
+    assert (preset.level, preset.setting, preset.labels, preset.accuracy) == ("NC", "task-free", "single", "micro")
+    assert (preset.classes_per_task, preset.class_order, preset.leftover, preset.edge_policy) == (2, "native", "drop", "full")
+    assert (preset.split, preset.split_ratio, preset.train_outputs) == ("per-class", (0.6, 0.2, 0.2), "seen")
+    assert (preset.undirected, preset.feature_normalisation, preset.head, preset.memory_budget) == (True, "none", "fixed", 100)
+    training = preset.training
+    assert (training.backbone, training.optimizer, training.lr, training.weight_decay) == ("gcn", "adam", 5e-3, 5e-4)
+    assert (training.batch_size, training.epochs, training.fan_out) == (10, 1, (10, 25))
+    assert (training.class_balanced, training.monitor, training.plateau_patience) == (False, "none", None)
+    backbone = dict(preset.backbone_settings)
+    assert (backbone["layers"], backbone["width"], backbone["batch_norm"]) == (2, 256, False)
+    assert (backbone["dropout"], backbone["input_dropout"]) == (0.0, 0.0)
+    assert (online(preset).draw, online(preset).query_graph) == ("without-replacement", "own")
+    assert preset.citation
+    assert preset.note
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda p: p.name)
+def test_schedules_and_masks(preset: ScenarioSpec) -> None:
+    schedule = preset.name.partition("/")[2].partition("@")[0]
+    assert online(preset).schedule == schedule
+    sigma = SIGMAS[preset.dataset].value
+    expected: dict[str, Any] = {"gaussian": {"sigma": sigma}, "global": {"p": 0.1}, "boundary-local": {"window": 5.0}}
+    assert dict(online(preset).schedule_settings) == expected.get(schedule, {})
+    if preset.protocol == "drift-honest-1":
+        assert online(preset).mask == "seen"
+        assert "as benchmarked" not in preset.summary.lower() + preset.note.lower()
+    else:
+        assert online(preset).mask == ("all" if schedule == "global" else "progressive")
+        assert "As benchmarked" in preset.note
+    assert ("discards nodes" in preset.note) is (schedule == "boundary-local")
+    assert ("is not the paper's" in preset.note) is (schedule == "gaussian" and preset.dataset not in PUBLISHED)
+
+
+def test_the_papers_widths_and_evaluations() -> None:
+    for dataset, sigma in PUBLISHED.items():
+        assert SIGMAS[dataset] == (sigma, True, 100)
+    assert not any(sigma.published for dataset, sigma in SIGMAS.items() if dataset not in PUBLISHED)
+
+
+def test_what_the_mask_changes_is_all_that_the_honest_preset_changes_but_for_methods() -> None:
+    catalogue = load_catalogue(allow=INSTALLED)
+    rows = preset_differences(catalogue, "uai2010/gaussian@drift-1", "uai2010/gaussian@drift-honest-1")
+    assert [row.field for row in rows if not row.field.startswith("method")] == ["stream.mask"]
+
+
+def test_methods_as_benchmarked() -> None:
+    """Departures from the algorithms are in the benchmarked presets alone; all other values are the paper's."""
+    for preset in PRESETS.values():
+        defaults = preset.method_defaults
+        assert defaults["mas-star"]["method.lambda"] == 0.5
+        assert defaults["gss"]["method.compared"] == 10
+        for method in ("ssm", "sem"):
+            assert (defaults[method]["method.fan_out"], defaults[method]["method.hops"]) == (5, 2)
+        departures = {
+            "mas-star": {"method.hard_buffer": 0},
+            "sem": {"method.centres_only": True, "method.curvature": "overlap", "scenario.memory_budget": 10},
+            "ssm": {"method.centres_only": True},
+        }
+        for method, values in departures.items():
+            found = {key: defaults[method][key] for key in values if key in defaults[method]}
+            assert found == (values if preset.protocol == "drift-1" else {})
+
+
+@pytest.mark.plugins("cglsuite-node", "cglsuite-methods")
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_resolves_with_every_method_for_it(name: str) -> None:
+    """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden."""
+    catalogue = load_catalogue(allow=INSTALLED)
+    assert set(PRESETS[name].method_defaults) <= set(catalogue.names("method"))
+    for entry in catalogue.entries("method"):
+        spec: Any = entry.spec
+        if "task-free" not in spec.settings or "NC" not in spec.levels:
+            with pytest.raises(NotApplicable):
+                resolve_cell(catalogue, name, entry.name)
+            continue
+        cell = resolve_cell(catalogue, name, entry.name)
+        assert cell.preset == name
+        for key, value in PRESETS[name].method_defaults.get(entry.name, {}).items():
+            assert cell.settings[key] == value
+
+
+@pytest.mark.plugins("cglsuite-node", "cglsuite-methods")
+def test_a_schedules_setting_is_set_by_its_bare_name() -> None:
+    catalogue = load_catalogue(allow=INSTALLED)
+    cell = resolve_cell(catalogue, "corafull/gaussian@drift-1", "bare", settings={"sigma": 3})
+    assert cell.settings["schedule.sigma"] == 3
+    assert cell.preset.startswith("corafull/gaussian@drift-1+")
+    other = resolve_cell(catalogue, "corafull/gaussian@drift-1", "bare", settings={"stream.schedule": "periodic", "period": 100})
+    assert other.settings["schedule.period"] == 100
+    assert "schedule.sigma" not in other.settings
+
+
+def test_presets_of_a_dataset_that_is_not_installed_are_listed_and_say_so_when_used() -> None:
+    catalogue = load_catalogue(allow=["cglsuite", "cglsuite-drift", "cglsuite-methods"])
+    assert set(PRESETS) <= set(catalogue.names("scenario"))
+    assert {spec.name for spec in DATASETS} == set(catalogue.names("dataset"))
+    for entry in catalogue.entries("scenario"):
+        assert entry.describe()["name"] == entry.name
+    if "bare" in catalogue.names("method"):
+        with pytest.raises(UnknownNameError, match="unknown dataset 'corafull'"):
+            resolve_cell(catalogue, "corafull/gaussian@drift-1", "bare")
+
+
+# --- σ where the paper has none ------------------------------------------------------------------------------------------------
+
+
+def overlap_of(dataset: str, root: DataRoot) -> float:
+    """The overlap index of the Gaussian preset of ``dataset``."""
+    from cglsuite.streams.mixing import overlap_index
+    from cglsuite.streams.online import build_batch_stream
+
+    catalogue = load_catalogue(allow=INSTALLED)
+    scenario = resolve_scenario(catalogue, f"{dataset}/gaussian@drift-1")
+    data = catalogue.resolve(catalogue.get("dataset", dataset))(root, **scenario.dataset_settings)
+    return overlap_index(build_batch_stream(scenario.spec, data, Seeds()).mixture)
+
+
+@pytest.mark.plugins("cglsuite-node")
+def test_width_for_the_embedded_graph(tmp_path: Path) -> None:
+    assert overlap_of("synthetic-csbm", DataRoot(None, tmp_path)) == pytest.approx(0.3, abs=0.05)
+
+
+@pytest.mark.realdata
+@pytest.mark.plugins("cglsuite-node")
+@pytest.mark.parametrize("dataset", [name for name, sigma in SIGMAS.items() if not sigma.published and name != "synthetic-csbm"])
+def test_widths_that_are_not_the_papers(dataset: str, tmp_path: Path) -> None:
+    assert overlap_of(dataset, DataRoot(DataRoot.from_environment().root, tmp_path, offline=True)) == pytest.approx(0.3, abs=0.06)
+
+
+@pytest.mark.plugins("cglsuite-node", "cglsuite-methods")
+def test_a_cell_runs(tmp_path: Path) -> None:
+    from cglsuite.cells.run import run_cell
+    from cglsuite.cells.store import Store
+
+    catalogue = load_catalogue(allow=INSTALLED)
+    small = {"dataset.n_nodes": 300, "dataset.n_classes": 4, "backbone.width": 16, "sigma": 2}
+    for schedule in SCHEDULES:
+        settings = {key: value for key, value in small.items() if key != "sigma" or schedule == "gaussian"}
+        record = run_cell(
+            resolve_cell(catalogue, f"synthetic-csbm/{schedule}@drift-honest-1", "bare", settings=settings), catalogue, Store(tmp_path)
+        )
+        assert record.status == "done", record.reason
+        assert len(record.matrix[-1]) == 2

@@ -1,0 +1,103 @@
+"""Curvature of edges: how much the surroundings of an edge's two ends hold together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from cglsuite.errors import NotApplicable
+from cglsuite.graphs import MessageGraph
+
+__all__ = ["forman", "neighbourhood", "ollivier", "overlap", "transport_solver"]
+
+IDLENESS = 0.5
+
+
+def neighbourhood(graph: MessageGraph) -> scipy.sparse.csr_matrix:
+    """Who is a neighbour of whom, whatever an edge's direction: float32 [N, N] of 0 and 1, symmetric, without self-loops."""
+    source, target = graph.edge_index.cpu().numpy()
+    proper = source != target
+    ends = np.concatenate([source[proper], target[proper]]), np.concatenate([target[proper], source[proper]])
+    out = scipy.sparse.csr_matrix((np.ones(len(ends[0]), np.float32), ends), (graph.n_nodes, graph.n_nodes))
+    out.sum_duplicates()
+    out.data[:] = 1.0
+    return out
+
+
+def forman(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Forman's curvature of an unweighted graph whose triangles are faces: ``4 - deg(u) - deg(v) + 3 |N(u) ∩ N(v)|`` (Samal et al. 2018).
+
+    Args:
+        adjacency: as :func:`neighbourhood` gives it. source, target: int64 [m], the ends of edges.
+
+    Returns:
+        float64 [m].
+    """
+    degree = np.diff(adjacency.indptr)
+    out: NDArray[np.float64] = 4.0 - degree[source] - degree[target] + 3.0 * _common(adjacency, source, target)
+    return out
+
+
+def overlap(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``|N(u) ∩ N(v)| / |N(u) ∪ N(v)|``, which stands in for curvature in DRIFT: float64 [m]."""
+    degree = np.diff(adjacency.indptr)
+    common = _common(adjacency, source, target)
+    out: NDArray[np.float64] = common / np.maximum(degree[source] + degree[target] - common, 1)
+    return out
+
+
+def _common(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How many neighbours the two ends share: float64 [m]."""
+    both = adjacency[source].multiply(adjacency[target])
+    return np.asarray(both.sum(axis=1), dtype=np.float64).ravel()
+
+
+def transport_solver() -> Any:
+    """The library that solves optimal transport exactly (POT).
+
+    Raises:
+        NotApplicable: it is not installed; the message names the extra that brings it.
+    """
+    try:
+        import ot
+    except ImportError:
+        raise NotApplicable(
+            "Ollivier's curvature needs the library POT, which is not installed: python -m pip install 'cglsuite-methods[curvature]', "
+            "or choose method.curvature=forman"
+        ) from None
+    return ot
+
+
+def ollivier(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Ollivier's curvature ``1 - W_1(m_u, m_v)`` of edges (Ollivier 2009): float64 [m].
+
+    The measure m_u has half of its mass on u and the rest evenly on u's neighbours; W_1 is the cost of moving m_u to m_v along the graph,
+    solved exactly. The work grows with deg(u) · deg(v).
+
+    Raises:
+        NotApplicable: the solver is not installed.
+    """
+    ot = transport_solver()
+    out = np.empty(len(source))
+    for i, (u, v) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
+        (mine, here), (theirs, there) = _measure(adjacency, u), _measure(adjacency, v)
+        out[i] = 1.0 - ot.emd2(here, there, _distances(adjacency, mine, theirs))
+    return out
+
+
+def _measure(adjacency: scipy.sparse.csr_matrix, node: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A node and its neighbours, and the mass on each."""
+    around = adjacency.indices[adjacency.indptr[node] : adjacency.indptr[node + 1]].astype(np.int64)
+    return np.append(around, node), np.append(np.full(len(around), (1 - IDLENESS) / max(1, len(around))), IDLENESS)
+
+
+def _distances(adjacency: scipy.sparse.csr_matrix, mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Hops between the neighbours of two neighbours, which are at most 3: float64 [a, b]."""
+    rows, columns = adjacency[mine], adjacency[theirs]
+    out = np.where((rows @ columns.T).toarray() > 0, 2.0, 3.0)
+    out[rows[:, theirs].toarray() > 0] = 1.0
+    out[mine[:, None] == theirs] = 0.0
+    return out

@@ -1,0 +1,66 @@
+"""Sparsified subgraph memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cglsuite.graphs import MessageGraph
+from cglsuite.graphs.egos import Ranking, ego_graphs
+from cglsuite.graphs.pack import Pack
+from cglsuite.problems import MemoryItems
+from cglsuite.streams import Batch
+from cglsuite_methods.online_rehearsal import MEMORY, Reservoir
+
+__all__ = ["SSM", "drawn"]
+
+
+class SSM(Reservoir):
+    """``L(B) + L(M_B)`` with a memory of sparsified computation subgraphs (Zhang et al. 2022).
+
+    A node that is kept takes part of its surroundings with it: ``fan_out`` neighbours per hop, drawn uniformly or in proportion to their
+    degrees. The replayed loss is that of the centres, which hear these neighbours. Items that stand alone are kept as they are.
+
+    A budget counts nodes, neighbours included, so that it means the same as for a memory of single nodes; edges and bytes are metered.
+    As benchmarked (DRIFT): ``centres_only`` counts centres, and the memory is then many times as large as its budget says.
+    """
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The loss of the batch, and that of the centres drawn."""
+        return self.replayed_loss(batch)
+
+    def sampled(self, batch: Batch, chosen: Tensor) -> MemoryItems:
+        """Items with their surroundings."""
+        return self.problem.sample(batch, chosen, "item", self._surroundings)
+
+    def _surroundings(self, graph: MessageGraph, ids: Tensor) -> Pack:
+        return ego_graphs(graph, ids, [self.settings.fan_out] * self.settings.hops, self.ranking())
+
+    def ranking(self) -> Ranking:
+        """By what neighbours are chosen."""
+        return drawn(self.context.generator("neighbours"), by_degree=self.settings.neighbours == "degree")
+
+    def _charges(self, sizes: Tensor) -> Tensor:
+        return torch.ones_like(sizes) if self.settings.centres_only else super()._charges(sizes)
+
+    def _put(self, items: MemoryItems) -> None:
+        self.memory.put(MEMORY, items, surroundings_free=self.settings.centres_only)
+
+
+def drawn(generator: torch.Generator, *, by_degree: bool) -> Ranking:
+    """A ranking whose lowest k are k edges drawn without replacement: uniformly, or in proportion to the degrees of their sources.
+
+    Each edge has an exponential time with its weight as rate; the k first are such a draw (Efraimidis & Spirakis 2006).
+    """
+
+    def rank(graph: MessageGraph, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+        times: NDArray[np.float64] = -np.log1p(-torch.rand(len(source), dtype=torch.float64, generator=generator).numpy())
+        if not by_degree:
+            return times
+        pointers, _ = graph.in_neighbours
+        weighted: NDArray[np.float64] = times / np.maximum(pointers[source + 1] - pointers[source], 1)
+        return weighted
+
+    return rank

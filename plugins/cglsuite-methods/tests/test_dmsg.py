@@ -1,0 +1,154 @@
+"""DMSG: the greedy choice against brute force, each term of the loss, and who is trained by what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cglsuite_methods.dmsg import DMSG, Generation, diverse, kl_to_standard, reversed_gradient, same_class_loss
+from cglsuite_methods.online_rehearsal import MEMORY
+from tiny_flows import flow_runner, tiny_flow
+from tiny_streams import tiny_data, tiny_graphs
+from torch.distributions import Normal, kl_divergence
+
+from cglsuite.backbones import convolutional
+
+SETTINGS: dict[str, Any] = {"memory": 18, "inter": 1.0, "reconstruction": 0.1, "kl": 0.1, "adversarial": 0.1}
+
+
+def cosines_of(*points: tuple[float, float]) -> np.ndarray:
+    x = np.array(points, dtype=np.float64)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x @ x.T
+
+
+def test_the_first_covers_its_class_and_the_second_what_is_left() -> None:
+    """Three alike and one apart, of one class: one of the three, then the other."""
+    cosines = cosines_of((1, 0.02), (1, 0), (1, -0.02), (-0.2, 1))
+    assert diverse(cosines, np.ones((4, 1), dtype=np.bool_), 1, 0.0).tolist() == [0]
+    assert diverse(cosines, np.ones((4, 1), dtype=np.bool_), 2, 0.0).tolist() == [0, 3]
+
+
+def test_other_classes_are_kept_away_from() -> None:
+    """Items 0 and 1 of a class are each other's mirror image; item 2, of another class, lies beside item 0."""
+    cosines = cosines_of((1, 1), (1, -1), (1, 1.2))
+    carried = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.bool_)
+    assert diverse(cosines, carried, 2, 1.0).tolist() == [1, 2]
+
+
+def test_classes_have_equal_shares_and_small_ones_leave_theirs() -> None:
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(20, 5))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    carried = np.zeros((20, 3), dtype=np.bool_)
+    carried[:12, 0], carried[12:18, 1], carried[18:, 2] = True, True, True
+    chosen = diverse(x @ x.T, carried, 12, 0.5)
+    assert carried[chosen].sum(axis=0).tolist() == [5, 5, 2]
+    assert diverse(x @ x.T, carried, 99, 0.5).tolist() == list(range(20))
+
+
+def test_each_choice_has_the_largest_gain() -> None:
+    """Against the objective, written out: of one class, the mean cover plus the weighted distance to the others."""
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(9, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    cosines = x @ x.T
+    carried = np.zeros((9, 2), dtype=np.bool_)
+    carried[:6, 0], carried[6:, 1] = True, True
+
+    def objective(chosen: list[int]) -> float:
+        mine = [j for j in chosen if j < 6]
+        cover = np.maximum(-1.0, cosines[:6][:, mine].max(axis=1)).mean() if mine else -1.0
+        return float(cover + 0.7 * sum(1 - cosines[j, 6:].max() for j in mine))
+
+    first = max(range(6), key=lambda j: objective([j]))
+    second = max((j for j in range(6) if j != first), key=lambda j: objective([first, j]))
+    assert [j for j in diverse(cosines, carried, 3, 0.7).tolist() if j < 6] == sorted((first, second))
+
+
+def test_terms_by_hand() -> None:
+    mean, spread = torch.randn(4, 3), torch.rand(4, 3) + 0.1
+    expected = kl_divergence(Normal(mean, spread), Normal(torch.zeros(4, 3), torch.ones(4, 3))).mean()
+    torch.testing.assert_close(kl_to_standard(mean, spread), expected)
+    h = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    chance = torch.sigmoid(torch.tensor([1.0, 4.0, 0.0]))
+    by_hand = -(chance[0].log() + chance[1].log() + 2 * (1 - chance[2]).log()) / 4
+    torch.testing.assert_close(same_class_loss(h, torch.eye(2)), by_hand)
+
+
+def test_the_gradient_is_reversed_for_the_inputs_and_not_for_the_discriminator() -> None:
+    x = torch.ones(2, requires_grad=True)
+    (reversed_gradient(x) * torch.tensor([2.0, 3.0])).sum().backward()  # type: ignore[no-untyped-call]
+    assert x.grad is not None
+    assert x.grad.tolist() == [-2.0, -3.0]
+    torch.manual_seed(0)
+    generation = Generation(3)
+    made = torch.randn(50, 3, requires_grad=True)
+    true = torch.randn(50, 3) + 2
+    loss = generation.adversarial(made, true)
+    own = torch.autograd.grad(loss, list(generation.discriminator.parameters()), retain_graph=True)
+    (theirs,) = torch.autograd.grad(loss, made)
+    with torch.no_grad():
+        for p, g in zip(generation.discriminator.parameters(), own, strict=True):
+            p.sub_(0.01 * g)
+        assert generation.adversarial(made, true) < loss, "a step along its gradient serves the discriminator"
+        for p, g in zip(generation.discriminator.parameters(), own, strict=True):
+            p.add_(0.01 * g)
+        assert generation.adversarial(made - 0.1 * theirs, true) > loss, "a step along theirs fools it"
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_all_parts_are_trained_and_the_memory_is_full(graphs: bool) -> None:
+    stream = tiny_flow(tiny_graphs(per_class=20) if graphs else None)
+    runner = flow_runner(stream, DMSG, SETTINGS)
+    before = {n: p.detach().clone() for n, p in runner.method.model.named_parameters()}
+    held = {id(p) for group in runner.optimizer.param_groups for p in group["params"]}
+    assert held == {id(p) for p in runner.method.model.parameters()}
+    result = runner.run()
+    moved = {n for n, p in runner.method.model.named_parameters() if not torch.equal(p, before[n])}
+    assert {n for n in before if n.startswith("generation.")} <= moved
+    assert result.memory["items"] == 18
+    classes = torch.bincount(runner.method.memory[MEMORY].y, minlength=6)
+    assert int(classes.max()) - int(classes.min()) <= 1
+
+
+def test_the_loss_is_the_sum_of_its_terms() -> None:
+    runner = flow_runner(tiny_flow(), DMSG, SETTINGS)
+    runner.run()
+    method: Any = runner.method
+    method.model.eval()
+    replay = runner.problem.recall(method.memory[MEMORY], None)
+    torch.manual_seed(7)
+    found = method._generated(replay)
+    torch.manual_seed(7)
+    mean = method.model.encode(replay.graph)
+    spread = torch.nn.functional.softplus(method.model.generation.scale(mean))
+    made = mean + torch.randn_like(mean) * spread
+    same = (replay.y[:, None] == replay.y).float()
+    expected = runner.problem.loss(method.model.head(made), replay) + 0.1 * (
+        same_class_loss(made, same) + kl_to_standard(mean, spread) + method.model.generation.adversarial(made, mean)
+    )
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["gcn", "gin", "gat"])
+def test_heads_that_pass_messages(kind: str) -> None:
+    options: dict[str, dict[str, Any]] = {
+        "gcn": {"normalisation": "symmetric", "bias": True, "batch_norm": False, "dropout": 0.0, "input_dropout": 0.0},
+        "gin": {"eps": 0.0, "batch_norm": False, "dropout": 0.0},
+        "gat": {"heads": 2, "dropout": 0.0, "attention_dropout": 0.0},
+    }
+    stream = tiny_flow(tiny_data(per_class=20))
+    build = getattr(convolutional, kind)
+    runner = flow_runner(stream, DMSG, SETTINGS)
+    make = partial(build, 8, 6, layers=2, width=4, head="convolution", **options[kind])
+    made = DMSG(replace(runner.method.context, build_model=make))
+    batch = stream.make_batch(0)
+    runner.problem.current = batch.allowed
+    made.before_batch(batch)
+    made.after_batch(batch)
+    assert torch.isfinite(made.loss(batch))

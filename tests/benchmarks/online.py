@@ -1,0 +1,216 @@
+"""What a task-free cell costs over a plain loop of the same arithmetic, and other methods over `bare`. A command, not a test.
+
+    python tests/benchmarks/online.py [--methods bare,er,a-gem,ssm] [--rounds 1] [--clock wall] [--steps 0]
+
+The graph has CoraFull's size (see overhead.py): 35 latent tasks, about 1,200 batches of 10 nodes under the Gaussian schedule with σ = 20,
+sampled neighbourhoods of (10, 25), an evaluation of all latent tasks every 100 batches. The loop draws its neighbours with NumPy, keeps
+features in CSR and evaluates in one pass per checkpoint, as the suite does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parent))
+from overhead import CLOCKS, SIZE
+
+SCENARIO = "synthetic-csbm/gaussian@drift-1"
+LIMITS = {"bare": ("loop", 1.25), "er": ("bare", 2.5), "a-gem": ("bare", 2.5), "ssm": ("bare", 2.5)}
+SETTINGS = {"schedule.sigma": 20.0, "backbone.normalisation": "none", "backbone.head": "convolution", "backbone.bias": False}
+
+
+def _cell(catalogue, method):
+    from cglsuite.cells.spec import resolve_cell
+
+    return resolve_cell(catalogue, SCENARIO, method, settings=SIZE | SETTINGS)
+
+
+def run_cell(args) -> dict:
+    """The suite's cell, through the same call that a worker makes."""
+    from cglsuite import load_catalogue
+    from cglsuite.cells.run import _load, run_cell
+    from cglsuite.cells.store import Store
+
+    catalogue = load_catalogue()
+    cell = _cell(catalogue, args.child_method)
+    _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_settings.items())))
+    with tempfile.TemporaryDirectory() as folder:
+        started = CLOCKS[args.clock]()
+        record = run_cell(cell, catalogue, Store(folder))
+        elapsed = CLOCKS[args.clock]() - started
+    if record.status != "done":
+        raise SystemExit(record.reason)
+    return {"seconds": elapsed, "sections": dict(record.timings_s), "final": sum(record.matrix[-1]) / len(record.matrix[-1])}
+
+
+def run_loop(args) -> dict:
+    """The plain loop over the same batches."""
+    import numpy as np
+    import torch
+    from plain import _Multiply, adam, pair, weights_of
+    from torch.nn import functional
+
+    from cglsuite import load_catalogue
+    from cglsuite.cells.run import _keep_freed_memory, _load, build_stream
+    from cglsuite.graphs.message import scipy_features
+
+    catalogue = load_catalogue()
+    cell = _cell(catalogue, "bare")
+    torch.set_num_threads(1)
+    _keep_freed_memory()
+    torch.set_flush_denormal(True)
+    data = _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_settings.items())))
+    started = CLOCKS[args.clock]()
+    stream = build_stream(cell, catalogue)
+    items, y = stream.items.numpy(), data.y
+    members = {p: [stream.members(k, p).numpy() for k in range(len(stream))] for p in ("train", "validation", "test")}
+    n, x, edges = data.n_nodes, scipy_features(data.x), data.edge_index.numpy()
+    present = np.ones(n, bool)
+    present[np.concatenate(members["validation"])] = False
+    edges = np.unique(np.concatenate([edges, edges[::-1]], axis=1), axis=1)
+    edges = edges[:, present[edges].all(0) & (edges[0] != edges[1])]
+    order = np.argsort(edges[1], kind="stable")
+    sources, pointers = edges[0][order], np.searchsorted(edges[1][order], np.arange(n + 1))
+    of = np.full(n, -1)
+    for k in range(len(stream)):
+        for part in members.values():
+            of[part[k]] = k
+    own = edges[:, of[edges[0]] == of[edges[1]]]
+    everyone = np.flatnonzero(present)
+    whole_x, whole_a = pair(x[everyone]), pair(_adjacency(own, everyone, n))
+    place = np.full(n, -1)
+    place[everyone] = np.arange(len(everyone))
+    asked = [torch.from_numpy(place[ids]) for ids in members["test"]]
+    columns = [torch.tensor(sorted({c for f in stream.tasks[: k + 1] for c in f.classes})) for k in range(len(stream))]
+    draws = np.random.default_rng(0)
+    torch.manual_seed(0)
+
+    class First:
+        x = whole_x
+
+    weights = weights_of([First], data.n_classes)  # type: ignore[list-item]
+    optimizer = adam(weights)
+    seen = torch.zeros(data.n_classes, dtype=torch.bool)
+    rows = []
+
+    def outputs(features, adjacency):
+        hidden = torch.relu(_Multiply.apply(*adjacency, _Multiply.apply(*features, weights[0])))
+        return _Multiply.apply(*adjacency, hidden @ weights[1])
+
+    @torch.no_grad()
+    def evaluate() -> None:
+        logits = outputs(whole_x, whole_a)
+        row = []
+        for k, ids in enumerate(asked):
+            answers = columns[k][logits[ids][:, columns[k]].argmax(1)]
+            row.append(float((answers == y[members["test"][k]]).float().mean()))
+        rows.append(row)
+
+    for step, ids in enumerate(items):
+        if step % cell.scenario.online.evaluate_every == 0:
+            evaluate()
+        nodes, inner = _sampled(ids, pointers, sources, (25, 10), draws)
+        features, adjacency = pair(x[nodes]), pair(_matrix(inner, len(nodes)))
+        labels = y[ids]
+        seen[labels] = True
+        competing = seen.nonzero().flatten()
+        position = seen.cumsum(0) - 1
+        optimizer.zero_grad(set_to_none=True)
+        functional.cross_entropy(outputs(features, adjacency)[: len(ids)][:, competing], position[labels]).backward()
+        optimizer.step()
+    evaluate()
+    elapsed = CLOCKS[args.clock]() - started
+    return {"seconds": elapsed, "sections": {}, "final": float(np.mean(rows[-1]))}
+
+
+def _adjacency(edges, nodes, n):
+    import numpy as np
+
+    place = np.full(n, -1)
+    place[nodes] = np.arange(len(nodes))
+    inner = place[edges]
+    return _matrix(inner[:, (inner >= 0).all(0)], len(nodes))
+
+
+def _matrix(edges, n):
+    import numpy as np
+    import scipy.sparse
+
+    ones = np.ones(edges.shape[1], np.float32)
+    return scipy.sparse.csr_matrix((ones, (edges[1], edges[0])), (n, n)) + scipy.sparse.identity(n, np.float32)
+
+
+def _sampled(ids, pointers, sources, fan_out, draws):
+    """Nodes (the batch's first) and edges of a sampled neighbourhood, hop by hop from the batch."""
+    import numpy as np
+
+    nodes, frontier, found = list(ids), np.unique(ids), []
+    known = set(ids.tolist())
+    for k in fan_out:
+        degree = pointers[frontier + 1] - pointers[frontier]
+        rows = np.repeat(np.arange(len(frontier)), degree)
+        slots = np.arange(len(rows)) - np.repeat(np.cumsum(degree) - degree, degree) + np.repeat(pointers[frontier], degree)
+        order = np.lexsort((draws.random(len(rows)), rows))
+        rank = np.arange(len(rows)) - np.repeat(np.cumsum(degree) - degree, degree)
+        kept = order[rank < k]
+        source, target = sources[slots[kept]], frontier[rows[kept]]
+        found.append(np.stack([source, target]))
+        frontier = np.array([s for s in np.unique(source).tolist() if s not in known], dtype=np.int64)
+        known.update(frontier.tolist())
+        nodes += frontier.tolist()
+    nodes = np.array(nodes)
+    place = dict(zip(nodes[::-1].tolist(), range(len(nodes) - 1, -1, -1), strict=True))
+    edges = np.concatenate(found, axis=1)
+    return nodes, np.vectorize(place.__getitem__, otypes=[np.int64])(edges)
+
+
+def _child(what: str, method: str, args) -> dict:
+    command = [sys.executable, __file__, "--child", what, "--child-method", method, "--clock", args.clock]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Run the rounds and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", default=",".join(LIMITS))
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="cpu for a machine that is busy")
+    parser.add_argument("--child", choices=["cell", "loop"], help=argparse.SUPPRESS)
+    parser.add_argument("--child-method", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        warnings.simplefilter("ignore")
+        found = (run_cell if args.child == "cell" else run_loop)(args)
+        print(json.dumps(found | {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+        return
+    methods = list(dict.fromkeys(["bare", *args.methods.split(",")]))
+    rounds = []
+    for number in range(args.rounds):
+        runs = {("bare", "loop"): _child("loop", "bare", args)} | {(m, "cell"): _child("cell", m, args) for m in methods}
+        for (method, what), f in runs.items():
+            print(
+                f"round {number + 1}: {method:6s} {what} {f['seconds']:6.2f} s, final {f['final']:.3f}, {f['peak_mb']:.0f} MB", flush=True
+            )
+        rounds.append(runs)
+    for method in methods:
+        against, limit = LIMITS.get(method, ("bare", 2.5))
+        base = ("bare", "loop") if against == "loop" else ("bare", "cell")
+        ratio = median(r[method, "cell"]["seconds"] / r[base]["seconds"] for r in rounds)
+        peak = max(r[method, "cell"]["peak_mb"] for r in rounds)
+        print(f"{method:6s} {ratio:6.3f} x {against:5s} (at most {limit}) {'met' if ratio <= limit else 'MISSED'}, peak {peak:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Task-free streams: what arrives, what may be seen of it, and what is asked when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny_flows import tiny_flow
+from tiny_streams import node_numbers, tiny_data, tiny_graphs
+
+from cglsuite.errors import DataError, SpecError
+from cglsuite.specs import Seeds
+
+
+def flow(graphs: bool = False, **changes: Any) -> Any:
+    return tiny_flow(tiny_graphs(per_class=20) if graphs else None, **changes)
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_batches_hold_what_the_counts_say(graphs: bool) -> None:
+    made = flow(graphs)
+    task_of = {i: k for k in range(3) for i in made.members(k, "train").tolist()}
+    y = tiny_data(per_class=20).y
+    assert made.n_steps == 3 * 6
+    for step in range(made.n_steps):
+        batch = made.make_batch(step)
+        items = made.items[step].tolist()
+        assert node_numbers(batch.graph, batch.ids) == items
+        assert torch.equal(batch.y, y[items])
+        assert [sum(task_of[i] == k for i in items) for k in range(3)] == made.counts[step].tolist()
+        assert set(batch.tasks.tolist()) == {0}, "nobody says which latent task an item belongs to"
+
+
+def test_outputs_compete_once_the_stream_has_shown_them() -> None:
+    made = flow()
+    y = tiny_data(per_class=20).y
+    seen: set[int] = set()
+    for step in range(made.n_steps):
+        seen |= set(y[made.items[step]].tolist())
+        assert set(made.make_batch(step).allowed.nonzero().flatten().tolist()) == seen
+        assert set(made.shown(step + 1).nonzero().flatten().tolist()) == seen
+    assert not made.shown(0).any()
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_every_test_item_is_asked_at_every_evaluation_and_nothing_else(graphs: bool) -> None:
+    made = flow(graphs)
+    assert made.evaluations == [0, 3, 6, 9, 12, 15, 18]
+    tests = sorted(i for k in range(3) for i in made.members(k, "test").tolist())
+    for steps in made.evaluations:
+        (group,) = made.make_queries(steps)
+        assert sorted(node_numbers(group.query.graph, group.query.ids)) == tests
+        assert (group.query.y, group.query.tasks) == (None, None)
+
+
+def test_masks() -> None:
+    seen = flow().make_queries(3)[0].query.allowed
+    assert torch.equal(seen, flow().shown(3))
+    assert flow().make_queries(0)[0].query.allowed.all(), "before anything was shown all compete"
+    assert flow(online={"mask": "all"}).make_queries(3)[0].query.allowed.all()
+    made = flow(online={"mask": "progressive"})
+    (group,) = made.make_queries(3)
+    asked = node_numbers(group.query.graph, group.query.ids)
+    for row, item in zip(group.query.allowed, asked, strict=True):
+        k = next(k for k in range(3) if item in made.members(k, "test"))
+        assert row.nonzero().flatten().tolist() == list(range(2 * k + 2))
+
+
+def test_validation_nodes_are_in_no_graph() -> None:
+    for query_graph in ("own", "merged"):
+        made = flow(online={"query_graph": query_graph})
+        hidden = {i for k in range(3) for i in made.members(k, "validation").tolist()}
+        for graph in (made.make_batch(0).graph, made.make_queries(3)[0].query.graph):
+            assert not hidden & set(node_numbers(graph))
+            assert len(node_numbers(graph)) == 120 - len(hidden)
+
+
+def test_own_graphs_have_no_edge_between_latent_tasks_and_the_merged_one_has() -> None:
+    y = tiny_data(per_class=20).y
+
+    def crossing(graph: Any) -> int:
+        of = y[node_numbers(graph)] // 2
+        return int((of[graph.edge_index[0]] != of[graph.edge_index[1]]).sum())
+
+    assert crossing(flow().make_queries(3)[0].query.graph) == 0
+    assert crossing(flow(online={"query_graph": "merged"}).make_queries(3)[0].query.graph) > 0
+    assert crossing(flow().make_batch(0).graph) > 0
+
+
+def test_the_graph_is_built_once() -> None:
+    made = flow()
+    assert made.make_batch(0).graph is made.make_batch(5).graph
+    assert made.make_queries(3)[0].query.graph is made.make_queries(6)[0].query.graph
+
+
+def test_the_stream_depends_on_order_and_split_seeds_alone() -> None:
+    one, again = flow(seeds=Seeds(order=1)), flow(seeds=Seeds(order=1, init=9))
+    other = flow(seeds=Seeds(order=2))
+    assert torch.equal(one.items, again.items)
+    assert one.content == again.content != other.content
+    assert torch.equal(one.counts, other.counts), "the schedule is no matter of seeds"
+    assert one.items.tolist()[0] != other.items.tolist()[0]
+
+
+def test_pinned_stream() -> None:
+    """The same on every machine: a change of these numbers changes every task-free result there is."""
+    made = flow(seeds=Seeds(order=3))
+    assert made.counts[:8].tolist() == PINNED_COUNTS
+    assert made.items[:2].tolist() == PINNED_ITEMS
+
+
+PINNED_COUNTS = [[4, 0, 0], [4, 0, 0], [4, 0, 0], [4, 0, 0], [4, 0, 0], [3, 1, 0], [1, 3, 0], [0, 4, 0]]
+PINNED_ITEMS = [[8, 26, 56, 76], [101, 107, 39, 97]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"training": {"batch_size": 40}}, SpecError, "latent task 1 has only 24 training items; lower training.batch_size"),
+        ({"training": {"batch_size": None}}, SpecError, "expected the number of items that arrive per step"),
+        ({"train_outputs": "task"}, SpecError, "a batch has no task; expected seen or all"),
+        ({"split_ratio": (0.9, 0.1, 0.0)}, DataError, r"task 1 \(classes 0, 1\) has no test items"),
+        ({"online": {"schedule_factory": ""}}, SpecError, "was not resolved"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        flow(**changes).make_batch(0)
