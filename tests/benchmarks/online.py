@@ -25,7 +25,13 @@ from overhead import CLOCKS, SIZE
 
 SCENARIO = "synthetic-csbm/gaussian@drift-1"
 LIMITS = {"bare": ("loop", 1.25), "er": ("bare", 2.5), "a-gem": ("bare", 2.5), "ssm": ("bare", 2.5)}
-SETTINGS = {"schedule.sigma": 20.0, "backbone.normalisation": "none", "backbone.head": "convolution", "backbone.bias": False}
+SETTINGS = {
+    "schedule.sigma": 20.0,
+    "stream.evaluate_every": 100,
+    "backbone.normalisation": "none",
+    "backbone.head": "convolution",
+    "backbone.bias": False,
+}
 
 
 def _cell(catalogue, method):
