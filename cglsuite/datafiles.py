@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 
-__all__ = ["DataRoot"]
+__all__ = ["UNREADABLE", "DataRoot"]
+
+#: What libraries raise on files that are truncated or not in the format that their name promises.
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 _log = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 20

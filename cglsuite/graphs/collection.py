@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import DataError
+from cglsuite.graphs.data import check_label_form, check_label_range
 from cglsuite.graphs.message import Operator
 
 __all__ = ["GraphData", "GraphSet", "GraphSource", "Pooling"]
@@ -135,13 +136,8 @@ class GraphData:
 
     def __post_init__(self) -> None:
         n = len(self.items)
-        single, several = self.y.dtype == torch.int64 and self.y.dim() == 1, self.y.dtype == torch.bool and self.y.dim() == 2
-        if not single and not several:
-            raise DataError(f"{self.name}: y is {self.y.dtype} {list(self.y.shape)}; expected int64 [N], or bool [N, C] for multi-label")
-        if several and self.y.shape[1] != self.n_classes:
-            raise DataError(f"{self.name}: y has {self.y.shape[1]} columns; expected one per label, {self.n_classes}")
-        if n and single and (int(self.y.min()) < -1 or int(self.y.max()) >= self.n_classes):
-            raise DataError(f"{self.name}: labels range over {int(self.y.min())}..{int(self.y.max())}; expected -1..{self.n_classes - 1}")
+        check_label_form(self.name, self.y, self.n_classes)
+        check_label_range(self.name, self.y, self.n_classes)
         for label, value in {"y": self.y, "official_split": self.official_split, **self.keys}.items():
             if value is not None and value.shape[:1] != (n,):
                 raise DataError(f"{self.name}: {label} has shape {list(value.shape)}; expected [{n}], one entry per graph")

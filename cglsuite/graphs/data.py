@@ -12,7 +12,30 @@ from torch import Tensor
 
 from cglsuite.errors import DataError
 
-__all__ = ["NodeData"]
+__all__ = ["NodeData", "check_label_form", "check_label_range"]
+
+
+def check_label_form(name: str, y: Tensor, n_classes: int) -> None:
+    """Refuse labels that are neither int64 [N] nor bool [N, C].
+
+    Raises:
+        DataError: another type, shape or number of columns; ``name`` says in which dataset.
+    """
+    single, several = y.dtype == torch.int64 and y.dim() == 1, y.dtype == torch.bool and y.dim() == 2
+    if not single and not several:
+        raise DataError(f"{name}: y is {y.dtype} {list(y.shape)}; expected int64 [N], or bool [N, C] for multi-label")
+    if several and y.shape[1] != n_classes:
+        raise DataError(f"{name}: y has {y.shape[1]} columns; expected one per label, {n_classes}")
+
+
+def check_label_range(name: str, y: Tensor, n_classes: int) -> None:
+    """Refuse class ids (int64 [N]) outside ``-1..n_classes-1``; labels bool [N, C] have no range.
+
+    Raises:
+        DataError: an id out of range; ``name`` says in which dataset.
+    """
+    if y.dim() == 1 and y.numel() and (int(y.min()) < -1 or int(y.max()) >= n_classes):
+        raise DataError(f"{name}: labels range over {int(y.min())}..{int(y.max())}; expected -1..{n_classes - 1}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,11 +64,7 @@ class NodeData:
 
     def __post_init__(self) -> None:
         n = self.y.shape[0]
-        single, several = self.y.dtype == torch.int64 and self.y.dim() == 1, self.y.dtype == torch.bool and self.y.dim() == 2
-        if not single and not several:
-            raise DataError(f"{self.name}: y is {self.y.dtype} {list(self.y.shape)}; expected int64 [N], or bool [N, C] for multi-label")
-        if several and self.y.shape[1] != self.n_classes:
-            raise DataError(f"{self.name}: y has {self.y.shape[1]} columns; expected one per label, {self.n_classes}")
+        check_label_form(self.name, self.y, self.n_classes)
         if self.x.dim() != 2 or self.x.shape[0] != n or self.x.dtype != torch.float32:
             raise DataError(f"{self.name}: x is {self.x.dtype} {list(self.x.shape)}; expected float32 [{n}, F]")
         if self.x.layout not in (torch.strided, torch.sparse_csr):
@@ -69,8 +88,7 @@ class NodeData:
             )
         if self.edge_index.numel() and (int(self.edge_index.min()) < 0 or int(self.edge_index.max()) >= n):
             raise DataError(f"{self.name}: an edge names a node outside 0..{n - 1}")
-        if n and not self.multi_label and (int(self.y.min()) < -1 or int(self.y.max()) >= self.n_classes):
-            raise DataError(f"{self.name}: labels range over {int(self.y.min())}..{int(self.y.max())}; expected -1..{self.n_classes - 1}")
+        check_label_range(self.name, self.y, self.n_classes)
         for label, value in {"official_split": self.official_split, **self.keys}.items():
             if value is not None and value.shape[:1] != (n,):
                 raise DataError(f"{self.name}: {label} has shape {list(value.shape)}; expected [{n}]")

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DivergenceError, LeakError, NotApplicable
+from cglsuite.errors import DivergenceError, NotApplicable
 from cglsuite.graphs import GraphSet
 from cglsuite.graphs.sampling import sample_neighbours
 from cglsuite.hashing import digest
@@ -143,10 +143,8 @@ class OnlineRunner:
     # --- evaluation ------------------------------------------------------------------------------------------------------------
 
     def _stage(self, evaluation: int, before: _Stage | None, loss: list[float]) -> _Stage:
-        fingerprint = method_state.fingerprint(self.method)
-        scored = self._evaluate(self.stream.evaluations[evaluation])
-        if method_state.fingerprint(self.method) != fingerprint:
-            raise LeakError(f"{type(self.method).__name__}.predict changed the method's state; predicting must leave it as it is")
+        with method_state.untouched(self.method) as fingerprint:
+            scored = self._evaluate(self.stream.evaluations[evaluation])
         return _Stage(
             **scored,
             loss=[*(before.loss if before else []), *loss],

@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 import hashlib
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from cglsuite.errors import PluginError
+from cglsuite.errors import LeakError, PluginError
 from cglsuite.learning.method import Method
 
-__all__ = ["collect", "fingerprint", "restore"]
+__all__ = ["collect", "fingerprint", "restore", "untouched"]
 
 _MODULE = "__module__"
 
@@ -79,6 +81,19 @@ def fingerprint(method: Method) -> str:
     _absorb(total, {name: getattr(method, name) for name in method.state})
     _absorb(total, method.memory.state())
     return total.hexdigest()
+
+
+@contextmanager
+def untouched(method: Method) -> Iterator[str]:
+    """The method's fingerprint, within a context in which it predicts.
+
+    Raises:
+        LeakError: at the end of the context, where the state is another one.
+    """
+    before = fingerprint(method)
+    yield before
+    if fingerprint(method) != before:
+        raise LeakError(f"{type(method).__name__}.predict changed the method's state; predicting must leave it as it is")
 
 
 def _absorb(total: Any, value: Any) -> None:

@@ -72,12 +72,12 @@ class Problem(ABC):
         """All training (or unlabelled validation) items of the views, whole: memory and importance are taken from these."""
         yield from self.merge([getattr(view, part) for view in views])
 
-    @abstractmethod
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
         """What training passes over once per epoch: the full batches again and again, or mini-batches drawn anew in every pass.
 
         Whatever runs without gradients (the monitored value, predictions) takes all items whole and is exact.
         """
+        return self.passes(list(self.batches(views)), self.batch_size, generator)
 
     @abstractmethod
     def passes(self, batches: list[Batch], batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:

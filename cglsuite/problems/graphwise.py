@@ -31,7 +31,7 @@ class GraphProblem(Problem):
         """All items again and again, each time as training meets them in that epoch, or mini-batches of them in a new order."""
         if self.fan_out:
             raise SpecError(f"training.fan_out = {self.fan_out!r}: neighbours are sampled in large graphs, items here are whole graphs")
-        return self.passes(list(self.batches(views)), self.batch_size, generator)
+        return super().epochs(views, generator)
 
     @staticmethod
     def passes(batches: list[Batch], batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
@@ -46,10 +46,6 @@ class GraphProblem(Problem):
         """Raw outputs of the batch's graphs: float32 [n, C]."""
         out: Tensor = model(batch.graph)
         return out if _is_everything(batch) else out[batch.ids]
-
-    def embed(self, model: Backbone, batch: Batch) -> Tensor:
-        """Embeddings of the batch's graphs before the head: float32 [n, d]."""
-        return model.encode(batch.graph)[batch.ids]
 
     def features(self, batch: Batch) -> Tensor:
         """The mean over each graph's nodes of their features: float32 [n, F]."""

@@ -25,12 +25,8 @@ __all__ = ["NodeProblem"]
 class NodeProblem(Problem):
     """Node classification: items are nodes of a message graph."""
 
-    def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
-        """The full batches again and again, or mini-batches in sampled graphs."""
-        return self.passes(list(self.batches(views)), self.batch_size, generator)
-
     def passes(self, batches: list[Batch], batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """The same for batches that are at hand."""
+        """The full batches again and again, or mini-batches in sampled graphs."""
         return epochs(batches, batch_size, self.fan_out, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph, list[int]]:

@@ -176,9 +176,9 @@ def sigma_for_overlap(spans: Floats, overlap: float, threshold: float = 0.9) -> 
     Raises:
         SpecError: an overlap that no σ gives.
     """
-    from cglsuite.streams.mixing import overlap_index
+    from cglsuite.streams.mixing import mid_steps, overlap_index
 
-    steps = np.arange(round(float(spans[-1])), dtype=np.float64) + 0.5
+    steps = mid_steps(spans)
 
     def reached(sigma: float) -> float:
         return overlap_index(gaussian(steps, spans, sigma), threshold)

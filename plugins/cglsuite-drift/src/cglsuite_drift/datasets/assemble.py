@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from cglsuite.datafiles import UNREADABLE
 from cglsuite.errors import DataError
 from cglsuite.graphs import NodeData
 from cglsuite_drift.datasets.specs import SIZES
@@ -21,8 +21,6 @@ __all__ = ["Array", "node_data", "part_codes", "read_npz", "reading"]
 
 Array = np.ndarray[Any, Any]
 _SPARSE_BELOW = 0.05  # the share of non-zero features below which products with CSR are faster
-#: What NumPy and zipfile raise on files that are truncated or not in the format that their name promises.
-_UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager
@@ -32,7 +30,7 @@ def reading(name: str, *files: Path) -> Iterator[None]:
         yield
     except DataError as error:
         raise DataError(f"{error} (read from {', '.join(map(str, files))})") from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise DataError(
             f"{name} cannot be read ({type(error).__name__}: {error}); among {', '.join(map(str, files))}. Replace the file, or remove it "
             "to have it downloaded"

@@ -6,7 +6,6 @@ import gzip
 import pickle
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +14,7 @@ import numpy as np
 import scipy.sparse
 import torch
 
+from cglsuite import datafiles
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import DataError
 from cglsuite.graphs.data import NodeData
@@ -25,20 +25,8 @@ __all__ = ["UNREADABLE", "Array", "binary", "both_ways", "load", "node_data", "p
 Array = np.ndarray[Any, Any]
 READER = 1  # part of the cache key: raise it when a reader or `pack` changes what it returns
 SPARSE_BELOW = 0.05
-#: What libraries raise on files that are truncated or not in the format that their name promises.
-UNREADABLE = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    AssertionError,
-    RuntimeError,
-    EOFError,
-    pickle.UnpicklingError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+#: What readers raise on damaged files, PyG's and pickle's included.
+UNREADABLE = (*datafiles.UNREADABLE, AttributeError, AssertionError, RuntimeError, pickle.UnpicklingError)
 
 
 def load(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +17,10 @@ from cglsuite_skeleton.layouts import Layout
 from cglsuite_skeleton.preparation import Preparation
 from cglsuite_skeleton.sequences import SkeletonSource
 
-__all__ = ["SPINE", "UNREADABLE", "Array", "pack", "released", "repaired", "skeleton_data", "stamps"]
+__all__ = ["SPINE", "Array", "pack", "released", "repaired", "skeleton_data", "stamps"]
 
 Array = np.ndarray[Any, Any]
 SPINE = 1  # the joint that the published preparation centres on, counted from 0, in N-UCLA and in NTU RGB+D
-
-#: What libraries raise on files that are truncated or not in the format that their name promises.
-UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 _log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from typing import IO
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.datafiles import UNREADABLE, DataRoot
 from cglsuite.errors import DataError
 from cglsuite.graphs import GraphData
-from cglsuite_skeleton.datasets.assemble import SPINE, UNREADABLE, Array, pack, released, skeleton_data, stamps
+from cglsuite_skeleton.datasets.assemble import SPINE, Array, pack, released, skeleton_data, stamps
 from cglsuite_skeleton.datasets.ntu_skeleton_files import read_skeleton
 from cglsuite_skeleton.datasets.specs import NTU_CLASSES
 from cglsuite_skeleton.layouts import layout_of
