@@ -15,6 +15,7 @@ __all__ = [
     "API_VERSION",
     "KINDS",
     "LEVELS",
+    "MEASURES",
     "SETTINGS",
     "TASK_ORDERS",
     "BackboneSpec",
@@ -369,10 +370,11 @@ class TrainingSpec:
     monitor: str = Switch(
         "none",
         "the scalar that steers the schedule",
-        ("none", "validation-loss"),
+        ("none", "validation-loss", "validation-performance"),
         effect={
             "none": "no validation label has any influence on training",
             "validation-loss": "validation labels decide when a task ends and which weights are kept",
+            "validation-performance": "the same, by what the test measures too: coarser than a loss, but not misled by confidence",
         },
     )
     restore_best: bool = Switch(
@@ -393,7 +395,8 @@ class TrainingSpec:
     )
     class_balanced: bool = Switch(
         False,
-        "weigh the loss of an item by 1 / (count of its class in the batch)",
+        "weigh the loss of an item by 1 / (count of its class in the batch); of several labels, weigh what is positive by the number of "
+        "negatives over that of positives among the task's training items",
         effect={
             "true": "rare classes weigh as much as common ones, to the benefit of macro accuracy",
             "false": "common classes dominate the loss, to the benefit of micro accuracy",
@@ -438,7 +441,10 @@ class TrainingSpec:
         if self.epochs < 0:
             raise SpecError(f"training.epochs = {self.epochs!r}: expected at least 0")
         if (self.plateau_patience is not None or self.restore_best) and self.monitor == "none":
-            raise SpecError("training.monitor = none: a plateau schedule and restore_best need a monitored value (validation-loss)")
+            raise SpecError(
+                "training.monitor = none: a plateau schedule and restore_best need a monitored value (validation-loss or "
+                "validation-performance)"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -526,11 +532,12 @@ class ScenarioSpec(PluginSpec):
     dataset_settings: tuple[tuple[str, Value], ...] = Switch((), "parameters of the dataset that differ from its defaults")
     labels: str = Switch(
         "single",
-        "single = one class per item; multi = any number of labels per item",
-        ("single", "multi"),
+        "single = one class per item; multi = any number of labels per item (a link that is there or not: one label); real = real numbers",
+        ("single", "multi", "real"),
         effect={
             "single": "exactly one class is right, scored by accuracy",
-            "multi": "any number of labels is right, scored by average precision or ROC-AUC; an item may come with several tasks",
+            "multi": "any number of labels is right, scored by average precision, ROC-AUC or Hits@K; an item may come with several tasks",
+            "real": "targets are numbers, scored by how far off the answers are",
         },
     )
     classes_per_task: int | None = Switch(
@@ -642,13 +649,44 @@ class ScenarioSpec(PluginSpec):
     accuracy: str = Switch(
         "micro",
         "performance on a task: accuracy over items (micro) or the mean over its classes (macro); for multi-label items the mean over "
-        "labels of the average precision or of the area under the ROC curve",
-        ("micro", "macro", "average-precision", "roc-auc"),
+        "labels of the average precision or of the area under the ROC curve; for predicted links the share ranked above all but hits_k - 1 "
+        "of the pairs without a link (hits); for real targets minus the mean absolute error",
+        ("micro", "macro", "average-precision", "roc-auc", "hits", "negative-mae"),
         effect={
             "micro": "classes count by their size",
             "macro": "every class counts the same, lower than micro where rare classes are hard",
             "average-precision": "chance is a label's prevalence, which differs from task to task",
             "roc-auc": "chance is 0.5 for every label, whatever its prevalence",
+            "hits": "only the top of the ranking counts, and chance is hits_k over the number of pairs without a link",
+            "negative-mae": "0 is perfect and there is no lower bound; the unit is that of the target",
+        },
+    )
+    hits_k: int = Switch(
+        50,
+        "K of Hits@K; unused by other measures of performance",
+        effect="a larger K: more links count as found, performance rises and differences shrink",
+    )
+    negatives: int | None = Switch(
+        None,
+        "pairs without a link that test items (and as many others that validation items) are ranked against, drawn once per split seed; "
+        "none = as many as there are test items",
+        effect="more of them: the K-th best of them scores higher, so that Hits@K falls",
+    )
+    exclude_targets: bool = Switch(
+        False,
+        "whether the links that a training step predicts carry no messages in that step",
+        effect={
+            "true": "a link cannot be read off the messages that it carries itself, as none is at test time",
+            "false": "training links are predicted while they carry messages, test links are not: training is easier than the test",
+        },
+    )
+    node_features: str = Switch(
+        "given",
+        "features of the nodes: the dataset's own, or the degrees in the message graph of the moment (degrees)",
+        ("given", "degrees"),
+        effect={
+            "given": "features are the same at all times",
+            "degrees": "features are counted anew from the edges that carry messages, so that no later or hidden edge shows in them",
         },
     )
     head: str = Switch(
@@ -689,12 +727,15 @@ class ScenarioSpec(PluginSpec):
             raise SpecError(f"scenario.split_ratio = {ratio!r}: expected three shares that sum to 1")
         if self.n_tasks is not None and self.n_tasks < 1:
             raise SpecError(f"scenario.n_tasks = {self.n_tasks!r}: expected at least 1, or none for as many as the classes allow")
-        if (self.labels == "multi") != (self.accuracy in ("average-precision", "roc-auc")):
-            raise SpecError(
-                f"scenario.accuracy = {self.accuracy}: expected micro or macro for single labels, average-precision or roc-auc for multi"
-            )
-        if self.labels == "multi" and self.training.class_balanced:
-            raise SpecError("training.class_balanced = true: items with several labels have no class to be balanced by; expected false")
+        if self.accuracy not in MEASURES[self.labels]:
+            told = "; ".join(f"{', '.join(measures)} for {kind} labels" for kind, measures in MEASURES.items())
+            raise SpecError(f"scenario.accuracy = {self.accuracy}: labels are {self.labels}; expected {told}")
+        if self.hits_k < 1:
+            raise SpecError(f"scenario.hits_k = {self.hits_k!r}: expected at least 1")
+        if self.negatives is not None and self.negatives < 1:
+            raise SpecError(f"scenario.negatives = {self.negatives!r}: expected at least 1, or none")
+        if self.labels == "real" and self.training.class_balanced:
+            raise SpecError("training.class_balanced = true: real targets have no class to be balanced by; expected false")
         if (self.setting == "task-free") != (self.online is not None):
             raise SpecError(
                 f"{self.name}: setting = {self.setting}: expected online=OnlineSpec(...) for task-free scenarios and for no others"
@@ -713,6 +754,13 @@ class ScenarioSpec(PluginSpec):
         """Whether a query carries its task (only in task-IL)."""
         return self.setting == "task-il"
 
+
+MEASURES = {
+    "single": ("micro", "macro"),
+    "multi": ("average-precision", "roc-auc", "hits"),
+    "real": ("negative-mae",),
+}
+"""The values of ``scenario.accuracy`` that fit each value of ``scenario.labels``."""
 
 TASK_ORDERS = ("all-tasks", "random-tasks", "latin-tasks")
 """The values of ``scenario.class_order`` that keep the tasks of the native order and change only when each arrives."""

@@ -116,19 +116,22 @@ class GraphData:
 
     Args:
         items: the graphs.
-        y: int64 [N], class ids in ``0..n_classes-1``, -1 where a graph has no label; or bool [N, C] for multi-label graphs.
-        n_classes: number of classes C.
+        y: int64 [N], class ids in ``0..n_classes-1``, -1 where a graph has no label; bool [N, C] for multi-label graphs; or float32 [N, C],
+            real targets.
+        n_classes: number of outputs C.
+        known: bool [N, C], which labels of a multi-label graph are known; ``None`` = those that it has.
         official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` where the source has none.
         keys: further int64 [N] attributes by name, such as ``subject``.
         notes: counts that a reader of a record should know, such as degenerate items.
 
     Raises:
-        DataError: shapes that do not fit, labels out of range.
+        DataError: shapes that do not fit, labels out of range, a target that is not finite.
     """
 
     items: GraphSource
     y: Tensor
     n_classes: int
+    known: Tensor | None = None
     official_split: Tensor | None = None
     keys: Mapping[str, Tensor] = field(default_factory=dict)
     name: str = "graphs"
@@ -136,8 +139,11 @@ class GraphData:
 
     def __post_init__(self) -> None:
         n = len(self.items)
-        check_label_form(self.name, self.y, self.n_classes)
+        check_label_form(self.name, self.y, self.n_classes, real=True)
         check_label_range(self.name, self.y, self.n_classes)
+        known = self.known
+        if known is not None and (known.dtype != torch.bool or known.shape != self.y.shape or self.y.dtype != torch.bool):
+            raise DataError(f"{self.name}: known is {known.dtype} {list(known.shape)}; expected bool like y, for multi-label graphs")
         for label, value in {"y": self.y, "official_split": self.official_split, **self.keys}.items():
             if value is not None and value.shape[:1] != (n,):
                 raise DataError(f"{self.name}: {label} has shape {list(value.shape)}; expected [{n}], one entry per graph")
@@ -145,7 +151,7 @@ class GraphData:
     @property
     def multi_label(self) -> bool:
         """Whether a graph carries any number of labels (``y`` is bool [N, C])."""
-        return self.y.dim() == 2
+        return self.y.dtype == torch.bool
 
     @property
     def n_items(self) -> int:
@@ -161,7 +167,7 @@ class GraphData:
     def content_hash(self) -> str:
         """SHA-256 (hex) over everything the dataset holds; equal data have equal hashes on every machine."""
         total = hashlib.sha256(f"{self.items.content_hash}|{self.n_classes}".encode())
-        for name, value in sorted({"y": self.y, "official_split": self.official_split, **self.keys}.items()):
+        for name, value in sorted({"y": self.y, "known": self.known, "official_split": self.official_split, **self.keys}.items()):
             if value is not None:
                 array = value.contiguous().numpy()
                 total.update(f"|{name}{array.dtype.str}{array.shape}|".encode())

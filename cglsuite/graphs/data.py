@@ -12,20 +12,45 @@ from torch import Tensor
 
 from cglsuite.errors import DataError
 
-__all__ = ["NodeData", "check_label_form", "check_label_range"]
+__all__ = ["NodeData", "check_label_form", "check_label_range", "label_kind", "labelled_items"]
+
+_KINDS = {(torch.int64, 1): "single", (torch.bool, 2): "multi", (torch.float32, 2): "real"}
 
 
-def check_label_form(name: str, y: Tensor, n_classes: int) -> None:
-    """Refuse labels that are neither int64 [N] nor bool [N, C].
+def label_kind(y: Tensor) -> str:
+    """``single`` (int64 [N]), ``multi`` (bool [N, C]) or ``real`` (float32 [N, C])."""
+    return _KINDS[y.dtype, y.dim()]
+
+
+def labelled_items(y: Tensor, known: Tensor | None) -> Tensor:
+    """Which items can belong to a task: bool [N].
+
+    Items with a class (int64 [N], -1 = none), with real targets, or with any label that is known. Where it is not said which labels are
+    ``known`` (bool [N, C]), a multi-label item without any label counts as unlabelled.
+    """
+    if known is not None:
+        return known.any(dim=1)
+    kind = label_kind(y)
+    return y >= 0 if kind == "single" else y.any(dim=1) if kind == "multi" else torch.ones(len(y), dtype=torch.bool)
+
+
+def check_label_form(name: str, y: Tensor, n_classes: int, *, real: bool = False) -> None:
+    """Refuse labels that are neither int64 [N] nor bool [N, C], nor float32 [N, C] where targets may be ``real``.
 
     Raises:
-        DataError: another type, shape or number of columns; ``name`` says in which dataset.
+        DataError: another type, shape or number of columns, or a target that is not finite; ``name`` says in which dataset.
     """
-    single, several = y.dtype == torch.int64 and y.dim() == 1, y.dtype == torch.bool and y.dim() == 2
-    if not single and not several:
-        raise DataError(f"{name}: y is {y.dtype} {list(y.shape)}; expected int64 [N], or bool [N, C] for multi-label")
-    if several and y.shape[1] != n_classes:
-        raise DataError(f"{name}: y has {y.shape[1]} columns; expected one per label, {n_classes}")
+    kind = _KINDS.get((y.dtype, y.dim()))
+    if kind is None or (kind == "real" and not real):
+        also = ", or float32 [N, C] for real targets" if real else ""
+        raise DataError(f"{name}: y is {y.dtype} {list(y.shape)}; expected int64 [N], or bool [N, C] for multi-label{also}")
+    if kind != "single" and y.shape[1] != n_classes:
+        raise DataError(f"{name}: y has {y.shape[1]} columns; expected one per output, {n_classes}")
+    if kind == "real" and bool((bad := ~torch.isfinite(y).all(dim=1)).any()):
+        raise DataError(
+            f"{name}: {int(bad.sum())} targets are NaN or infinite, the first at item {int(bad.nonzero()[0])}; "
+            "leave such items out in the loader"
+        )
 
 
 def check_label_range(name: str, y: Tensor, n_classes: int) -> None:
@@ -97,6 +122,11 @@ class NodeData:
     def multi_label(self) -> bool:
         """Whether a node carries any number of labels (``y`` is bool [N, C])."""
         return self.y.dim() == 2
+
+    @property
+    def known(self) -> Tensor | None:
+        """Which labels are known: all of those that a node has."""
+        return None
 
     @property
     def n_nodes(self) -> int:

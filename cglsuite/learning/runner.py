@@ -223,7 +223,10 @@ class StreamRunner:
         return make_optimizer(self.method.model, self.training)
 
     def _monitor(self, views: Sequence[TaskView]) -> Callable[[], float]:
-        """The validation loss of the views' tasks as one scalar; the labels stay with the oracle."""
+        """What the schedule minimises, as one scalar: the validation loss of the views' tasks, or minus their validation performance.
+
+        The labels stay with the oracle.
+        """
         (batch,) = self.problem.batches(views, "validation")
         tokens = [self.stream.validation_token(v.position) for v in views]
 
@@ -233,7 +236,13 @@ class StreamRunner:
             logits = self.method.forward(batch)
             return self.stream.oracle.monitor(tokens, lambda y: self.problem.loss(logits, replace(batch, y=y, cache={})))
 
-        return loss
+        @torch.no_grad()
+        def performance() -> float:
+            self.method.model.eval()
+            decoded = self.problem.decode(self.method.forward(batch), batch.allowed)
+            return -self.stream.oracle.performance(tokens, decoded, batch.allowed)
+
+        return loss if self.training.monitor == "validation-loss" else performance
 
     # --- evaluation ------------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ _NAMES = {
     "macro": "accuracy (mean over classes)",
     "average-precision": "average precision (mean over labels)",
     "roc-auc": "ROC-AUC (mean over labels)",
+    "negative-mae": "minus the mean absolute error",
 }
 
 
@@ -25,6 +26,8 @@ def performance_name(scenario: Mapping[str, Any]) -> str:
         >>> performance_name({"accuracy": "micro"})
         'accuracy'
     """
+    if scenario.get("accuracy") == "hits":
+        return f"Hits@{scenario.get('hits_k')}"
     return _NAMES.get(str(scenario.get("accuracy")), "performance")
 
 
@@ -34,5 +37,5 @@ def performance_names(records: Iterable[Record]) -> str:
 
 
 def is_fraction(record: Record) -> bool:
-    """Whether performance lies between 0 and 1 and is shown in percent: everywhere but in graph regression."""
-    return record.scenario.get("level") != "GR"
+    """Whether performance lies between 0 and 1 and is shown in percent: everywhere but where targets are real."""
+    return record.scenario.get("accuracy") != "negative-mae"

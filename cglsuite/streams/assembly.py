@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import SpecError
-from cglsuite.graphs import GraphData, NodeData
+from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs.data import label_kind
 from cglsuite.hashing import digest
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.layout import PARTS, Layout
@@ -23,15 +24,16 @@ from cglsuite.streams.views import Batch, TaskView
 __all__ = ["Assembly", "check_labels"]
 
 
-def check_labels(spec: ScenarioSpec, data: NodeData | GraphData) -> None:
+def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> None:
     """Refuse a scenario for another kind of labels than the data have.
 
     Raises:
-        SpecError: single-label switches for multi-label data, or the other way round.
+        SpecError: single-label switches for multi-label data, or the other way round; either for real targets.
     """
-    if spec.labels != ("multi" if data.multi_label else "single"):
-        kind = "multi-label" if data.multi_label else "single-label"
-        raise SpecError(f"scenario.labels = {spec.labels}: the dataset {spec.dataset!r} is {kind}")
+    kind = label_kind(data.y)
+    if spec.labels != kind:
+        told = "has real targets" if kind == "real" else f"is {kind}-label"
+        raise SpecError(f"scenario.labels = {spec.labels}: the dataset {spec.dataset!r} {told}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,7 @@ class Assembly(ABC):
         return TaskStream(
             spec=self.spec,
             n_outputs=self.data.n_classes,
-            n_features=self.data.n_features,
+            n_features=self.n_features,
             data_hash=self.data.content_hash,
             tasks=self.tasks,
             oracle=self.oracle,
@@ -93,6 +95,11 @@ class Assembly(ABC):
         return torch.empty(0, dtype=torch.int64)
 
     # --- facts -----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        """Number of input features F of a node."""
+        return int(self.data.n_features)
 
     @property
     def outputs(self) -> Tensor:

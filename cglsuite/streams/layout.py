@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import DataError, SpecError
-from cglsuite.graphs import GraphData, NodeData, multilabel, orders, partition
+from cglsuite.graphs import GraphData, LinkData, NodeData, multilabel, orders, partition
+from cglsuite.graphs.data import label_kind, labelled_items
 from cglsuite.specs import ScenarioSpec, Seeds
 
 __all__ = ["PARTS", "Layout", "layout_of"]
 
-Data = NodeData | GraphData
+Data = NodeData | LinkData | GraphData
 
 PARTS = {"train": 0, "validation": 1, "test": 2}
 
@@ -25,7 +26,7 @@ class Layout:
     Args:
         outputs: bool [T, C], the outputs of each task.
         classes: per task, the global ids of its outputs (int64), in order of arrival.
-        nodes: per task, int64 ids of its nodes (ascending); in multi-label data a node may belong to several tasks.
+        nodes: per task, int64 ids of its items (ascending); in multi-label data an item may belong to several tasks.
         parts: per task, ``train``, ``validation`` and ``test`` to int64 ids of items (ascending).
         names: per task, what arrives, in words.
         arrival: int64 [N], the position of the task with which a node joins the graph (T: never); only where time arrives.
@@ -52,6 +53,8 @@ def layout_of(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     if spec.edge_policy == "snapshot" and spec.setting != "time-il":
         raise SpecError(f"scenario.edge_policy = snapshot: in {spec.setting} no time arrives; expected none, inter-task or full")
     classes_arrive = spec.setting in ("task-il", "class-il") or (spec.setting == "task-free" and spec.task_key is None)
+    if classes_arrive and label_kind(data.y) == "real":
+        raise SpecError(f"scenario.setting = {spec.setting}: the dataset {spec.dataset!r} has no classes; expected domain-il or time-il")
     layout = _by_classes(spec, data, seeds) if classes_arrive else _by_key(spec, data, seeds)
     _check(spec, data, layout)
     return layout
@@ -84,16 +87,19 @@ def _by_classes(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
 
 def _overlapping(spec: ScenarioSpec, data: Data, tasks: list[Tensor], seed: int) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
     """Tasks that may share nodes, split by AGALE's Algorithm 2 task by task, or once for all tasks."""
-    if spec.split not in ("task-wise", "node-consistent", "official"):
+    if spec.split not in ("task-wise", "node-consistent", "official") and not (spec.split == "random" and data.known is not None):
+        also = ", random" if data.known is not None else ""
         raise SpecError(
             f"scenario.split = {spec.split}: the dataset {spec.dataset!r} is multi-label; expected task-wise (no node in two parts of a "
-            "task), node-consistent (no node in two parts of any tasks) or official"
+            f"task), node-consistent (no node in two parts of any tasks){also} or official"
         )
-    nodes = [multilabel.task_members(data.y, classes) for classes in tasks]
+    nodes = [multilabel.task_members(data.y if data.known is None else data.known, classes) for classes in tasks]
     if spec.split == "task-wise":
         splits = [multilabel.task_split(data.y, c, n, spec.split_ratio, seed) for c, n in zip(tasks, nodes, strict=True)]
     elif spec.split == "node-consistent":
         splits = [multilabel.node_consistent_split(data.y, torch.cat(tasks), spec.split_ratio, seed)] * len(tasks)
+    elif spec.split == "random":
+        splits = [partition.random_split(data.n_items, spec.split_ratio, seed)] * len(tasks)
     else:
         splits = [partition.official_split(data.official_split, spec.dataset)] * len(tasks)
     parts = [{p: n[s[n] == code] for p, code in PARTS.items()} for n, s in zip(nodes, splits, strict=True)]
@@ -106,13 +112,13 @@ def _split(spec: ScenarioSpec, data: Data, classes: Tensor, seed: int) -> Tensor
         return partition.official_split(data.official_split, spec.dataset)
     if spec.split == "random":
         return partition.random_split(data.n_items, spec.split_ratio, seed)
-    if data.multi_label or spec.split != "per-class":
+    if label_kind(data.y) != "single" or spec.split != "per-class":
         raise SpecError(f"scenario.split = {spec.split}: this scenario can be split by official or random" + _also(data))
     return partition.per_class_split(data.y, classes, spec.split_ratio, seed)
 
 
 def _also(data: Data) -> str:
-    return "" if data.multi_label else ", or per-class"
+    return ", or per-class" if label_kind(data.y) == "single" else ""
 
 
 # --- domains or time steps arrive ----------------------------------------------------------------------------------------------
@@ -121,7 +127,7 @@ def _also(data: Data) -> str:
 def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     """One task per value of ``spec.task_key`` (domains), or per bin of it (time); every class of the data is an output of every task."""
     key = _key(spec, data)
-    labelled = data.y.any(dim=1) if data.multi_label else data.y >= 0
+    labelled = labelled_items(data.y, data.known)
     if spec.setting == "time-il":
         place, names = _time_steps(spec, key, key[labelled].unique())
     else:
@@ -133,7 +139,8 @@ def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
         raise SpecError(f"scenario.n_tasks = {limit}: {spec.task_key} forms {len(names)} tasks; expected at most that, or none for all")
     place = place.clamp(max=limit)
     task = torch.where(labelled & (place < limit), place, -1)
-    everything = partition.keep_classes(data.y, data.n_classes, 1)
+    real = label_kind(data.y) == "real"
+    everything = torch.arange(data.n_classes) if real else partition.keep_classes(data.y, data.n_classes, 1)
     outputs = torch.zeros(limit, data.n_classes, dtype=torch.bool)
     outputs[:, everything] = True
     nodes, parts = _disjoint(task, _split(spec, data, everything, seeds.split), limit)

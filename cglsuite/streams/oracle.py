@@ -25,7 +25,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class _Sheet:
-    """The answers to one group of queries: labels (int64 [n] or bool [n, C]), task positions and parts, in the order of asking."""
+    """The answers to one group of queries: labels (int64 [n], bool or float32 [n, C]), task positions and parts, in the order of asking."""
 
     y: Tensor
     tasks: Tensor
@@ -38,7 +38,8 @@ class Oracle:
     Args:
         n_outputs: number of global classes C.
         rule: ``micro`` (over items) or ``macro`` (mean over the classes of the task); for multi-label items ``average-precision`` (mean
-            over the labels that compete, 0 for one without a positive) or ``roc-auc`` (mean over those with positives and negatives).
+            over the labels that compete, 0 for one without a positive) or ``roc-auc`` (mean over those with positives and negatives); for
+            real targets ``negative-mae`` (mean over the outputs that compete).
     """
 
     def __init__(self, n_outputs: int, rule: str) -> None:
@@ -50,7 +51,8 @@ class Oracle:
         """Keep the answers to the group ``token``; done by the stream's builder.
 
         Args:
-            y: int64 [n] class ids, or bool [n, C]. tasks: int64 [n] task positions. test: bool [n], a test item (else a validation item).
+            y: int64 [n] class ids, bool [n, C], or float32 [n, C]. tasks: int64 [n] task positions.
+            test: bool [n], a test item (else a validation item).
         """
         self._sheets[token] = _Sheet(y=y, tasks=tasks, test=test)
 
@@ -113,6 +115,10 @@ class Oracle:
         return scores
 
     def _rank_score(self, y: Tensor, given: Tensor, columns: Tensor) -> Score:
+        """How one part of one task was answered, from real scores: y bool or float32 [n, C], given float32 [n, C], columns bool [C]."""
+        if self._rule == "negative-mae":
+            values = torch.where(columns, -(given - y).double().abs().mean(dim=0), 0.0)
+            return Score(accuracy=float(values.sum() / columns.sum()), hits=values, counts=columns.double())
         # Imported here: it brings SciPy and pandas, which runs over single labels do without.
         from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -129,6 +135,19 @@ class Oracle:
     def monitor(self, tokens: Sequence[str], criterion: Callable[[Tensor], Tensor]) -> float:
         """``criterion`` of the hidden labels of ``tokens``, joined in order, as one scalar (a validation loss)."""
         return float(criterion(torch.cat([self._sheets[token].y for token in tokens])))
+
+    def performance(self, tokens: Sequence[str], answers: Tensor, allowed: Tensor) -> float:
+        """The score of the hidden labels of ``tokens``, joined in order, as if they were one task's: what a schedule may monitor.
+
+        Args:
+            answers: decoded answers to all of them. allowed: the outputs that competed, bool [C] or [n, C].
+        """
+        y = torch.cat([self._sheets[token].y for token in tokens])
+        if y.dim() == 2:
+            columns = allowed if allowed.dim() == 1 else allowed.any(dim=0)
+            return self._rank_score(y.cpu(), answers.cpu(), columns.cpu()).accuracy
+        counts = torch.bincount(y, minlength=self._n_outputs).double()
+        return self._score(torch.bincount(y[answers.to(y.device) == y], minlength=self._n_outputs).double(), counts).accuracy
 
 
 def _asked(counts: Tensor) -> list[int]:

@@ -543,17 +543,22 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
     "accuracy of label sets": (
         lambda: multi(SEVERAL, accuracy="micro"),
         SpecError,
-        "scenario.accuracy = micro: expected micro or macro for single labels, average-precision or roc-auc for multi",
+        "scenario.accuracy = micro: labels are multi; expected micro, macro for single labels; average-precision, roc-auc, hits for multi",
     ),
     "average precision of single labels": (
         lambda: tiny_stream(SINGLE, accuracy="average-precision"),
         SpecError,
-        "scenario.accuracy = average-precision: expected micro or macro for single labels",
+        "scenario.accuracy = average-precision: labels are single; expected micro, macro for single labels",
     ),
-    "label sets balanced by class": (
-        lambda: multi(SEVERAL, training={"class_balanced": True}),
+    "real targets balanced by class": (
+        lambda: multi(SEVERAL, labels="real", accuracy="negative-mae", training={"class_balanced": True}),
         SpecError,
-        "training.class_balanced = true: items with several labels have no class",
+        "training.class_balanced = true: real targets have no class",
+    ),
+    "real targets of a dataset with label sets": (
+        lambda: multi(SEVERAL, labels="real", accuracy="negative-mae"),
+        SpecError,
+        "scenario.labels = real: the dataset .* is multi-label",
     ),
     "no copy": (lambda: tiny_stream(SINGLE, replicas=0), SpecError, "scenario.replicas = 0: expected at least 1"),
     "bins that do not ascend": (

@@ -1,0 +1,115 @@
+"""A link-level dataset in memory: pairs of nodes as items, checked once when it is made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from cglsuite.errors import DataError
+from cglsuite.graphs.data import check_label_form, check_label_range
+
+__all__ = ["LinkData"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinkData:
+    """Links among N nodes: to be classified, or to be predicted.
+
+    In link classification every link has a class or labels. In link prediction every item is a link that exists: ``y`` is bool [M, 1], all
+    true, and pairs without a link are drawn by the stream.
+
+    Args:
+        links: int64 [2, M], source above target; for undirected links either way round. Repetitions are items of their own.
+        y: int64 [M], class ids in ``0..n_classes-1``, -1 where a link has no label; or bool [M, C].
+        n_classes: number of outputs C.
+        n_nodes: number of nodes N.
+        x: float32 [N, F], dense or sparse CSR; ``None`` where nodes have no features (``scenario.node_features = degrees``).
+        base_edges: int64 [2, B], further edges that carry messages at all times and are no items.
+        known: bool [M, C], which labels of a multi-label link are known; ``None`` = those that it has.
+        node_types: int64 [N]; a pair without a link is drawn among nodes of the types of some link's ends (users and items); ``None`` = all
+            nodes are of one type.
+        official_split: int8 [M] with 0 training, 1 validation, 2 test, -1 unused; ``None`` where the source has none.
+        keys: further int64 [M] attributes by name, such as ``time``.
+
+    Raises:
+        DataError: shapes that do not fit, NaN or infinite features, a link that names no node, labels out of range, no link at all.
+    """
+
+    links: Tensor
+    y: Tensor
+    n_classes: int
+    n_nodes: int
+    x: Tensor | None = None
+    base_edges: Tensor = field(default_factory=lambda: torch.empty(2, 0, dtype=torch.int64))
+    known: Tensor | None = None
+    node_types: Tensor | None = None
+    official_split: Tensor | None = None
+    keys: Mapping[str, Tensor] = field(default_factory=dict)
+    name: str = "links"
+
+    def __post_init__(self) -> None:
+        m = self.y.shape[0]
+        check_label_form(self.name, self.y, self.n_classes)
+        check_label_range(self.name, self.y, self.n_classes)
+        if m == 0:
+            raise DataError(f"{self.name}: there is no link; expected at least one")
+        for label, edges in (("links", self.links), ("base_edges", self.base_edges)):
+            if edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
+                raise DataError(f"{self.name}: {label} is {edges.dtype} {list(edges.shape)}; expected int64 [2, M]")
+            if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= self.n_nodes):
+                raise DataError(f"{self.name}: {label} names a node outside 0..{self.n_nodes - 1}")
+        per_link = {"links": self.links.T, "known": self.known, "official_split": self.official_split, **self.keys}
+        for label, value in per_link.items():
+            if value is not None and value.shape[0] != m:
+                raise DataError(f"{self.name}: {label} has {value.shape[0]} entries; expected one per link, {m}")
+        if self.node_types is not None and self.node_types.shape != (self.n_nodes,):
+            raise DataError(f"{self.name}: node_types has shape {list(self.node_types.shape)}; expected [{self.n_nodes}]")
+        self._check_features()
+
+    def _check_features(self) -> None:
+        if self.x is None:
+            return
+        if self.x.dim() != 2 or self.x.shape[0] != self.n_nodes or self.x.dtype != torch.float32:
+            raise DataError(f"{self.name}: x is {self.x.dtype} {list(self.x.shape)}; expected float32 [{self.n_nodes}, F]")
+        if self.x.layout not in (torch.strided, torch.sparse_csr):
+            raise DataError(f"{self.name}: x has layout {self.x.layout}; expected dense or sparse CSR")
+        values = self.x.values() if self.x.layout == torch.sparse_csr else self.x
+        if not bool(torch.isfinite(values).all()):
+            raise DataError(f"{self.name}: NaN or infinite feature values; repair the file or impute them in the loader")
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether a link carries any number of labels (``y`` is bool [M, C])."""
+        return self.y.dim() == 2
+
+    @property
+    def n_items(self) -> int:
+        """Number of items M: a link is one."""
+        return int(self.y.shape[0])
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of features F of a node; ``None`` where nodes have none of their own."""
+        return None if self.x is None else int(self.x.shape[1])
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 (hex) over everything the dataset holds; equal data have equal hashes on every machine."""
+        total = hashlib.sha256(f"links|{self.n_nodes}|{self.n_classes}".encode())
+        named = {"y": self.y, "links": self.links, "base_edges": self.base_edges, "known": self.known, "node_types": self.node_types}
+        named |= {"official_split": self.official_split, **{f"key {name}": value for name, value in self.keys.items()}}
+        if self.x is not None and self.x.layout == torch.sparse_csr:
+            named |= {"x rows": self.x.crow_indices(), "x columns": self.x.col_indices(), "x values": self.x.values()}
+        else:
+            named |= {"x": self.x}
+        for name, value in sorted(named.items()):
+            if value is not None:
+                array = value.contiguous().numpy()
+                total.update(f"|{name}{array.dtype.str}{array.shape}|".encode())
+                total.update(array.data)
+        return total.hexdigest()
