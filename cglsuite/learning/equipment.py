@@ -15,7 +15,7 @@ from cglsuite.problems import Problem, problem_class
 from cglsuite.specs import TrainingSpec
 from cglsuite.streams import BatchStream, TaskStream
 
-__all__ = ["Draws", "equip"]
+__all__ = ["Draws", "adapter", "equip"]
 
 
 class Draws:
@@ -26,6 +26,19 @@ class Draws:
 
     def __call__(self, purpose: str) -> torch.Generator:
         return generator(self.seed, "method", purpose, self.prefix)
+
+
+def adapter(stream: TaskStream | BatchStream, training: TrainingSpec, device: str) -> Problem:
+    """The problem adapter of a stream, before any task has arrived."""
+    return problem_class(stream.spec.level, stream.spec.labels)(
+        n_outputs=stream.n_outputs,
+        n_tasks=len(stream),
+        task_ids=stream.spec.task_ids_at_test,
+        class_balanced=training.class_balanced,
+        batch_size=training.batch_size,
+        fan_out=training.fan_out,
+        device=device,
+    )
 
 
 def equip(
@@ -42,21 +55,13 @@ def equip(
     Raises:
         SpecError: a fan-out for another number of layers than the model has.
     """
-    problem = problem_class(stream.spec.level, stream.spec.labels)(
-        n_outputs=stream.n_outputs,
-        n_tasks=len(stream),
-        task_ids=stream.spec.task_ids_at_test,
-        class_balanced=training.class_balanced,
-        batch_size=training.batch_size,
-        fan_out=training.fan_out,
-        device=device,
-    )
+    problem = adapter(stream, training, device)
     context = MethodContext(
         problem=problem,
         settings=Settings(settings),
         build_model=build_model,
         memory=MeteredMemory(stream.spec.memory_budget),
-        n_tasks=len(stream) if isinstance(stream, TaskStream) else 1,
+        n_tasks=1 if isinstance(stream, BatchStream) else len(stream),
         generator=draws,
     )
     with scope(draws.seed, "weights"):

@@ -16,7 +16,7 @@ from cglsuite.backbones.growth import redraw_outputs
 from cglsuite.hashing import digest
 from cglsuite.learning import state as method_state
 from cglsuite.learning.clock import Clock
-from cglsuite.learning.equipment import Draws, equip
+from cglsuite.learning.equipment import Draws, adapter, equip
 from cglsuite.learning.loop import Curve, fit, make_optimizer
 from cglsuite.learning.method import Method, MethodContext
 from cglsuite.learning.norms import NormStatistics
@@ -99,6 +99,7 @@ class StreamRunner:
         self.draw_names = self._chain(len(stream), stream.n_outputs)
         self._draws = Draws(init_seed, self.draw_names[0])
         self.problem, self.method = equip(stream, make_method, build_model, settings, training, self._draws, device)
+        self._scorer = adapter(stream, training, device)  # what a method does to its own adapter has no part in scores
         if stream.spec.head == "growing":  # a head that cannot grow is refused before anything is learnt
             redraw_outputs(self.method.model, self.method.model, torch.zeros_like(stream.task_outputs[0]))
         self.optimizer: torch.optim.Optimizer | None = None
@@ -149,7 +150,7 @@ class StreamRunner:
         started = self.clock.reading()
         prefix = self._draws.prefix = self.draw_names[k + 1]
         view = self._view(k)
-        self.problem.arrive(view)
+        self._arrive(view)
         if self.stream.spec.head == "growing" and k > 0:
             self._grow(k, prefix)
         with scope(self.init_seed, "learn", prefix):
@@ -164,6 +165,10 @@ class StreamRunner:
             memory=self.method.memory.usage(),
             state=fingerprint,
         )
+
+    def _arrive(self, view: TaskView) -> None:
+        self.problem.arrive(view)
+        self._scorer.arrive(view)
 
     def _grow(self, k: int, prefix: str) -> None:
         """Draw the outputs that arrive with task ``k``; the optimiser, made afterwards, holds them like all others."""
@@ -223,26 +228,25 @@ class StreamRunner:
         return make_optimizer(self.method.model, self.training)
 
     def _monitor(self, views: Sequence[TaskView]) -> Callable[[], float]:
-        """What the schedule minimises, as one scalar: the validation loss of the views' tasks, or minus their validation performance.
-
-        The labels stay with the oracle.
-        """
+        """What the schedule minimises, as one scalar: the validation loss of the views' tasks, or minus their validation performance."""
         (batch,) = self.problem.batches(views, "validation")
         tokens = [self.stream.validation_token(v.position) for v in views]
+        measured = self.validation_loss if self.training.monitor == "validation-loss" else self.validation_cost
 
         @torch.no_grad()
-        def loss() -> float:
+        def value() -> float:
             self.method.model.eval()
-            logits = self.method.forward(batch)
-            return self.stream.oracle.monitor(tokens, lambda y: self.problem.loss(logits, replace(batch, y=y, cache={})))
+            return measured(tokens, batch, self.method.forward(batch))
 
-        @torch.no_grad()
-        def performance() -> float:
-            self.method.model.eval()
-            decoded = self.problem.decode(self.method.forward(batch), batch.allowed)
-            return -self.stream.oracle.performance(tokens, decoded, batch.allowed)
+        return value
 
-        return loss if self.training.monitor == "validation-loss" else performance
+    def validation_loss(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
+        """The loss of ``logits`` (float32 [n, C]) on the validation items of ``tokens``; their labels stay with the oracle."""
+        return self.stream.oracle.monitor(tokens, lambda y: self._scorer.loss(logits, replace(batch, y=y, cache={})))
+
+    def validation_cost(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
+        """Minus the performance of ``logits`` on the validation items of ``tokens``."""
+        return -self.stream.oracle.performance(tokens, self._scorer.decode(logits, batch.allowed), batch.allowed)
 
     # --- evaluation ------------------------------------------------------------------------------------------------------------
 
@@ -274,7 +278,7 @@ class StreamRunner:
     def _answers(self, groups: Sequence[QueryGroup], learnt: int) -> dict[str, Tensor]:
         self.method.model.eval()
         with scope(self.init_seed, "predict", self.draw_names[learnt]):
-            return {g.token: self.problem.decode(self._predicted(g.query), g.query.allowed) for g in groups}
+            return {g.token: self._scorer.decode(self._predicted(g.query), g.query.allowed) for g in groups}
 
     def _predicted(self, query: Batch) -> Tensor:
         """The method's outputs for a query, each item under the batch norm's statistics that are its own."""
@@ -324,7 +328,7 @@ class StreamRunner:
                         return None
                     states[j] = saved["state"]
         for j in range(1, learnt + 1):
-            self.problem.arrive(self.stream.view(j - 1))
+            self._arrive(self.stream.view(j - 1))
             self.stream.forget()
             if j in states:
                 self._restore(states.pop(j))
