@@ -1,17 +1,31 @@
-"""GCN for graph-level problems: residual convolutions over the nodes, a readout per graph, a predictor."""
+"""Backbones for graph-level problems: convolutions over the nodes, a readout per graph, a predictor."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.backbones.layers import GCNConv, drop, normalised
-from cglsuite.graphs import GraphSet
+from cglsuite.backbones.layers import EdgeGCNConv, FeatureLinear, GCNConv, GINEConv, drop, normalised
+from cglsuite.graphs import GraphSet, SparseMatrix
 from cglsuite.graphs.message import Operator
 
-__all__ = ["GraphGCN", "Predictor", "Readout", "ResidualLayer", "graph_gcn", "normalised"]
+__all__ = [
+    "GraphGCN",
+    "HalvingMLP",
+    "PooledConvolutions",
+    "Predictor",
+    "Readout",
+    "ResidualLayer",
+    "begin_graph_gcn",
+    "gine",
+    "graph_gcn",
+    "normalised",
+]
 
 
 class ResidualLayer(nn.Module):
@@ -24,11 +38,12 @@ class ResidualLayer(nn.Module):
         self.norm = nn.BatchNorm1d(out_features) if batch_norm else None
         self.dropout = dropout
 
-    def forward(self, x: Tensor, graph: GraphSet) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, graph: GraphSet) -> Tensor:
         """float32 [N, in] to [N, out]."""
         hidden = functional.relu(self.convolution(x, graph))
         if self.residual is not None:
-            hidden = hidden + functional.relu(self.residual(x))
+            own = x @ self.residual.weight.T + self.residual.bias if isinstance(x, SparseMatrix) else self.residual(x)
+            hidden = hidden + functional.relu(own)
         if self.norm is not None:
             hidden = normalised(self.norm, hidden)
         return drop(hidden, self.dropout, self.training)
@@ -85,8 +100,8 @@ class GraphGCN(Backbone):
 
     def encode(self, graph: GraphSet) -> Tensor:
         """Embeddings of the graphs, right before the head: float32 [n, d]."""
-        hidden = graph.features
-        for layer in self.body:
+        hidden: Tensor = self.body[0](graph.features, graph)
+        for layer in self.body[1:]:
             hidden = layer(hidden, graph)
         embedded: Tensor = self.predictor(self.pooling(hidden, graph))
         return embedded
@@ -123,3 +138,137 @@ def graph_gcn(
     body = [ResidualLayer(width if i else in_features, width, operator, residual, batch_norm, dropout) for i in range(layers)]
     pooling = Readout(width, readout)
     return GraphGCN(body, pooling, Predictor(pooling.width, predictor_width, dropout), outputs)
+
+
+class HalvingMLP(nn.Module):
+    """``depth`` times [linear → ReLU], each layer half as wide as the one before: float32 [n, in] to [n, ``width``]."""
+
+    def __init__(self, in_features: int, depth: int) -> None:
+        super().__init__()
+        widths = [max(1, in_features >> i) for i in range(depth + 1)]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.width = widths[-1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32 [n, in] to [n, width]."""
+        for layer in self.layers:
+            x = functional.relu(layer(x))
+        return x
+
+
+class PooledConvolutions(Backbone):
+    """[embedding →] as often as there are convolutions [convolution → batch norm → ReLU → dropout], a readout, an MLP, the head.
+
+    Args:
+        body: convolutions of (float32 [N, in], graphs) that all end in ``width`` units.
+        embedding: a linear map of the features before them; ``None`` = the first convolution takes the features.
+        last_relu: whether the last convolution is followed by a ReLU too.
+    """
+
+    def __init__(
+        self,
+        body: Sequence[nn.Module],
+        width: int,
+        outputs: int,
+        *,
+        embedding: FeatureLinear | None,
+        batch_norm: bool,
+        dropout: float,
+        last_relu: bool,
+        readout: str,
+        predictor_layers: int,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.body = nn.ModuleList(body)
+        self.norms = nn.ModuleList([nn.BatchNorm1d(width) for _ in body] if batch_norm else [])
+        self.dropout, self.last_relu = dropout, last_relu
+        self.pooling = Readout(width, readout)
+        self.predictor = HalvingMLP(self.pooling.width, predictor_layers)
+        self.head = nn.Linear(self.predictor.width, outputs)
+
+    def encode(self, graph: GraphSet) -> Tensor:
+        """Embeddings of the graphs, right before the head: float32 [n, d]."""
+        hidden: Tensor = self.body[0](self._entering(graph), graph)
+        for i in range(len(self.body)):
+            if i > 0:
+                hidden = self.body[i](hidden, graph)
+            if len(self.norms):
+                hidden = normalised(self.norms[i], hidden)
+            if self.last_relu or i + 1 < len(self.body):
+                hidden = functional.relu(hidden)
+            hidden = drop(hidden, self.dropout, self.training)
+        embedded: Tensor = self.predictor(self.pooling(hidden, graph))
+        return embedded
+
+    def _entering(self, graph: GraphSet) -> Tensor | SparseMatrix:
+        return graph.features if self.embedding is None else self.embedding(graph.features)
+
+    def edge_attention(self, graph: GraphSet) -> Tensor:
+        """Attention read off the first convolution: float32 [E', 1]."""
+        attend: Callable[[Tensor | SparseMatrix, GraphSet], Tensor] = self.body[0].edge_attention  # type: ignore[assignment]
+        return attend(self._entering(graph), graph)
+
+
+def begin_graph_gcn(
+    in_features: int,
+    outputs: int,
+    *,
+    layers: int,
+    width: int,
+    batch_norm: bool,
+    dropout: float,
+    readout: str,
+    predictor_layers: int,
+    edge_features: int,
+) -> PooledConvolutions:
+    """The graph-level GCN of BeGin (Ko et al. 2025): symmetric convolutions, mean pooling, an MLP that halves its width.
+
+    Args:
+        in_features: features F of a node; of sparse indicators the first convolution's linear map is the sum of their embeddings.
+        outputs: number of outputs C.
+        edge_features: features D of an edge, which messages carry (:class:`cglsuite.backbones.layers.EdgeGCNConv`); 0 = they carry none.
+    """
+    sizes = [in_features] + [width] * layers
+    body = [EdgeGCNConv(a, b, edge_features) if edge_features else GCNConv(a, b) for a, b in pairwise(sizes)]
+    return PooledConvolutions(
+        body,
+        width,
+        outputs,
+        embedding=None,
+        batch_norm=batch_norm,
+        dropout=dropout,
+        last_relu=True,
+        readout=readout,
+        predictor_layers=predictor_layers,
+    )
+
+
+def gine(
+    in_features: int,
+    outputs: int,
+    *,
+    layers: int,
+    width: int,
+    eps: float,
+    batch_norm: bool,
+    dropout: float,
+    readout: str,
+    predictor_layers: int,
+    edge_features: int,
+) -> PooledConvolutions:
+    """GIN with edge features (Hu et al. 2020): a linear embedding of the features, then :class:`cglsuite.backbones.layers.GINEConv`.
+
+    The last convolution has no ReLU after it. Arguments as of :func:`begin_graph_gcn`.
+    """
+    return PooledConvolutions(
+        [GINEConv(width, edge_features, eps, batch_norm) for _ in range(layers)],
+        width,
+        outputs,
+        embedding=FeatureLinear(in_features, width),
+        batch_norm=batch_norm,
+        dropout=dropout,
+        last_relu=False,
+        readout=readout,
+        predictor_layers=predictor_layers,
+    )

@@ -14,10 +14,23 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from cglsuite.errors import SpecError
 from cglsuite.graphs import GraphSet, MessageGraph, SparseMatrix
 from cglsuite.graphs.message import Operator
 
-__all__ = ["FeatureLinear", "GATConv", "GCNConv", "GINConv", "Messages", "content_attention", "drop", "drop_features", "normalised"]
+__all__ = [
+    "EdgeGCNConv",
+    "FeatureLinear",
+    "GATConv",
+    "GCNConv",
+    "GINConv",
+    "GINEConv",
+    "Messages",
+    "content_attention",
+    "drop",
+    "drop_features",
+    "normalised",
+]
 
 Messages = MessageGraph | GraphSet
 """What messages pass along: a layer neither knows nor cares whether its nodes belong to one graph or to many."""
@@ -143,7 +156,79 @@ class GATConv(nn.Module):
         return segment_softmax(functional.leaky_relu(score, 0.2), target, graph.n_nodes)
 
 
-def content_attention(hidden: Tensor, graph: Messages) -> Tensor:
+class EdgeGCNConv(nn.Module):
+    """Graph convolution with an edge encoder (GCN of Hu et al. 2020, Open Graph Benchmark): ``Σ_j p_ij ReLU(W h_j + b + E e_ij)``.
+
+    j runs over the neighbours of i and i itself, whose loop has a learnt embedding in place of ``E e_ij``;
+    ``p_ij = 1 / √(d_i d_j)``, with d the row sums of A + I.
+    """
+
+    def __init__(self, in_features: int, out_features: int, edge_features: int) -> None:
+        super().__init__()
+        self.linear = FeatureLinear(in_features, out_features)
+        self.edges = FeatureLinear(edge_features + 1, out_features, bias=False)  # the last row is that of the loops
+
+    def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
+        """float32 [N, in] to [N, out]."""
+        of_edges, of_loops = self.edges.weight[:-1], self.edges.weight[-1]
+        attr, source, target = _edges(graph, len(of_edges))
+        scale = (torch.bincount(target, minlength=graph.n_nodes) + 1).to(attr.dtype).rsqrt().unsqueeze(-1)
+        # p_ij > 0 goes through the ReLU: its two factors scale nodes, before and after, and not one message per edge.
+        hidden = scale * self.linear(x)
+        messages = hidden.index_select(0, source).addmm_(attr * scale[source], of_edges).relu_()
+        return scale * functional.relu(hidden + scale * of_loops).index_add(0, target, messages)
+
+    def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
+        """How much each node listens to whom, read off what is sent before the ReLU: float32 [E', 1]; see :func:`content_attention`."""
+        of_edges, of_loops = self.edges.weight[:-1], self.edges.weight[-1]
+        return content_attention(self.linear(x), graph, of_edges, of_loops)
+
+
+class GINEConv(nn.Module):
+    """Graph isomorphism convolution with edge features (Hu et al. 2020): ``MLP((1 + ε) h_i + Σ_j ReLU(h_j + E e_ij))``, ε fixed.
+
+    Without edge features it is GIN (Xu et al. 2019): ``MLP((1 + ε) h_i + Σ_j h_j)``. The MLP has one hidden layer of twice the width.
+    """
+
+    def __init__(self, width: int, edge_features: int, eps: float, batch_norm: bool) -> None:
+        super().__init__()
+        self.eps = eps
+        self.edges = FeatureLinear(edge_features, width, bias=False) if edge_features else None
+        self.inner, self.outer = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.norm = nn.BatchNorm1d(2 * width) if batch_norm else None
+
+    def forward(self, x: Tensor, graph: Messages) -> Tensor:
+        """float32 [N, width] to [N, width]."""
+        own = x if self.eps == 0 else (1 + self.eps) * x
+        if self.edges is None:
+            heard = own + graph.propagate("sum", x)
+        else:
+            attr, source, target = _edges(graph, self.edges.in_features)
+            heard = own.index_add(0, target, x.index_select(0, source).addmm_(attr, self.edges.weight).relu_())
+        hidden = self.inner(heard)
+        out: Tensor = self.outer(functional.relu(hidden if self.norm is None else normalised(self.norm, hidden)))
+        return out
+
+    def edge_attention(self, x: Tensor, graph: Messages) -> Tensor:
+        """How much each node listens to whom, read off what is sent before the ReLU: float32 [E', 1]; see :func:`content_attention`."""
+        return content_attention(x, graph, None if self.edges is None else self.edges.weight)
+
+
+def _edges(graph: Messages, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Features (float32 [E, D]), sources and targets of the proper edges.
+
+    Raises:
+        SpecError: the edges have another number of features.
+    """
+    attr = graph.edge_features if isinstance(graph, GraphSet) else None
+    found = 0 if attr is None else attr.shape[1]
+    if attr is None or found != n_features:
+        raise SpecError(f"backbone.edge_features = {n_features}: edges of this dataset have {found} features; expected {found}")
+    source, target = graph.edges_with_loops[:, : len(attr)]
+    return attr, source, target
+
+
+def content_attention(hidden: Tensor, graph: Messages, of_edges: Tensor | None = None, of_loops: Tensor | None = None) -> Tensor:
     """Attention of a layer that has none of its own, from the content it sends: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
 
     The definition of Liu et al. (2021) for convolutions. Beyond N·d numbers it holds a few per edge, and two gathered blocks of
@@ -151,12 +236,19 @@ def content_attention(hidden: Tensor, graph: Messages) -> Tensor:
 
     Args:
         hidden: float32 [N, d], ``W h`` of every node.
+        of_edges: float32 [D, d], what the features of an edge add to what it carries (``W h_j + E e_ij``); ``None`` = nothing.
+        of_loops: float32 [d], what a self-loop adds.
 
     Returns:
         float32 [E', 1], over the edges j → i and self-loops of ``graph.edges_with_loops``; sums to 1 over the edges into a node.
     """
     source, target = graph.edges_with_loops
-    score: Tensor = _EdgeProduct.apply(hidden, hidden.tanh(), source, target)  # type: ignore[no-untyped-call]
+    listening = hidden.tanh()
+    score: Tensor = _EdgeProduct.apply(hidden, listening, source, target)  # type: ignore[no-untyped-call]
+    if of_edges is not None:
+        attr, _, proper = _edges(graph, len(of_edges))
+        added = (attr * (listening @ of_edges.T).index_select(0, proper)).sum(dim=1)
+        score = score + torch.cat([added, score.new_zeros(graph.n_nodes) if of_loops is None else listening @ of_loops])
     return segment_softmax(functional.leaky_relu(score, 0.2).unsqueeze(-1), target, graph.n_nodes)
 
 

@@ -44,20 +44,116 @@ def _width(default: int) -> Hyperparameter:
     )
 
 
+_WHOLE_GRAPHS = ("GC", "GR")
+_READOUTS = ("weighted-sum-and-max", "sum-and-max", "mean")
+_READOUT_EFFECT = "sums grow with a graph and tell sizes apart, a mean does not; the gate is one more thing that a task overwrites"
+_GRAPH_DROPOUT = Hyperparameter(
+    name="dropout",
+    default=0.0,
+    minimum=0,
+    maximum=0.99,
+    doc="dropout after every convolution",
+    effect="more dropout: less overfitting to a task's graphs, and usually less of the earlier tasks overwritten",
+)
+_GRAPH_BATCH_NORM = Hyperparameter(
+    name="batch_norm",
+    default=True,
+    doc="batch normalisation over all nodes of the batch, before the activation",
+    effect="true: faster training, but the running statistics follow the latest task and shift the states of earlier tasks' graphs",
+)
+_MEAN_READOUT = Hyperparameter(
+    name="readout",
+    default="mean",
+    choices=_READOUTS,
+    doc="how a graph's nodes become one vector: their mean, or a sum (weighted by a learnt sigmoid gate, or not) beside the maximum",
+    effect=_READOUT_EFFECT,
+)
+_EDGE_FEATURES = Hyperparameter(
+    name="edge_features",
+    default=0,
+    minimum=0,
+    doc="features of an edge that messages carry: as many as the dataset's edges have, or 0 = none",
+    effect="with them a message says along which kind of edge it came (which bond); without them all edges are alike, and a step is faster",
+)
+
+
+def _graph_layers(default: int) -> Hyperparameter:
+    return Hyperparameter(
+        name="layers",
+        default=default,
+        minimum=1,
+        doc="graph convolutions",
+        effect="more layers see further within a graph, and make its nodes more alike",
+    )
+
+
+def _graph_width(default: int) -> Hyperparameter:
+    return Hyperparameter(
+        name="width",
+        default=default,
+        minimum=1,
+        doc="hidden units per convolution",
+        effect="more units: more room to keep several tasks apart, more time and memory",
+    )
+
+
+def _predictor_layers(default: int) -> Hyperparameter:
+    return Hyperparameter(
+        name="predictor_layers",
+        default=default,
+        minimum=0,
+        doc="hidden layers between readout and outputs, each half as wide as the one before; 0 = outputs read the readout",
+        effect="hidden layers separate more, and are shared by all tasks",
+    )
+
+
+_BEGIN_GRAPH_GCN = BackboneSpec(
+    name="begin-graph-gcn",
+    summary="symmetric convolutions over the nodes with an edge encoder where edges have features, mean pooling, an MLP of halving width",
+    citation="Ko et al., BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning, ACM TIST 2025; "
+    "edge encoder: Hu et al., Open Graph Benchmark, NeurIPS 2020",
+    factory="cglsuite.backbones.graphwise:begin_graph_gcn",
+    levels=_WHOLE_GRAPHS,
+    hyperparameters=(
+        _graph_layers(4),
+        _graph_width(146),
+        _GRAPH_BATCH_NORM,
+        _GRAPH_DROPOUT,
+        _MEAN_READOUT,
+        _predictor_layers(2),
+        _EDGE_FEATURES,
+    ),
+)
+_GINE = BackboneSpec(
+    name="gine",
+    summary="graph isomorphism network whose messages carry edge features (GIN where there are none), with an MLP per layer",
+    citation="Hu et al., Strategies for Pre-training Graph Neural Networks, ICLR 2020",
+    factory="cglsuite.backbones.graphwise:gine",
+    levels=_WHOLE_GRAPHS,
+    hyperparameters=(
+        _graph_layers(5),
+        _graph_width(300),
+        Hyperparameter(
+            name="eps",
+            default=0.0,
+            doc="ε, the extra weight of a node's own state",
+            effect="larger: a node is told apart from its neighbours more; -1 leaves its own state out",
+        ),
+        _GRAPH_BATCH_NORM,
+        _GRAPH_DROPOUT,
+        _MEAN_READOUT,
+        _predictor_layers(0),
+        _EDGE_FEATURES,
+    ),
+)
 _GRAPH_GCN = BackboneSpec(
     name="graph-gcn",
     summary="residual graph convolutions over the nodes, a readout per graph, a small predictor",
     citation="Zhang et al., CGLB: Benchmark Tasks for Continual Graph Learning, NeurIPS 2022 (graph level)",
     factory="cglsuite.backbones.graphwise:graph_gcn",
-    levels=("GC",),
+    levels=_WHOLE_GRAPHS,
     hyperparameters=(
-        Hyperparameter(
-            name="layers",
-            default=2,
-            minimum=1,
-            doc="graph convolutions",
-            effect="more layers see further within a graph, and make its nodes more alike",
-        ),
+        _graph_layers(2),
         Hyperparameter(
             name="width",
             default=64,
@@ -95,9 +191,9 @@ _GRAPH_GCN = BackboneSpec(
         Hyperparameter(
             name="readout",
             default="weighted-sum-and-max",
-            choices=("weighted-sum-and-max", "sum-and-max", "mean"),
+            choices=_READOUTS,
             doc="how a graph's nodes become one vector: a sum (weighted by a learnt sigmoid gate, or not) beside the maximum, or the mean",
-            effect="sums grow with a graph and tell sizes apart, a mean does not; the gate is one more thing that a task overwrites",
+            effect=_READOUT_EFFECT,
         ),
         Hyperparameter(
             name="predictor_width",
@@ -110,9 +206,91 @@ _GRAPH_GCN = BackboneSpec(
 )
 
 
+_LINK_GCN = BackboneSpec(
+    name="link-gcn",
+    summary="graph convolutions over the nodes, the product of a link's two ends, a small predictor",
+    citation="Ko et al., BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning, ACM TIST, 2025",
+    factory="cglsuite.backbones.linkwise:link_gcn",
+    levels=("LC", "LP"),
+    hyperparameters=(
+        Hyperparameter(
+            name="layers",
+            default=3,
+            minimum=1,
+            doc="graph convolutions of the encoder",
+            effect="more layers see further around both ends, and make nodes more alike",
+        ),
+        Hyperparameter(
+            name="width",
+            default=256,
+            minimum=1,
+            doc="hidden units per convolution, and of the product of the two ends",
+            effect="more units: more room to keep several tasks apart, more time and memory",
+        ),
+        Hyperparameter(
+            name="normalisation",
+            default="symmetric",
+            choices=("symmetric", "none"),
+            doc="symmetric: D^-1/2 (A+I) D^-1/2; none: A+I",
+            effect="none: states grow with the degree, so that links between hubs score high whatever their features",
+        ),
+        Hyperparameter(
+            name="bias",
+            default=False,
+            doc="bias in the convolutions",
+            effect="true: one more vector per layer that all tasks share; no effect under batch normalisation, which removes it",
+        ),
+        Hyperparameter(
+            name="batch_norm",
+            default=True,
+            doc="batch normalisation over all nodes of the message graph, before the activation",
+            effect="true: faster training, but the running statistics follow the latest task's graph and shift the states of all nodes",
+        ),
+        Hyperparameter(
+            name="dropout",
+            default=0.0,
+            minimum=0,
+            maximum=0.99,
+            doc="dropout after every convolution",
+            effect="more dropout: less overfitting to a task's links, and noise in both factors of the product",
+        ),
+        Hyperparameter(
+            name="input_dropout",
+            default=0.0,
+            minimum=0,
+            maximum=0.99,
+            doc="dropout on the input features",
+            effect="more of it: less reliance on single features, which helps where they are many and sparse",
+        ),
+        Hyperparameter(
+            name="predictor_layers",
+            default=3,
+            minimum=1,
+            doc="linear maps from the product to the outputs, the last of which is the head",
+            effect="1: outputs read the product alone; more layers separate more, and are shared by all tasks",
+        ),
+        Hyperparameter(
+            name="predictor_width",
+            default=256,
+            minimum=1,
+            doc="hidden units of the predictor; unused with one layer",
+            effect="more units: more room between the product and the outputs, more time per link",
+        ),
+        Hyperparameter(
+            name="predictor_dropout",
+            default=0.0,
+            minimum=0,
+            maximum=0.99,
+            doc="dropout after every hidden layer of the predictor",
+            effect="more dropout: less overfitting to a task's links, and usually less of the earlier ones overwritten",
+        ),
+    ),
+)
+
+
 @hookimpl
 def cglsuite_backbones() -> list[BackboneSpec]:
-    """GCN, GAT and GIN for node-level problems, GCN for graph-level ones."""
+    """GCN, GAT and GIN for node-level problems, GCN for link-level ones, GCN and GIN with edge features for graph-level ones."""
     return [
         BackboneSpec(
             name="gcn",
@@ -178,5 +356,8 @@ def cglsuite_backbones() -> list[BackboneSpec]:
                 _HEAD,
             ),
         ),
+        _LINK_GCN,
         _GRAPH_GCN,
+        _BEGIN_GRAPH_GCN,
+        _GINE,
     ]

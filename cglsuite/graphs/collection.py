@@ -14,7 +14,8 @@ from torch import Tensor
 
 from cglsuite.errors import DataError
 from cglsuite.graphs.data import check_label_form, check_label_range
-from cglsuite.graphs.message import Operator
+from cglsuite.graphs.message import Operator, stored_bytes
+from cglsuite.graphs.sparse import SparseMatrix
 
 __all__ = ["GraphData", "GraphSet", "GraphSource", "Pooling"]
 
@@ -28,9 +29,11 @@ class GraphSet(ABC):
     nodes to graphs. No label is reachable from here, and nothing of a graph outside the set.
     """
 
-    features: Tensor
-    """float32 [N, F], the features of all nodes."""
+    features: Tensor | SparseMatrix
+    """float32 [N, F], the features of all nodes; sparse where the dataset has them sparse."""
     device: torch.device
+    edge_features: Tensor | None = None
+    """float32 [E, D], one row for each of the first E columns of :attr:`edges_with_loops`; ``None`` where edges have no features."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -48,8 +51,13 @@ class GraphSet(ABC):
 
     @property
     def n_edges(self) -> int:
-        """Number of directed edges, self-loops aside."""
+        """Number of directed edges E, self-loops aside."""
         return int(self.edges_with_loops.shape[1]) - self.n_nodes
+
+    @property
+    def n_edge_features(self) -> int:
+        """Number of features D of an edge, 0 where edges have none."""
+        return 0 if self.edge_features is None else int(self.edge_features.shape[1])
 
     @property
     @abstractmethod
@@ -63,6 +71,12 @@ class GraphSet(ABC):
     @abstractmethod
     def pool(self, hidden: Tensor, how: Pooling) -> Tensor:
         """Over the nodes of each graph: float32 [N, d] to [n, d]."""
+
+    def mean_features(self) -> Tensor:
+        """The mean over each graph's nodes of their features, dense: float32 [n, F]."""
+        if isinstance(self.features, SparseMatrix):
+            raise NotImplementedError(f"{type(self).__name__} has sparse features and must implement mean_features()")
+        return self.pool(self.features, "mean")
 
     @abstractmethod
     def take(self, ids: Tensor) -> Self:
@@ -86,7 +100,7 @@ class GraphSet(ABC):
 
     def bytes(self) -> int:
         """Size of the payload in bytes."""
-        return sum(part.numel() * part.element_size() for part in self.payload().values())
+        return sum(map(stored_bytes, self.payload().values()))
 
 
 class GraphSource(Protocol):

@@ -45,7 +45,8 @@ def check_label_form(name: str, y: Tensor, n_classes: int, *, real: bool = False
         also = ", or float32 [N, C] for real targets" if real else ""
         raise DataError(f"{name}: y is {y.dtype} {list(y.shape)}; expected int64 [N], or bool [N, C] for multi-label{also}")
     if kind != "single" and y.shape[1] != n_classes:
-        raise DataError(f"{name}: y has {y.shape[1]} columns; expected one per output, {n_classes}")
+        what = "target" if kind == "real" else "label"
+        raise DataError(f"{name}: y has {y.shape[1]} columns; expected one per {what}, {n_classes}")
     if kind == "real" and bool((bad := ~torch.isfinite(y).all(dim=1)).any()):
         raise DataError(
             f"{name}: {int(bad.sum())} targets are NaN or infinite, the first at item {int(bad.nonzero()[0])}; "

@@ -61,8 +61,12 @@ class LinkData:
         for label, edges in (("links", self.links), ("base_edges", self.base_edges)):
             if edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
                 raise DataError(f"{self.name}: {label} is {edges.dtype} {list(edges.shape)}; expected int64 [2, M]")
-            if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= self.n_nodes):
-                raise DataError(f"{self.name}: {label} names a node outside 0..{self.n_nodes - 1}")
+            outside = ((edges < 0) | (edges >= self.n_nodes)).any(dim=0).nonzero().flatten()
+            if outside.numel():
+                raise DataError(
+                    f"{self.name}: {label} names a node outside 0..{self.n_nodes - 1}, the first at position {int(outside[0])} "
+                    f"({edges[:, outside[0]].tolist()}): number the nodes anew in the loader, or raise n_nodes"
+                )
         per_link = {"links": self.links.T, "known": self.known, "official_split": self.official_split, **self.keys}
         for label, value in per_link.items():
             if value is not None and value.shape[0] != m:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -11,9 +12,9 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import SpecError
-from cglsuite.graphs.sparse import SparseMatrix
+from cglsuite.graphs.sparse import SparseMatrix, _csr
 
-__all__ = ["MessageGraph", "Operator", "scipy_features", "torch_csr"]
+__all__ = ["MessageGraph", "Operator", "scipy_features", "stored_bytes", "torch_csr"]
 
 Operator = Literal["sum", "sum-self", "sym"]
 
@@ -25,13 +26,20 @@ class MessageGraph:
         x: float32 [N, F] dense, or a SciPy CSR matrix of that shape.
         edge_index: int64 [2, E] (source, target).
         device: where the graph's tensors live.
+        operators: propagation operators of this graph that are at hand already.
     """
 
-    def __init__(self, x: Tensor | scipy.sparse.csr_matrix, edge_index: Tensor, device: str | torch.device = "cpu") -> None:
+    def __init__(
+        self,
+        x: Tensor | scipy.sparse.csr_matrix,
+        edge_index: Tensor,
+        device: str | torch.device = "cpu",
+        operators: Mapping[Operator, SparseMatrix] | None = None,
+    ) -> None:
         self.features: Tensor | SparseMatrix = x.to(device) if isinstance(x, Tensor) else SparseMatrix(x, device)
         self.edge_index = edge_index.to(device)
         self.device = torch.device(device)
-        self._operators: dict[str, SparseMatrix | None] = {}
+        self._operators: dict[str, SparseMatrix | None] = dict(operators or {})
 
     @property
     def n_nodes(self) -> int:
@@ -55,7 +63,7 @@ class MessageGraph:
         D^-1/2 (A + I) D^-1/2 · H with D the row sums of A + I.
         """
         if kind not in self._operators:
-            self._operators[kind] = self._prepare(kind)
+            self._operators[kind] = self.operator(kind, self.device)
         operator = self._operators[kind]
         if operator is not None:
             return operator @ hidden
@@ -90,14 +98,15 @@ class MessageGraph:
         np.remainder(keys, n, out=keys)
         return pointers, keys.astype(np.int32 if n < 2**31 else np.int64)
 
-    def _prepare(self, kind: Operator) -> SparseMatrix | None:
+    def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
+        """The matrix of :meth:`propagate`, made anew; ``None`` where there are no edges: ``sum`` is zero then, the others the identity."""
         if kind not in ("sum", "sum-self", "sym"):
             raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
         source, target = self.edge_index.cpu().numpy()
         proper = source != target
         source, target = source[proper], target[proper]
         if source.size == 0:
-            return None  # no edges: A is zero and both other operators are the identity
+            return None
         n = self.n_nodes
         if kind != "sum":
             loops = np.arange(n)
@@ -105,9 +114,10 @@ class MessageGraph:
         adjacency = scipy.sparse.csr_matrix((np.ones(source.size, np.float32), (target, source)), (n, n))
         adjacency.sum_duplicates()
         if kind == "sym":
-            scale = scipy.sparse.diags(1.0 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel()))
-            adjacency = scale @ adjacency @ scale
-        return SparseMatrix(adjacency, self.device)
+            scale = 1.0 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
+            adjacency.data *= np.repeat(scale, np.diff(adjacency.indptr))
+            adjacency.data *= scale[adjacency.indices]
+        return SparseMatrix(adjacency, device)
 
     def rows(self, ids: Tensor) -> Tensor | scipy.sparse.csr_matrix:
         """The features of ``ids`` (int64 [n]) on the CPU: dense float32 [n, F] or SciPy CSR."""
@@ -121,7 +131,7 @@ class MessageGraph:
 
     def bytes(self) -> int:
         """Memory held by features, edges and operators, in bytes."""
-        own = self.features.bytes() if isinstance(self.features, SparseMatrix) else self.features.numel() * 4
+        own = self.features.bytes() if isinstance(self.features, SparseMatrix) else stored_bytes(self.features)
         kept = sum(a.nbytes for a in self.in_neighbours) if "in_neighbours" in vars(self) else 0
         return own + kept + self.edge_index.numel() * 8 + sum(o.bytes() for o in self._operators.values() if o is not None)
 
@@ -132,7 +142,13 @@ def scipy_features(x: Tensor) -> scipy.sparse.csr_matrix:
     return scipy.sparse.csr_matrix(parts, shape=tuple(x.shape))
 
 
+def stored_bytes(x: Tensor) -> int:
+    """What a matrix takes in a memory, in bytes: of sparse CSR a value and a 64-bit column per stored entry and a pointer per row."""
+    if x.layout != torch.sparse_csr:
+        return x.numel() * x.element_size()
+    return sum(part.numel() * part.element_size() for part in (x.values(), x.col_indices(), x.crow_indices()))
+
+
 def torch_csr(rows: scipy.sparse.csr_matrix) -> Tensor:
     """A SciPy CSR matrix as a torch CSR tensor with 64-bit indices."""
-    parts = (torch.from_numpy(rows.indptr.astype("int64")), torch.from_numpy(rows.indices.astype("int64")), torch.from_numpy(rows.data))
-    return torch.sparse_csr_tensor(*parts, size=rows.shape, check_invariants=False)
+    return _csr(rows.indptr, rows.indices, rows.data, rows.shape, "cpu")

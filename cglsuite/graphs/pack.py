@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cglsuite.graphs.message import scipy_features, torch_csr
 
-__all__ = ["Pack", "stacked_rows", "taken_rows"]
+__all__ = ["Pack", "ranges", "stacked_rows", "taken_rows"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,12 +23,14 @@ class Pack:
         x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR.
         edge_index: int64 [2, E], edges ordered by graph and numbered within the pack.
         node_start: int64 [n + 1], where the nodes of each graph begin. edge_start: int64 [n + 1], where its edges do.
+        edge_attr: float32 [E, D], the features of the edges; ``None`` where edges have none.
     """
 
     x: Tensor
     edge_index: Tensor
     node_start: Tensor
     edge_start: Tensor
+    edge_attr: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.node_start.shape[0]) - 1
@@ -45,11 +47,16 @@ class Pack:
 
     def take(self, ids: Tensor) -> Pack:
         """The graphs at positions ``ids`` (int64 [m])."""
-        nodes, node_start = _ranges(self.node_start, ids)
-        edges, edge_start = _ranges(self.edge_start, ids)
+        nodes, node_start = ranges(self.node_start, ids)
+        edges, edge_start = ranges(self.edge_start, ids)
         shift = (node_start[:-1] - self.node_start[ids]).repeat_interleave(edge_start.diff())
-        x = taken_rows(self.x, nodes)
-        return Pack(x=x, edge_index=self.edge_index[:, edges] + shift, node_start=node_start, edge_start=edge_start)
+        return Pack(
+            x=taken_rows(self.x, nodes),
+            edge_index=self.edge_index[:, edges] + shift,
+            node_start=node_start,
+            edge_start=edge_start,
+            edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
+        )
 
     def joined(self, others: Sequence[Pack]) -> Pack:
         """These graphs, then those of ``others``."""
@@ -61,11 +68,13 @@ class Pack:
             edge_index=torch.cat([p.edge_index + o for p, o in zip(packs, nodes, strict=True)], dim=1),
             node_start=torch.cat([zero, *(p.node_start[1:] + o for p, o in zip(packs, nodes, strict=True))]),
             edge_start=torch.cat([zero, *(p.edge_start[1:] + o for p, o in zip(packs, edges, strict=True))]),
+            edge_attr=None if self.edge_attr is None else torch.cat([p.edge_attr for p in packs if p.edge_attr is not None]),
         )
 
     def payload(self) -> dict[str, Tensor]:
         """The tensors it consists of, by name."""
-        return {"x": self.x, "edge_index": self.edge_index, "node_start": self.node_start, "edge_start": self.edge_start}
+        parts = {"x": self.x, "edge_index": self.edge_index, "node_start": self.node_start, "edge_start": self.edge_start}
+        return parts if self.edge_attr is None else parts | {"edge_attr": self.edge_attr}
 
     @classmethod
     def of(cls, payload: Mapping[str, Tensor]) -> Pack:
@@ -76,7 +85,10 @@ class Pack:
 def taken_rows(x: Tensor, rows: Tensor) -> Tensor:
     """The rows (int64 [m]) of a dense or sparse CSR matrix on the CPU, as a matrix of the same kind."""
     place = rows.cpu()
-    return torch_csr(scipy_features(x)[place.numpy()]) if x.layout == torch.sparse_csr else x[place]
+    if x.layout != torch.sparse_csr:
+        return x[place]
+    slots, begins = ranges(x.crow_indices(), place)
+    return torch.sparse_csr_tensor(begins, x.col_indices()[slots], x.values()[slots], size=(len(place), x.shape[1]), check_invariants=False)
 
 
 def stacked_rows(parts: Sequence[Tensor]) -> Tensor:
@@ -90,7 +102,7 @@ def _offsets(sizes: Sequence[int]) -> list[int]:
     return np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]).tolist()  # type: ignore[no-any-return]
 
 
-def _ranges(start: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+def ranges(start: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     """The positions in the ranges ``ids`` of ``start`` one after the other (int64), and where each begins among them (int64 [m + 1])."""
     sizes = start.diff()[ids]
     begins = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])

@@ -1,4 +1,4 @@
-"""The problem adapter for graph classification (GC): items are whole graphs."""
+"""The problem adapter for graph classification and regression (GC, GR): items are whole graphs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LASTING = ("columns", "labels", "class_weight", "everything")  # what a batch c
 
 
 class GraphProblem(Problem):
-    """Graph classification; a batch's ``graph`` is a set of graphs and its ``ids`` are positions in that set.
+    """Whole graphs; a batch's ``graph`` is a set of graphs and its ``ids`` are positions in that set.
 
     Graphs stand alone: kept items are read as they are, whatever the stream shows at the time.
     """
@@ -50,7 +50,7 @@ class GraphProblem(Problem):
     def features(self, batch: Batch) -> Tensor:
         """The mean over each graph's nodes of their features: float32 [n, F]."""
         graphs: GraphSet = batch.graph
-        return graphs.pool(graphs.features, "mean")[batch.ids]
+        return graphs.mean_features()[batch.ids]
 
     def _content(self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None) -> GraphSet:
         graphs: GraphSet = batch.graph

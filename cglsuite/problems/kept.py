@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.graphs import GraphSet
+from cglsuite.graphs.message import stored_bytes
 from cglsuite.graphs.pack import Pack, stacked_rows, taken_rows
 
 __all__ = ["MemoryItems"]
@@ -20,10 +21,10 @@ class MemoryItems:
     """Items kept for replay: by reference (``x`` is ``None``: read from the current permitted graph) or with what they consist of.
 
     Args:
-        ids: int64 [n], ids in the graph the items were sampled from.
+        ids: int64 [n], or [n, 2] for pairs of nodes: ids in the graph the items were sampled from.
         y: int64 [n] or bool [n, C], their labels when they were taken. tasks: int64 [n], the positions of the tasks they came with.
-        x: features of nodes (float32 [n, F], dense or sparse CSR), a set of n graphs, the surroundings of n nodes (a pack whose graphs
-            begin with their centres), or ``None``.
+        x: features of nodes (float32 [n, F], dense or sparse CSR; of pairs those of both ends side by side, [n, 2F]), a set of n graphs,
+            the surroundings of n nodes or pairs (a pack whose graphs begin with their centres), or ``None``.
     """
 
     ids: Tensor
@@ -49,15 +50,15 @@ class MemoryItems:
 
     def bytes(self) -> int:
         """Memory held, in bytes."""
-        own = 8 * 2 * len(self) + self.y.numel() * self.y.element_size()
+        own = 8 * (self.ids.numel() + len(self)) + self.y.numel() * self.y.element_size()
         if self.x is None:
             return own
         if isinstance(self.x, GraphSet):
             return own + self.x.bytes()
         if isinstance(self.x, Pack):
             starts = 2 * 8 * (len(self) + 1)
-            return own + _feature_bytes(self.x.x) + 2 * 8 * self.x.n_edges + starts
-        return own + _feature_bytes(self.x)
+            return own + stored_bytes(self.x.x) + 2 * 8 * self.x.n_edges + starts
+        return own + stored_bytes(self.x)
 
     def take(self, chosen: Tensor) -> MemoryItems:
         """The items at positions ``chosen`` (int64 [m])."""
@@ -101,8 +102,3 @@ class MemoryItems:
         if isinstance(x, Mapping):
             x = Pack.of(x) if like is None else like.rebuilt(x)
         return cls(ids=ids, y=y, tasks=tasks, x=x)
-
-
-def _feature_bytes(x: Tensor) -> int:
-    """A value and a column number for each stored entry and a pointer a row, or four bytes for each of a dense matrix."""
-    return 12 * int(x.values().shape[0]) + 8 * (x.shape[0] + 1) if x.layout == torch.sparse_csr else 4 * x.numel()

@@ -8,10 +8,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from cglsuite.graphs import MessageGraph
 from cglsuite.graphs.sampling import sample_neighbours
 from cglsuite.streams import Batch
 
-__all__ = ["MiniBatches", "epochs"]
+__all__ = ["MiniBatches", "epochs", "sampled"]
 
 
 class MiniBatches:
@@ -42,7 +43,7 @@ class MiniBatches:
     def _part(self, batch: Batch, chosen: Tensor) -> Batch:
         graph, ids = batch.graph, batch.ids[chosen]
         if self.fan_out:
-            graph, ids = sample_neighbours(graph, ids, self.fan_out, self.generator)
+            graph, ids = sampled(graph, ids, self.fan_out, self.generator)
         return replace(
             batch,
             graph=graph,
@@ -52,6 +53,12 @@ class MiniBatches:
             tasks=None if batch.tasks is None else batch.tasks[chosen],
             cache={},
         )
+
+
+def sampled(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], generator: torch.Generator) -> tuple[MessageGraph, Tensor]:
+    """The sampled neighbourhood of nodes or pairs of nodes (``ids`` int64 [n] or [n, 2]), and their ids in it, shaped like ``ids``."""
+    part, places = sample_neighbours(graph, ids.flatten(), fan_out, generator)
+    return part, places.view(ids.shape)
 
 
 def epochs(batches: Sequence[Batch], batch_size: int | None, fan_out: Sequence[int], generator: torch.Generator) -> Iterable[Batch]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from cglsuite.errors import SpecError
 from cglsuite.problems.base import Problem, Reduction, grouped
-from cglsuite.streams import Batch
+from cglsuite.streams import Batch, TaskView
 
 __all__ = ["MultiLabelOutputs"]
 
@@ -16,6 +19,22 @@ class MultiLabelOutputs(Problem):
     """Labels bool [n, C]; outputs that do not compete count neither for nor against. To be mixed in before the class of a level."""
 
     kind = "multi-label"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.positive_weight: Tensor | None = None
+        """float32 [C], negatives over positives of each output that has arrived; only with class balance."""
+
+    def arrive(self, view: TaskView) -> None:
+        """Take note of the outputs of a task that begins, and weigh their positives by the task's training items."""
+        super().arrive(view)
+        if self.class_balanced:
+            y = self.labels(view.train)
+            positives = y.sum(dim=0)
+            # An output without positives has none to weigh; one without negatives keeps the weight of what it has.
+            weight = torch.where((positives == 0) | (positives == len(y)), 1.0, (len(y) - positives) / positives.clamp(min=1))
+            before = torch.ones_like(weight) if self.positive_weight is None else self.positive_weight
+            self.positive_weight = torch.where(view.task_outputs, weight, before)
 
     def allowed(self, tasks: Tensor) -> Tensor:
         """bool [n, C]: the task's outputs (task-IL), else those seen when an item came; without tasks bool [C], the current ones.
@@ -28,17 +47,35 @@ class MultiLabelOutputs(Problem):
         return self.task_outputs[tasks] if self.task_ids else (self.task_outputs.cumsum(dim=0) > 0)[tasks]
 
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
-        """Binary cross-entropy, the mean over the allowed outputs of an item: a scalar, or float32 [n] for ``none``."""
+        """Binary cross-entropy, the mean over the allowed outputs of an item: a scalar, or float32 [n] for ``none``.
+
+        With class balance ``mean`` and ``sum`` weigh what is positive by the number of negatives over that of positives among the training
+        items of the task that an output came with last.
+
+        Raises:
+            SpecError: class balance where no task has arrived whose items could be counted.
+        """
         y = self.labels(batch).to(logits.dtype)
+        weight = self._positive_weight() if self.class_balanced and reduction != "none" else None
         if batch.allowed.dim() == 1:
             if "columns" not in batch.cache:
                 batch.cache["columns"] = batch.allowed.nonzero().flatten()
             columns = batch.cache["columns"]
-            items = functional.binary_cross_entropy_with_logits(logits[:, columns], y[:, columns], reduction="none").mean(dim=1)
+            scale = None if weight is None else weight[columns]
+            each = functional.binary_cross_entropy_with_logits(logits[:, columns], y[:, columns], reduction="none", pos_weight=scale)
+            items = each.mean(dim=1)
         else:
-            each = functional.binary_cross_entropy_with_logits(logits, y, reduction="none") * batch.allowed
+            each = functional.binary_cross_entropy_with_logits(logits, y, reduction="none", pos_weight=weight) * batch.allowed
             items = each.sum(dim=1) / batch.allowed.sum(dim=1).clamp(min=1)
         return items if reduction == "none" else items.mean() if reduction == "mean" else items.sum()
+
+    def _positive_weight(self) -> Tensor:
+        if self.positive_weight is None:
+            raise SpecError(
+                "training.class_balanced = true: positives are weighed by counting a task's training items, and this stream has no tasks; "
+                "expected false"
+            )
+        return self.positive_weight
 
     def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
         """Two-sided sigmoid distillation among ``outputs`` (bool [C]): mean binary cross-entropy of σ(new/τ) to σ(old/τ).

@@ -56,7 +56,7 @@ class Assembly(ABC):
 
     def __init__(self, spec: ScenarioSpec, data: Any, layout: Layout, seeds: Seeds, device: str) -> None:
         self.spec, self.data, self.layout, self.seeds, self.device = spec, data, layout, seeds, device
-        self.oracle = Oracle(data.n_classes, spec.accuracy)
+        self.oracle = Oracle(data.n_classes, spec.accuracy, spec.hits_k)
         self._made: dict[str, _Asked] = {}
 
     def stream(self) -> TaskStream:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.errors import DataError, SpecError
 from cglsuite.graphs import GraphData, GraphSet
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.assembly import Assembly, check_labels
-from cglsuite.streams.layout import layout_of
+from cglsuite.streams.layout import Layout, layout_of
 from cglsuite.streams.stream import TaskStream
 
 __all__ = ["build_graph_stream"]
@@ -24,7 +24,8 @@ def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device
     Raises:
         SpecError: an order that is no permutation, more tasks than the data allow, an official split that does not exist, switches that
             do not fit the kind of labels, switches that are about one large graph.
-        DataError: a class too small to split, a class without training items, a task without items of some part, a missing key.
+        DataError: a class too small to split, a class without training items, a task without items of some part, a missing key, a label
+            that is not known where it would be asked or learnt, a monitored performance that is not defined.
     """
     check_labels(spec, data)
     if spec.edge_policy != "full":
@@ -38,7 +39,41 @@ def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device
             f"scenario.feature_normalisation = {spec.feature_normalisation}: a dataset of whole graphs prepares its own features; "
             "expected none"
         )
-    return _Graphs(spec, data, layout_of(spec, data, seeds), seeds, device).stream()
+    layout = layout_of(spec, data, seeds)
+    _check_known(spec, data, layout)
+    _check_monitored(spec, data, layout)
+    return _Graphs(spec, data, layout, seeds, device).stream()
+
+
+def _check_known(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
+    """Refuse tasks in which a label competes that is not known of one of their graphs: it would count as absent."""
+    if data.known is None:
+        return
+    apart = spec.task_ids_at_test and spec.train_outputs == "task"
+    for k, parts in enumerate(layout.parts):
+        competing = layout.outputs[k] if apart else layout.outputs.any(dim=0)
+        for part, ids in parts.items():
+            if bool((missing := competing & ~data.known[ids]).any()):
+                item, output = missing.nonzero()[0].tolist()
+                raise DataError(
+                    f"scenario {spec.name!r}: label {output} of graph {int(ids[item])}, a {part} graph of task {k + 1} "
+                    f"({layout.names[k]}), is not known and competes there; expected known labels, or task-il with "
+                    "scenario.classes_per_task = 1 and scenario.train_outputs = task, where a task holds the graphs whose label is known"
+                )
+
+
+def _check_monitored(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
+    """Refuse to steer training by an area under the curve that is not defined."""
+    if spec.training.monitor != "validation-performance" or spec.accuracy != "roc-auc":
+        return
+    for k, parts in enumerate(layout.parts):
+        y = data.y[parts["validation"]][:, layout.outputs[k]]
+        positives = y.sum(dim=0)
+        if not bool(((positives > 0) & (positives < len(y))).any()):
+            raise DataError(
+                f"scenario {spec.name!r}: no label of task {k + 1} ({layout.names[k]}) is had by some of its {len(y)} validation graphs "
+                "and not by others, so that their ROC-AUC is not defined; set training.monitor to validation-loss, or change the split"
+            )
 
 
 class _Graphs(Assembly):

@@ -9,6 +9,7 @@ Nothing here knows what an item is. A mixing schedule is a function ``(steps, sp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -18,9 +19,21 @@ from torch import Tensor
 
 from cglsuite.errors import SpecError
 
-__all__ = ["Schedule", "allocate", "deal", "mid_steps", "mixture_of", "overlap_index", "spans_of"]
+__all__ = [
+    "Schedule",
+    "allocate",
+    "deal",
+    "mid_steps",
+    "mixing_entropy",
+    "mixture_of",
+    "overlap_index",
+    "smallest_setting",
+    "spans_of",
+    "step_entropies",
+]
 
 Schedule = Callable[..., NDArray[np.float64]]
+_DOUBLINGS, _HALVINGS = 40, 60
 
 
 def spans_of(sizes: Tensor, batch: int) -> NDArray[np.float64]:
@@ -128,3 +141,62 @@ def _generator(seed: int, purpose: str, k: int) -> torch.Generator:
 def overlap_index(mixture: NDArray[np.float64], threshold: float = 0.9) -> float:
     """The share of steps at which no latent task's weight reaches ``threshold``; ``mixture`` is float64 [T, K], rows sum to 1."""
     return float((mixture.max(axis=1) < threshold).mean())
+
+
+def mixing_entropy(mixture: NDArray[np.float64]) -> float:
+    """``mean_t H(α(t)) / ln K``: 0 where every step is of one latent task, 1 where all latent tasks share every step alike.
+
+    Args:
+        mixture: float64 [T, K], rows sum to 1.
+    """
+    if mixture.shape[1] < 2:
+        return 0.0
+    return float(step_entropies(mixture).mean() / math.log(mixture.shape[1]))
+
+
+def step_entropies(mixture: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``H(α(t)) = -Σ_k α_k(t) ln α_k(t)`` of every step, in nats: float64 [T]; ``mixture`` is float64 [T, K], rows sum to 1."""
+    shares = np.where(mixture > 0, mixture, 1.0)
+    out: NDArray[np.float64] = -(mixture * np.log(shares)).sum(axis=1)
+    return out
+
+
+def smallest_setting(
+    measure: Callable[[float], float],
+    target: float,
+    start: float,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    digits: int = 4,
+) -> float:
+    """The smallest setting at which a measure that rises with it reaches ``target``, by bisection.
+
+    Args:
+        measure: may rise in steps. start: where to look first, above 0. minimum, maximum: of the setting. digits: significant ones.
+
+    Raises:
+        SpecError: the target is not reached within the setting's range, or is exceeded everywhere in it.
+    """
+    high, floor, ceiling = max(start, 1e-9), minimum or 0.0, maximum if maximum is not None else math.inf
+    for _ in range(_DOUBLINGS):
+        if measure(min(high, ceiling)) >= target or high >= ceiling:
+            break
+        high *= 2.0
+    high = min(high, ceiling)
+    if (reached := measure(high)) < target:
+        raise SpecError(f"it reaches {reached:.3g} at most")
+    low = high
+    for _ in range(_HALVINGS):
+        low = max(low / 2.0, floor)
+        if measure(low) < target:
+            break
+        high = low
+        if low <= max(floor, 1e-9):
+            raise SpecError(f"it is {measure(low):.3g} at least")
+    while high - low > 0.5 * 10.0**-digits * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if measure(middle) >= target else (middle, high)
+    places = digits - 1 - math.floor(math.log10(high))
+    rounded = math.ceil(high * 10.0**places - 1e-6) / 10.0**places
+    return min(rounded, ceiling)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +39,8 @@ class BatchStream:
         mixture: float64 [T, K], the schedule's shares at every step. counts: int64 [T, K], the items that each latent task delivers.
         items: int64 [T, B], global ids of what arrives.
         evaluations: the numbers of steps after which queries are asked: 0, Δ, 2Δ, ..., T.
-        make_batch: step to labelled batch. make_queries: number of steps made to query groups.
+        make_batch: step to labelled batch. make_queries: number of steps made to query groups: the test items, and after the last step
+            the validation items, which score a search and are in no other graph.
         everything: all training items as one labelled batch, only for methods that declare the need ``past-views`` (upper bounds).
         shown: number of steps made to the outputs that the stream has shown by then: bool [C].
         content: SHA-256 (hex) of what arrives when.
@@ -76,6 +78,12 @@ class BatchStream:
         total = torch.cat([torch.zeros(1, len(self), dtype=torch.int64), self.counts.cumsum(0)])
         rows: list[list[int]] = total[list(self.evaluations)].tolist()
         return rows
+
+    def exposure(self) -> list[list[int]]:
+        """Of each latent task, how many of its training items arrive 0, 1, 2, ... times in the whole stream: [K][1 + the most]."""
+        members = [self.members(k, "train") for k in range(len(self))]
+        draws = torch.bincount(self.items.flatten(), minlength=1 + max(int(ids.max()) for ids in members))
+        return [torch.bincount(draws[ids]).tolist() for ids in members]
 
 
 def build_batch_stream(spec: ScenarioSpec, data: NodeData | GraphData, seeds: Seeds, device: str = "cpu") -> BatchStream:
@@ -183,13 +191,31 @@ class _Flow(Assembly):
         return Batch(graph=graph, ids=places.to(self.device), y=self.data.y[ids].to(self.device), tasks=none, allowed=allowed)
 
     def queries(self, made: int) -> list[QueryGroup]:
-        """The test items of every latent task, as one group."""
+        """The test items of every latent task, as one group; after the last step the validation items, as another."""
         tasks = tuple(range(len(self.layout)))
         token = self._asked_items(tasks, 0, 0)
         asked = self._made[token]
         graph, places = self._query_place
         query = Batch(graph=graph, ids=places, allowed=self._competing(made, asked.tasks), tasks=None)
-        return [QueryGroup(token=token, query=query, tasks=tasks)]
+        groups = [QueryGroup(token=token, query=query, tasks=tasks)]
+        if made == len(self.items):
+            groups.append(self._validation(made))
+        return groups
+
+    def _validation(self, made: int) -> QueryGroup:
+        """The validation items of every latent task, in a shuffled order."""
+        token, parts = "validation", [self.members(k, "validation") for k in range(len(self.layout))]
+        ids, of = torch.cat(parts), torch.arange(len(parts)).repeat_interleave(torch.tensor([part.numel() for part in parts]))
+        order = torch.randperm(ids.numel(), generator=self.generator(token))
+        ids, of = ids[order], of[order].to(self.device)
+        self.oracle.deposit(token, self.data.y[ids].to(self.device), of, torch.zeros_like(of, dtype=torch.bool))
+        graph, places = self.placed_validation(ids)
+        query = Batch(graph=graph, ids=places.to(self.device), allowed=self._competing(made, of), tasks=None)
+        return QueryGroup(token=token, query=query, tasks=tuple(range(len(parts))))
+
+    @abstractmethod
+    def placed_validation(self, ids: Tensor) -> tuple[Any, Tensor]:
+        """The graph in which the validation items ``ids`` (int64 [n]) are asked, and their ids in it."""
 
     @cached_property
     def _query_place(self) -> tuple[Any, Tensor]:
@@ -233,7 +259,16 @@ class _NodeFlow(NodeGraphs, _Flow):
     def placed_queries(self, ids: Tensor, stage: int) -> tuple[MessageGraph, Tensor]:
         if self.online.query_graph == "merged":
             return self.placed(ids, 0, 0, "test")
-        nodes = self.present[torch.randperm(self.present.numel(), generator=self.generator("ids"))]
+        return self._asked_among(self.present, ids)
+
+    def placed_validation(self, ids: Tensor) -> tuple[MessageGraph, Tensor]:
+        """Among all other nodes, which hear them nowhere else."""
+        return self._asked_among(torch.cat([self.present, ids.unique()]), ids)
+
+    def _asked_among(self, nodes: Tensor, ids: Tensor) -> tuple[MessageGraph, Tensor]:
+        nodes = nodes[torch.randperm(nodes.numel(), generator=self.generator("ids"))]
+        if self.online.query_graph == "merged":
+            return self.graph(nodes), self.positions(nodes)[ids]
         of = torch.full((self.data.n_nodes,), -1)
         for k, mine in enumerate(self.layout.nodes):
             of[mine] = k
@@ -249,3 +284,6 @@ class _GraphFlow(_Flow):
 
     def placed_queries(self, ids: Tensor, stage: int) -> tuple[GraphSet, Tensor]:
         return self.data.items.queries(ids, self.device), torch.arange(ids.numel())
+
+    def placed_validation(self, ids: Tensor) -> tuple[GraphSet, Tensor]:
+        return self.placed_queries(ids, 0)

@@ -10,8 +10,12 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import DivergenceError, LeakError
+from cglsuite.streams.hits import hits_at
 
-__all__ = ["Oracle", "Score"]
+__all__ = ["EVERY_TASK", "NO_TASK", "Oracle", "Score"]
+
+EVERY_TASK, NO_TASK = -1, -2
+"""In place of an item's task: it counts with the items of every task, or with those of none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,20 +42,25 @@ class Oracle:
     Args:
         n_outputs: number of global classes C.
         rule: ``micro`` (over items) or ``macro`` (mean over the classes of the task); for multi-label items ``average-precision`` (mean
-            over the labels that compete, 0 for one without a positive) or ``roc-auc`` (mean over those with positives and negatives); for
-            real targets ``negative-mae`` (mean over the outputs that compete).
+            over the labels that compete, 0 for one without a positive), ``roc-auc`` (mean over those with positives and negatives) or
+            ``hits`` (Hits@K of items with the label against those without, mean over labels with positives); for real targets
+            ``negative-mae`` (mean over the outputs that compete).
+        hits_k: the K of ``hits``.
     """
 
-    def __init__(self, n_outputs: int, rule: str) -> None:
+    def __init__(self, n_outputs: int, rule: str, hits_k: int = 50) -> None:
         self._sheets: dict[str, _Sheet] = {}
         self._n_outputs = n_outputs
         self._rule = rule
+        self._hits_k = hits_k
 
     def deposit(self, token: str, y: Tensor, tasks: Tensor, test: Tensor) -> None:
         """Keep the answers to the group ``token``; done by the stream's builder.
 
         Args:
-            y: int64 [n] class ids, bool [n, C], or float32 [n, C]. tasks: int64 [n] task positions.
+            y: int64 [n] class ids, bool [n, C], or float32 [n, C].
+            tasks: int64 [n] task positions; :data:`EVERY_TASK` of pairs without a link, which the links of every task are ranked against,
+                :data:`NO_TASK` of what is asked here and scored elsewhere.
             test: bool [n], a test item (else a validation item).
         """
         self._sheets[token] = _Sheet(y=y, tasks=tasks, test=test)
@@ -106,11 +115,13 @@ class Oracle:
         for sheet, given, outputs in zip(sheets, answers, allowed, strict=True):
             if not bool(torch.isfinite(given).all()):
                 raise DivergenceError("the predicted scores are not finite: lower training.lr or the method's weights")
-            for k in sheet.tasks.unique().tolist():
-                columns = outputs if outputs.dim() == 1 else outputs[sheet.tasks == k][0]
+            common = sheet.tasks == EVERY_TASK
+            for k in sheet.tasks[sheet.tasks >= 0].unique().tolist():
+                own = sheet.tasks == k
+                columns = outputs if outputs.dim() == 1 else outputs[own][0]
                 for part, which in ((0, sheet.test), (1, ~sheet.test)):
-                    rows = which & (sheet.tasks == k)
-                    if bool(rows.any()):
+                    if bool((which & own).any()):
+                        rows = which & (own | common)
                         scores[part][k] = self._rank_score(sheet.y[rows].cpu(), given[rows].cpu(), columns.cpu())
         return scores
 
@@ -119,6 +130,8 @@ class Oracle:
         if self._rule == "negative-mae":
             values = torch.where(columns, -(given - y).double().abs().mean(dim=0), 0.0)
             return Score(accuracy=float(values.sum() / columns.sum()), hits=values, counts=columns.double())
+        if self._rule == "hits":
+            return self._hits_score(y, given, columns & y.any(dim=0))
         # Imported here: it brings SciPy and pandas, which runs over single labels do without.
         from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -132,6 +145,13 @@ class Oracle:
         counts = counted.double()
         return Score(accuracy=float(values.sum() / counts.sum()) if bool(counted.any()) else math.nan, hits=values, counts=counts)
 
+    def _hits_score(self, y: Tensor, given: Tensor, columns: Tensor) -> Score:
+        values = torch.zeros(self._n_outputs, dtype=torch.float64)
+        for c in columns.nonzero().flatten().tolist():
+            values[c] = hits_at(self._hits_k, given[y[:, c], c], given[~y[:, c], c])
+        accuracy = float(values.sum() / columns.sum()) if bool(columns.any()) else math.nan
+        return Score(accuracy=accuracy, hits=values, counts=columns.double())
+
     def monitor(self, tokens: Sequence[str], criterion: Callable[[Tensor], Tensor]) -> float:
         """``criterion`` of the hidden labels of ``tokens``, joined in order, as one scalar (a validation loss)."""
         return float(criterion(torch.cat([self._sheets[token].y for token in tokens])))
@@ -139,13 +159,22 @@ class Oracle:
     def performance(self, tokens: Sequence[str], answers: Tensor, allowed: Tensor) -> float:
         """The score of the hidden labels of ``tokens``, joined in order, as if they were one task's: what a schedule may monitor.
 
+        Links are ranked against the pairs of their own token: the score is the mean over tokens, weighed by their links.
+
         Args:
             answers: decoded answers to all of them. allowed: the outputs that competed, bool [C] or [n, C].
         """
-        y = torch.cat([self._sheets[token].y for token in tokens])
+        sheets = [self._sheets[token] for token in tokens]
+        y = torch.cat([sheet.y for sheet in sheets])
         if y.dim() == 2:
-            columns = allowed if allowed.dim() == 1 else allowed.any(dim=0)
-            return self._rank_score(y.cpu(), answers.cpu(), columns.cpu()).accuracy
+            columns = (allowed if allowed.dim() == 1 else allowed.any(dim=0)).cpu()
+            if not bool(torch.isfinite(answers).all()):
+                return math.nan
+            if not any(bool((sheet.tasks == EVERY_TASK).any()) for sheet in sheets):
+                return self._rank_score(y.cpu(), answers.cpu(), columns).accuracy
+            parts = zip(sheets, answers.cpu().split([len(sheet.y) for sheet in sheets]), strict=True)
+            scored = [(self._rank_score(s.y.cpu(), given, columns).accuracy, int((s.tasks >= 0).sum())) for s, given in parts]
+            return sum(score * links for score, links in scored) / sum(links for _, links in scored)
         counts = torch.bincount(y, minlength=self._n_outputs).double()
         return self._score(torch.bincount(y[answers.to(y.device) == y], minlength=self._n_outputs).double(), counts).accuracy
 

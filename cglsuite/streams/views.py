@@ -16,7 +16,7 @@ class Batch:
 
     Args:
         graph: the message graph; at graph level the set of graphs.
-        ids: int64 [n], the items' node ids in ``graph``, or their positions in the set.
+        ids: int64 [n], the items' node ids in ``graph``, or their positions in the set; int64 [n, 2] where items are pairs of nodes.
         allowed: bool [C], or [n, C] where items differ: the outputs that compete.
         y: int64 [n] global class ids; ``None`` in a query (the answers are with the oracle).
         tasks: int64 [n], the position of the task each item came with; ``None`` where that is not to be known.

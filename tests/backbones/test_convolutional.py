@@ -23,7 +23,7 @@ EDGES = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 2, 2]])
 X = torch.tensor([[1.0, 0.0, 2.0], [0.0, -1.0, 0.0], [0.5, 0.0, 0.0], [0.0, 3.0, 1.0]])
 OWN = torch.tensor([[1.0, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
 SYM = torch.diag(OWN.sum(1).rsqrt()) @ OWN @ torch.diag(OWN.sum(1).rsqrt())
-SPECS = {s.name: s for s in cglsuite_backbones() if s.levels == ("NC",)}  # graph level: test_graphwise.py
+SPECS = {s.name: s for s in cglsuite_backbones() if s.levels == ("NC",)}  # others: test_graphwise.py, test_linkwise.py
 FACTORIES = {"gcn": gcn, "gat": gat, "gin": gin}
 IDS = torch.tensor([2, 0])
 
@@ -213,7 +213,8 @@ def test_a_spec_declares_what_its_factory_takes(name: str) -> None:
 
 def test_every_backbone_of_the_core_is_tested_here_or_beside() -> None:
     assert set(SPECS) == set(FACTORIES)
-    assert {s.name for s in cglsuite_backbones()} == {*FACTORIES, "graph-gcn"}
+    beside = {"graph-gcn", "begin-graph-gcn", "gine", "link-gcn"}
+    assert {s.name for s in cglsuite_backbones()} == {*FACTORIES, *beside}
     assert all(isinstance(s, BackboneSpec) for s in SPECS.values())
 
 

@@ -272,7 +272,7 @@ def test_the_spec_declares_what_its_factory_takes() -> None:
     assert factory is graph_gcn
     keywords = {p.name for p in inspect.signature(graph_gcn).parameters.values() if p.kind is p.KEYWORD_ONLY}
     assert keywords == {h.name for h in SPEC.hyperparameters}
-    assert SPEC.levels == ("GC",)
+    assert SPEC.levels == ("GC", "GR")
     assert SPEC.citation
     assert all(h.doc and h.effect for h in SPEC.hyperparameters)
 

@@ -75,8 +75,8 @@ def test_edges_with_loops_has_one_loop_per_node() -> None:
 
 def test_operators_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared: list[str] = []
-    original = MessageGraph._prepare
-    monkeypatch.setattr(MessageGraph, "_prepare", lambda self, kind: (prepared.append(kind), original(self, kind))[1])
+    original = MessageGraph.operator
+    monkeypatch.setattr(MessageGraph, "operator", lambda self, kind, device: (prepared.append(kind), original(self, kind, device))[1])
     made = graph()
     before = made.bytes()
     for _ in range(3):

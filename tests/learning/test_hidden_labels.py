@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from reachable import path_to, reachable, whole_storage
 from tiny_flows import catalogue_flow_runner, tiny_flow
 from tiny_streams import VARIANTS, BusyMethod, tiny_data, tiny_graphs, tiny_runner, tiny_stream, variant_stream
 from tiny_streams import catalogue_runner as runner_over
@@ -21,6 +20,7 @@ from cglsuite.learning.runner import StreamRunner
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams import BatchStream, Oracle, QueryGroup, TaskStream, TaskView
 from cglsuite.streams.assembly import Assembly
+from cglsuite.testing.reach import path_to, reachable, whole_storage
 
 FORBIDDEN = (Oracle, NodeData, TaskStream, QueryGroup, StreamRunner)
 POLICIES = ("none", "inter-task", "full")

@@ -134,6 +134,70 @@ def test_a_query_has_no_labels() -> None:
             use(batch(y=None))
 
 
+# --- class balance ----------------------------------------------------------------------------------------------------------------
+
+
+def balanced(*, task_ids: bool = False, upto: int = 0) -> tuple[MultiLabelNodeProblem, TaskStream]:
+    """The problem of a stream of label sets whose positives are weighed, after its first tasks have arrived."""
+    stream = variant_stream("multi task-il" if task_ids else "multi class-il")
+    made = MultiLabelNodeProblem(n_outputs=stream.n_outputs, n_tasks=len(stream), task_ids=task_ids, class_balanced=True)
+    for k in range(upto + 1):
+        made.arrive(stream.view(k))
+    return made, stream
+
+
+@pytest.mark.parametrize("task_ids", [False, True])
+def test_positives_are_weighed_by_negatives_over_positives_of_the_tasks_training_items(task_ids: bool) -> None:
+    """Counted by hand; outputs keep the weight of the task that they came with last, others have not arrived."""
+    made, stream = balanced(task_ids=task_ids, upto=1)
+    assert made.positive_weight is not None
+    for k in range(2):
+        y: Any = stream.view(k).train.y
+        for c in stream.tasks[k].classes:
+            positives = int(y[:, c].sum())
+            assert 0 < positives < len(y)
+            assert float(made.positive_weight[c]) == pytest.approx((len(y) - positives) / positives)
+    assert made.positive_weight[list(stream.tasks[2].classes)].tolist() == [1.0, 1.0]
+
+
+def test_the_balanced_loss_by_hand() -> None:
+    """Of a positive the loss counts threefold, of a negative once; item by item nothing is weighed."""
+    made, plain = problem(), problem()
+    made.class_balanced, made.positive_weight = True, torch.full((4,), 3.0)
+    first = (3 * softplus(-1.0) + softplus(-1.0) + softplus(0.5)) / 3
+    second = (softplus(0.0) + 3 * softplus(-1.0) + 3 * softplus(2.0)) / 3
+    third = (softplus(0.2) + softplus(4.0) + softplus(0.0)) / 3
+    assert float(made.loss(LOGITS, batch())) == pytest.approx((first + second + third) / 3)
+    assert float(made.loss(LOGITS, batch(SHARED.expand(3, -1)), "sum")) == pytest.approx(first + second + third)
+    assert torch.equal(made.loss(LOGITS, batch(), "none"), plain.loss(LOGITS, batch(), "none"))
+
+
+def test_balance_makes_both_kinds_of_items_weigh_alike() -> None:
+    """With equal outputs everywhere the gradient of every output is zero at 0: positives pull as much as negatives push."""
+    made, stream = balanced(task_ids=True)
+    train = stream.view(0).train
+    logits = torch.zeros(len(train), stream.n_outputs, requires_grad=True)
+    (gradient,) = torch.autograd.grad(made.loss(logits, train), logits)
+    torch.testing.assert_close(gradient.sum(dim=0), torch.zeros(stream.n_outputs), atol=1e-6, rtol=0)
+    assert gradient.abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_an_output_with_items_of_one_kind_alone_is_not_weighed(value: bool) -> None:
+    made, stream = balanced(task_ids=True)
+    view = stream.view(0)
+    y = torch.full_like(view.train.y, value)  # type: ignore[arg-type]
+    made.arrive(replace(view, train=replace(view.train, y=y, cache={})))
+    assert made.positive_weight is not None
+    assert made.positive_weight.tolist() == [1.0] * stream.n_outputs
+
+
+def test_balance_needs_a_task_whose_items_can_be_counted() -> None:
+    made = MultiLabelNodeProblem(n_outputs=4, n_tasks=2, task_ids=False, class_balanced=True)
+    with pytest.raises(SpecError, match="training.class_balanced = true: .* this stream has no tasks; expected false"):
+        made.loss(LOGITS, batch())
+
+
 # --- distillation, answers ----------------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from reachable import path_to, reachable, whole_storage
 from tiny_streams import node_numbers, tiny_data, tiny_stream
 from torch import Tensor
 
@@ -23,6 +22,7 @@ from cglsuite.graphs import GraphData, MessageGraph, NodeData
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams import Batch, Oracle, TaskFacts, TaskStream
 from cglsuite.streams.assembly import Assembly
+from cglsuite.testing.reach import path_to, reachable, whole_storage
 
 CLASS_IDS = [131, 117, 142, 138, 111, 129]
 POLICIES = ("none", "inter-task", "full")

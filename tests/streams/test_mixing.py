@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cglsuite.errors import SpecError
-from cglsuite.streams.mixing import allocate, deal, mid_steps, mixture_of, overlap_index, spans_of
+from cglsuite.streams.mixing import (
+    allocate,
+    deal,
+    mid_steps,
+    mixing_entropy,
+    mixture_of,
+    overlap_index,
+    smallest_setting,
+    spans_of,
+)
 
 
 @st.composite
@@ -57,6 +66,14 @@ def test_overlap_index_counts_steps_without_a_dominant_task() -> None:
     mixture = np.array([[0.9, 0.1], [0.89, 0.11], [0.5, 0.5], [0.0, 1.0]])
     assert overlap_index(mixture) == 0.5
     assert overlap_index(mixture, threshold=0.5) == 0
+
+
+@pytest.mark.parametrize(
+    ("mixture", "expected"),
+    [([[1, 0], [0, 1]], 0.0), ([[0.5, 0.5]], 1.0), ([[0.5, 0.5], [1, 0]], 0.5), ([[0.25, 0.25, 0.5, 0]], 1.5 / 2), ([[1.0]], 0.0)],
+)
+def test_mixing_entropy_by_hand(mixture: list[list[float]], expected: float) -> None:
+    assert mixing_entropy(np.array(mixture, dtype=np.float64)) == pytest.approx(expected)
 
 
 # --- counts --------------------------------------------------------------------------------------------------------------------
@@ -158,3 +175,31 @@ def test_pinned_items() -> None:
 
 
 PINNED = ["8434ff073bd0f691", "aa7485eff578b580"]
+
+
+# --- a setting from what is wanted ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [1e-6, 0.3, 7.0, 1e5])
+@pytest.mark.parametrize("target", [0.01, 2.0, 123.4])
+def test_bisection_finds_the_smallest_value(start: float, target: float) -> None:
+    """Of a rising measure, from wherever it starts; of a step, its edge."""
+    found = smallest_setting(lambda v: v**2, target, start)
+    assert target <= found**2 <= target * 1.003
+    edge = smallest_setting(lambda v: float(v >= target), 1.0, start)
+    assert target <= edge <= target * 1.002
+
+
+def test_targets_out_of_reach_are_refused() -> None:
+    with pytest.raises(SpecError, match="at most"):
+        smallest_setting(lambda v: 0.5, 0.6, 1.0)
+    with pytest.raises(SpecError, match="at most"):
+        smallest_setting(lambda v: v, 3.0, 1.0, maximum=2.0)
+    with pytest.raises(SpecError, match="at least"):
+        smallest_setting(lambda v: 1.0 + v, 0.5, 1.0)
+
+
+def test_bisection_to_as_many_digits_as_asked() -> None:
+    assert smallest_setting(lambda v: v**2, 2.0, 1.0, digits=3) == 1.42
+    assert smallest_setting(lambda v: v**2, 2.0, 1.0) == 1.415
+    assert smallest_setting(lambda v: v**2, 2.0, 1.0, digits=8) == 1.4142136

@@ -49,9 +49,44 @@ def test_every_test_item_is_asked_at_every_evaluation_and_nothing_else(graphs: b
     assert made.evaluations == [0, 3, 6, 9, 12, 15, 18]
     tests = sorted(i for k in range(3) for i in made.members(k, "test").tolist())
     for steps in made.evaluations:
-        (group,) = made.make_queries(steps)
+        group, *others = made.make_queries(steps)
+        assert len(others) == (steps == 18)
         assert sorted(node_numbers(group.query.graph, group.query.ids)) == tests
         assert (group.query.y, group.query.tasks) == (None, None)
+
+
+@pytest.mark.parametrize("query_graph", ["own", "merged"])
+@pytest.mark.parametrize("graphs", [False, True])
+def test_validation_items_are_asked_at_the_end_in_a_graph_of_their_own(graphs: bool, query_graph: str) -> None:
+    made = flow(graphs, online={"query_graph": query_graph})
+    test, validation = made.make_queries(18)
+    hidden = sorted(i for k in range(3) for i in made.members(k, "validation").tolist())
+    assert sorted(node_numbers(validation.query.graph, validation.query.ids)) == hidden
+    assert (validation.query.y, validation.query.tasks, validation.tasks) == (None, None, (0, 1, 2))
+    assert torch.equal(validation.query.allowed, made.shown(18))
+    assert torch.equal(made.make_queries(18)[0].query.ids, test.query.ids)
+    if not graphs:
+        y, of = tiny_data(per_class=20).y, validation.query.graph.edge_index
+        assert sorted(node_numbers(validation.query.graph)) == list(range(120))
+        latent = y[node_numbers(validation.query.graph)] // 2
+        assert bool((latent[of[0]] != latent[of[1]]).any()) == (query_graph == "merged")
+    answers = tiny_data(per_class=20).y[node_numbers(validation.query.graph, validation.query.ids)]
+    tested, validated = made.oracle.grade({validation.token: answers}, {validation.token: validation.query.allowed})
+    assert not tested
+    assert [validated[k].accuracy for k in range(3)] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("draw", ["without-replacement", "with-replacement"])
+def test_exposure_counts_arrivals(draw: str) -> None:
+    """Item by item; without replacement the items of a latent task arrive as often as each other, up to one time."""
+    made = flow(online={"draw": draw, "schedule_settings": (("width", 8.0),)})
+    arrived = made.items.flatten().tolist()
+    for k, counts in enumerate(made.exposure()):
+        times = [arrived.count(i) for i in made.members(k, "train").tolist()]
+        assert counts == [times.count(n) for n in range(max(times) + 1)]
+        assert sum(counts) == 24
+        assert sum(n * count for n, count in enumerate(counts)) == int(made.counts[:, k].sum())
+        assert (max(times) - min(times) <= 1) == (draw == "without-replacement")
 
 
 def test_masks() -> None:

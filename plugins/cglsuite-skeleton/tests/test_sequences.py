@@ -12,11 +12,11 @@ from cglsuite_skeleton.epochs import KEPT, EpochCache
 from cglsuite_skeleton.layouts import Layout, layout_of
 from cglsuite_skeleton.preparation import Preparation
 from cglsuite_skeleton.sequences import SkeletonSet, SkeletonSource
-from reachable import reachable, whole_storage
 from torch import Tensor
 
 from cglsuite.errors import DataError, SpecError, UsageError
 from cglsuite.graphs import MessageGraph
+from cglsuite.testing.reach import reachable, whole_storage
 
 CHAIN = layout_of("0-1,1-2,3-2;centre=1")
 LENGTHS = torch.tensor([7, 1, 30, 12, 5, 9])

@@ -1,0 +1,92 @@
+"""GCN for link-level problems: the node-level encoder, the product of a pair's two ends, a small predictor."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cglsuite.backbones.convolutional import ConvolutionalBackbone
+from cglsuite.backbones.layers import GCNConv, drop
+from cglsuite.errors import SpecError
+from cglsuite.graphs.message import Operator
+
+__all__ = ["LinkGCN", "link_gcn"]
+
+
+class LinkGCN(ConvolutionalBackbone):
+    """Nodes are encoded by a stack of convolutions; a pair (u, v) is ``h_u ⊙ h_v``, which hidden layers and the head turn into outputs.
+
+    The product is symmetric: a pair has the same outputs either way round.
+    """
+
+    def __init__(
+        self,
+        body: list[nn.Module],
+        hidden: list[nn.Linear],
+        head: nn.Linear,
+        widths: list[int],
+        *,
+        predictor_dropout: float,
+        **options: Any,
+    ) -> None:
+        super().__init__(body, head, widths, activation=functional.relu, convolutional_head=False, **options)
+        self.predictor = nn.ModuleList(hidden)
+        self.predictor_dropout = predictor_dropout
+
+    def combine(self, hidden: Tensor, ids: Tensor) -> Tensor:
+        """Embeddings of the pairs ``ids`` (int64 [n, 2]) right before the head, from those of all nodes: float32 [n, d]."""
+        joined = hidden[ids[:, 0]] * hidden[ids[:, 1]]
+        for layer in self.predictor:
+            joined = drop(functional.relu(layer(joined)), self.predictor_dropout, self.training)
+        return joined
+
+    def readout(self, hidden: Tensor, graph: Any, ids: Tensor | None) -> Tensor:
+        """Outputs of the pairs ``ids`` (int64 [n, 2]): float32 [n, C].
+
+        Raises:
+            SpecError: no pairs are named; there are too many to answer all.
+        """
+        if ids is None:
+            raise SpecError(f"{type(self).__name__} answers for pairs of nodes; expected ids, int64 [n, 2]")
+        out: Tensor = self.head(self.combine(hidden, ids))
+        return out
+
+
+def link_gcn(
+    in_features: int,
+    outputs: int,
+    *,
+    layers: int,
+    width: int,
+    normalisation: str,
+    bias: bool,
+    batch_norm: bool,
+    dropout: float,
+    input_dropout: float,
+    predictor_layers: int,
+    predictor_width: int,
+    predictor_dropout: float,
+) -> LinkGCN:
+    """``layers`` times [convolution → batch norm → ReLU → dropout], the product of the two ends, ``predictor_layers`` linear maps.
+
+    Args:
+        in_features: features F of a node. outputs: number of outputs C.
+        normalisation: ``symmetric`` or ``none`` (sums over neighbours and self).
+        predictor_layers: linear maps from the product to the outputs, the head included, with ReLU and dropout between them.
+    """
+    operator: Operator = "sym" if normalisation == "symmetric" else "sum-self"
+    sizes = [in_features] + [width] * layers
+    after = [width] + [predictor_width] * (predictor_layers - 1)
+    return LinkGCN(
+        [GCNConv(a, b, operator, bias) for a, b in pairwise(sizes)],
+        [nn.Linear(a, b) for a, b in pairwise(after)],
+        nn.Linear(after[-1], outputs),
+        sizes[1:],
+        batch_norm=batch_norm,
+        dropout=dropout,
+        input_dropout=input_dropout,
+        predictor_dropout=predictor_dropout,
+    )

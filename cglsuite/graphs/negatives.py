@@ -1,0 +1,147 @@
+"""Pairs of nodes without a link: lists that an evaluation is fixed on, and random destinations for training."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from cglsuite.errors import DataError
+
+__all__ = ["draw_negatives", "oriented", "pair_keys", "random_destinations"]
+
+_TRIES = 100
+
+
+def oriented(pairs: Tensor, undirected: bool) -> Tensor:
+    """Pairs (int64 [2, n]) with the lower node first where direction means nothing: nothing can be read off the way round they come."""
+    ordered: Tensor = pairs.sort(dim=0).values if undirected else pairs
+    return ordered
+
+
+def pair_keys(pairs: Tensor, n_nodes: int, undirected: bool) -> Tensor:
+    """One number per pair (int64 [2, n]), equal for equal pairs, and for both ways round where they are ``undirected``: int64 [n]."""
+    source, target = oriented(pairs, undirected)
+    keys: Tensor = source * n_nodes + target
+    return keys
+
+
+def random_destinations(destinations: Tensor, types: Tensor, generator: torch.Generator) -> Tensor:
+    """For each of ``destinations`` (int64 [n], nodes) a node of the same type, drawn uniformly and with replacement: int64 [n].
+
+    Nothing is filtered: the pair with such a destination may be a link.
+
+    Args:
+        types: int64 [N], at least 0. generator: on the CPU; equal states give equal draws whatever the device.
+    """
+    order = types.argsort(stable=True)
+    count = torch.bincount(types)
+    start = count.cumsum(0) - count
+    of = types[destinations]
+    uniform = torch.rand(len(destinations), dtype=torch.float64, generator=generator).to(types.device)
+    return order[start[of] + (uniform * count[of]).long()]
+
+
+def draw_negatives(
+    links: Tensor,
+    count: int,
+    n_nodes: int,
+    *,
+    seed: int,
+    others: Tensor | None = None,
+    types: Tensor | None = None,
+    undirected: bool = True,
+    name: str = "links",
+) -> Tensor:
+    """``count`` distinct pairs that are no link: int64 [2, count], in random order, ``oriented`` where they are undirected.
+
+    Drawn by PyG's ``negative_sampling``, uniformly among the pairs of two different nodes that are neither in ``links`` nor in ``others``
+    (where undirected: in neither direction). With node types a pair has the types of some link's ends, every combination of types in
+    proportion to its number of links.
+
+    Args:
+        links: int64 [2, M]. others: int64 [2, B], further pairs that must not be drawn. types: int64 [N], at least 0; ``None`` = one type.
+        seed: decides the draw; no global random state is changed.
+
+    Raises:
+        DataError: fewer such pairs than ``count``; ``name`` says in which dataset.
+    """
+    taken = links if others is None else torch.cat([links, others], dim=1)
+    if undirected:
+        taken = torch.cat([taken, taken.flip(0)], dim=1)
+    types = torch.zeros(n_nodes, dtype=torch.int64) if types is None else types
+    kinds, of = oriented(types[links], undirected).unique(dim=1, return_inverse=True)
+    found = []
+    shuffle = torch.Generator().manual_seed(seed)
+    for i, wanted in enumerate(_shares(torch.bincount(of), count)):
+        a, b = ((types == kind).nonzero().flatten() for kind in kinds[:, i])
+        block = _Block(taken, a, b, n_nodes, undirected)
+        if block.free < wanted:
+            raise DataError(
+                f"{name}: {block.free} pairs of nodes{' of one combination of types' if len(kinds[0]) > 1 else ''} have no link; "
+                f"{wanted} are to be drawn: ask for fewer (scenario.negatives), or leave out tasks that link everything"
+            )
+        found.append(block.draw(wanted, seed + i, shuffle))
+    together = torch.cat(found, dim=1)
+    return oriented(together[:, torch.randperm(together.shape[1], generator=shuffle)], undirected)
+
+
+def _shares(counts: Tensor, total: int) -> list[int]:
+    """``total`` in proportion to ``counts`` (int64 [n]), what is left to the largest remainders."""
+    exact = counts.double() / counts.sum() * total
+    shares = exact.floor().long()
+    left = total - int(shares.sum())
+    shares[(exact - shares).argsort(descending=True, stable=True)[:left]] += 1
+    out: list[int] = shares.tolist()
+    return out
+
+
+class _Block:
+    """The pairs from nodes ``a`` to nodes ``b`` (int64, ascending; the same nodes or disjoint ones) without those that are taken."""
+
+    def __init__(self, taken: Tensor, a: Tensor, b: Tensor, n_nodes: int, undirected: bool) -> None:
+        self.a, self.b, self.apart = a, b, not torch.equal(a, b)
+        self.both_ways = undirected and not self.apart
+        places = []
+        for nodes, ends in ((a, taken[0]), (b, taken[1])):
+            place = torch.full((n_nodes,), -1, dtype=torch.int64)
+            place[nodes] = torch.arange(nodes.numel())
+            places.append(place[ends])
+        local = torch.stack(places)
+        self.taken = local[:, (local >= 0).all(dim=0) & (self.apart | (local[0] != local[1]))].unique(dim=1)
+        pairs = a.numel() * (b.numel() if self.apart else b.numel() - 1)
+        self.free = (pairs - self.taken.shape[1]) // (2 if self.both_ways else 1)
+
+    def draw(self, wanted: int, seed: int, shuffle: torch.Generator) -> Tensor:
+        """``wanted`` free pairs in random order: int64 [2, wanted]."""
+        # Imported here: it brings all of PyG, which streams of nodes and graphs do without.
+        from torch_geometric.utils import negative_sampling
+
+        size = (self.a.numel(), self.b.numel()) if self.apart else self.a.numel()
+        # More than wanted are asked for, and some of them drawn: where few pairs are free PyG lists them from the lowest number on.
+        asked = min(self.free, 2 * wanted + 20)
+        found = torch.empty(2, 0, dtype=torch.int64)
+        with _python_random(seed):
+            for _ in range(_TRIES):
+                if found.shape[1] >= wanted:
+                    break
+                more = negative_sampling(self.taken, size, asked * (2 if self.both_ways else 1), force_undirected=self.both_ways)
+                if self.both_ways:
+                    more = oriented(more, undirected=True)
+                found = torch.cat([found, more], dim=1).unique(dim=1)
+        found = found[:, torch.randperm(found.shape[1], generator=shuffle)[:wanted]]
+        return torch.stack([self.a[found[0]], self.b[found[1]]])
+
+
+@contextmanager
+def _python_random(seed: int) -> Iterator[None]:
+    """PyG draws by the ``random`` module; its state is the caller's again afterwards."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)

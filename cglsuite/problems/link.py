@@ -1,0 +1,169 @@
+"""The problem adapters for links: pairs of nodes that are classified (LC), or told apart from pairs without a link (LP)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from cglsuite.backbones.base import Backbone
+from cglsuite.errors import NotApplicable
+from cglsuite.graphs import MessageGraph
+from cglsuite.graphs.linkgraph import LinkGraph
+from cglsuite.graphs.message import scipy_features, torch_csr
+from cglsuite.graphs.pack import Pack, taken_rows
+from cglsuite.problems.base import Problem, Surroundings
+from cglsuite.problems.kept import MemoryItems
+from cglsuite.problems.minibatch import sampled
+from cglsuite.problems.multilabel import MultiLabelOutputs
+from cglsuite.problems.node import NodeProblem
+from cglsuite.streams import Batch, TaskView
+
+__all__ = ["LinkPredictionProblem", "LinkProblem"]
+
+_BLOCK = {"cpu": 2**10, "cuda": 2**16}  # pairs that are answered at once
+
+
+class LinkProblem(NodeProblem):
+    """Link classification: items are pairs of nodes of a message graph, ``ids`` int64 [n, 2] (source, target)."""
+
+    def forward(self, model: Backbone, batch: Batch) -> Tensor:
+        """Raw outputs of the batch's pairs: float32 [n, C].
+
+        Without gradients pairs are answered in blocks of one size, the last one filled up: a product of matrices may round a row in
+        another way where there are more or fewer rows.
+        """
+        hidden = model.encode(batch.graph)
+        if torch.is_grad_enabled():
+            return model.readout(hidden, batch.graph, batch.ids)
+        size = _BLOCK.get(batch.ids.device.type, _BLOCK["cpu"])
+        filled = torch.arange(-(-len(batch) // size) * size, device=batch.ids.device) % max(len(batch), 1)
+        answers = [model.readout(hidden, batch.graph, ids) for ids in batch.ids[filled].split(size)]
+        return torch.cat(answers)[: len(batch)]
+
+    def embed(self, model: Backbone, batch: Batch) -> Tensor:
+        """Embeddings of the batch's pairs before the head: float32 [n, d].
+
+        Raises:
+            NotApplicable: the backbone does not join nodes to pairs.
+        """
+        combine = getattr(model, "combine", None)
+        if combine is None:
+            raise NotApplicable(f"the backbone {type(model).__name__} has no embedding of a pair: implement combine(hidden, ids)")
+        embedded: Tensor = combine(model.encode(batch.graph), batch.ids)
+        return embedded
+
+    def features(self, batch: Batch) -> Tensor:
+        """Input features of both ends side by side, dense: float32 [n, 2F], on the problem's device."""
+        ends = Batch(graph=batch.graph, ids=batch.ids.flatten(), allowed=batch.allowed)
+        return super().features(ends).view(len(batch), -1)
+
+    # --- memory ----------------------------------------------------------------------------------------------------------------
+
+    def _content(
+        self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None
+    ) -> Tensor | Pack | None:
+        if kind == "reference":
+            return None
+        if surroundings is not None:
+            return _paired(surroundings(batch.graph, ids.flatten()))
+        rows = batch.graph.rows(ids.flatten())
+        return rows.view(len(ids), -1) if isinstance(rows, Tensor) else torch_csr(rows.reshape(len(ids), -1).tocsr())
+
+    def recall(self, items: MemoryItems, view: TaskView | Batch | None) -> Batch:
+        """Memory items as a labelled batch: in the view's graph (by reference), as pairs of isolated nodes (items with features), or as the
+        centres of the subgraphs that were kept with them."""
+        none = torch.empty(2, 0, dtype=torch.int64)
+        if items.x is None:
+            graph, ids = self._where(view), items.ids
+        elif isinstance(items.x, Pack):
+            first = items.x.node_start[:-1]
+            ids = torch.stack([first, first + 1], dim=1).to(self.device)
+            graph = self._kept_graph(items.x.x, items.x.edge_index, ids)
+        else:
+            kept: Any = items.x
+            ids = torch.arange(2 * len(items), device=self.device).view(-1, 2)
+            graph = self._kept_graph(_ends(kept), none, ids)
+        return Batch(graph=graph, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))
+
+    def _kept_graph(self, x: Tensor, edge_index: Tensor, ids: Tensor) -> MessageGraph:
+        """A message graph of kept nodes (float32 [N, F], dense or sparse CSR), among them the ends of the pairs ``ids`` (int64 [n, 2])."""
+        return MessageGraph(x if x.layout == torch.strided else scipy_features(x), edge_index, self.device)
+
+
+def _ends(x: Tensor) -> Tensor:
+    """Features of pairs (float32 [n, 2F], dense or sparse CSR) as those of their ends, one below the other: [2n, F]."""
+    if x.layout == torch.strided:
+        return x.view(2 * len(x), -1)
+    rows = scipy_features(x)
+    return torch_csr(rows.reshape(2 * rows.shape[0], -1).tocsr())
+
+
+def _paired(ends: Pack) -> Pack:
+    """2n graphs, each of which begins with its centre, as n graphs of two each, which begin with both centres."""
+    starts = ends.node_start
+    n_nodes = int(starts[-1])
+    graph = torch.arange(len(ends)).repeat_interleave(ends.sizes)
+    inner = torch.ones(n_nodes, dtype=torch.int64).index_fill(0, starts[:-1], 0)  # 0: a centre
+    order = (graph // 2 * 2 + inner).argsort(stable=True)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(n_nodes)
+    return Pack(x=taken_rows(ends.x, order), edge_index=place[ends.edge_index], node_start=starts[::2], edge_start=ends.edge_start[::2])
+
+
+class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
+    """Link prediction: one output, how likely a pair is linked. A labelled batch holds links (true) and pairs without one (false).
+
+    In training the pairs without a link are drawn anew for every batch: as many as it has links, from the same sources to random
+    destinations of the links' node types, links not filtered out. Whatever takes a view's batch as it is (memories, importances,
+    distillation without steps) meets the pairs that the view was made with.
+    """
+
+    def passes(self, batches: list[Batch], batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
+        """Batches of ``batch_size`` links (``None`` = all of them), each with as many pairs without a link."""
+        return _Resampled(batches, batch_size, self.fan_out, generator)
+
+    def _union(self, graphs: Sequence[Any]) -> tuple[LinkGraph, list[int]]:
+        union, sizes = super()._union(graphs)
+        return LinkGraph.joined(union, graphs), sizes
+
+    def _kept_graph(self, x: Tensor, edge_index: Tensor, ids: Tensor) -> LinkGraph:
+        types = torch.full((x.shape[0],), 2, device=self.device)  # a destination stands in for another kept one
+        types[ids[:, 0]], types[ids[:, 1]] = 0, 1
+        return LinkGraph(x if x.layout == torch.strided else scipy_features(x), edge_index, self.device, types=types)
+
+
+class _Resampled:
+    """Every pass over this object is an epoch: the links in a new order, the pairs without a link drawn anew."""
+
+    def __init__(self, batches: list[Batch], batch_size: int | None, fan_out: Sequence[int], generator: torch.Generator) -> None:
+        self.batches, self.batch_size, self.fan_out, self.generator = batches, batch_size, tuple(fan_out), generator
+        self.links = [Problem.labels(batch)[:, 0].nonzero().flatten() for batch in batches]
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return sum(1 if self.batch_size is None else -(-links.numel() // self.batch_size) for links in self.links)
+
+    def __iter__(self) -> Iterator[Batch]:
+        for batch, links in zip(self.batches, self.links, strict=True):
+            order = torch.randperm(links.numel(), generator=self.generator)
+            for chosen in order.split(self.batch_size or max(links.numel(), 1)):
+                yield self._step(batch, links[chosen.to(links.device)])
+
+    def _step(self, batch: Batch, links: Tensor) -> Batch:
+        pairs = batch.ids[links]
+        graph: Any = batch.graph.in_step(pairs)
+        wrong = torch.stack([pairs[:, 0], batch.graph.destinations(pairs[:, 1], self.generator)], dim=1)
+        ids, rows = torch.cat([pairs, wrong]), torch.cat([links, links])
+        if self.fan_out:
+            graph, ids = sampled(graph, ids, self.fan_out, self.generator)
+        exist = torch.arange(len(ids), device=ids.device) < len(links)
+        return Batch(
+            graph=graph,
+            ids=ids,
+            allowed=batch.allowed if batch.allowed.dim() == 1 else batch.allowed[rows],
+            y=exist.unsqueeze(1),
+            tasks=None if batch.tasks is None else batch.tasks[rows],
+        )

@@ -1,0 +1,53 @@
+"""Items with real targets: absolute errors to learn by, squared differences to distil by, answers as they are."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cglsuite.problems.base import Problem, Reduction, grouped
+from cglsuite.streams import Batch
+
+__all__ = ["RealOutputs"]
+
+
+class RealOutputs(Problem):
+    """Targets float32 [n, C] in the unit of the dataset. To be mixed in before the class of a level.
+
+    There are no classes: where a method asks for the items of one (samplers that keep so many of each), all items are of the first output
+    that is asked for, and there are no items of others.
+    """
+
+    kind = "real"
+
+    def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
+        """The absolute error, the mean over the allowed outputs of an item: a scalar, or float32 [n] for ``none``.
+
+        The loss of Dwivedi et al. (Benchmarking Graph Neural Networks, JMLR 2023) for ZINC and AqSol, and what performance measures.
+        """
+        items = self._mean((logits - self.labels(batch)).abs(), batch)
+        return items if reduction == "none" else items.mean() if reduction == "mean" else items.sum()
+
+    @staticmethod
+    def _mean(each: Tensor, batch: Batch) -> Tensor:
+        """The mean over the allowed outputs: float32 [n, C] to [n]."""
+        return (each * batch.allowed).sum(dim=1) / batch.allowed.sum(dim=-1).clamp(min=1)
+
+    def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
+        """The mean squared difference among ``outputs`` (bool [C]); of groups of outputs (bool [K, C]) the sum of their means.
+
+        A temperature softens probabilities, of which there are none: it has no effect.
+        """
+        (before, live), (after, _) = grouped(old, outputs), grouped(new, outputs)
+        each = (after - before).square()
+        return (each * (live / live.sum(dim=1, keepdim=True))).sum() / len(new)
+
+    def has_output(self, batch: Batch, c: int) -> Tensor:
+        """All items of a labelled batch for its first allowed output, none for others: bool [n]."""
+        allowed = batch.allowed if batch.allowed.dim() == 1 else batch.allowed.any(dim=0)
+        first = int(allowed.nonzero()[0]) == c
+        return torch.full((len(batch),), first, dtype=torch.bool, device=batch.ids.device)
+
+    def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        """The answers themselves, 0 where an output is not asked for: float32 [n, C]."""
+        return logits.masked_fill(~allowed, 0.0)

@@ -1,0 +1,48 @@
+"""Hits@K by OGB's evaluator."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from torch import Tensor
+
+from cglsuite.errors import SpecError
+
+__all__ = ["check_k", "hits_at"]
+
+
+def check_k(k: int, n_negatives: int) -> None:
+    """Refuse a K for which Hits@K says nothing: OGB's evaluator gives 1 where there are fewer than K negatives.
+
+    Raises:
+        SpecError: fewer negatives than K.
+    """
+    if n_negatives < k:
+        raise SpecError(
+            f"scenario.hits_k = {k}: links are ranked against {n_negatives} pairs without a link, too few for Hits@{k}; "
+            f"expected at most {n_negatives}, or more pairs (scenario.negatives)"
+        )
+
+
+def hits_at(k: int, positives: Tensor, negatives: Tensor) -> float:
+    """The share of ``positives`` (float32 [n]) above the K-th largest of ``negatives`` (float32 [m]), strictly (Hu et al., OGB, 2020).
+
+    Raises:
+        SpecError: fewer negatives than K.
+    """
+    check_k(k, len(negatives))
+    evaluator = _evaluator()
+    evaluator.K = k
+    share: float = evaluator.eval({"y_pred_pos": positives, "y_pred_neg": negatives})[f"hits@{k}"]
+    return share
+
+
+@lru_cache(maxsize=1)
+def _evaluator() -> Any:
+    # Imported here: it brings PyG and pandas, which runs without links do without.
+    from cglsuite.graphs.ogb import without_update_check
+
+    with without_update_check():
+        from ogb.linkproppred.evaluate import Evaluator
+    return Evaluator("ogbl-collab")  # a dataset that OGB scores by Hits@K

@@ -1,0 +1,55 @@
+"""Matrices over packed graphs that are cut out of one, against the same matrices made anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cglsuite.graphs import MessageGraph, SparseMatrix
+from cglsuite.graphs.blocks import BlockDiagonal, members
+from cglsuite.graphs.pack import Pack
+
+SIZES = torch.tensor([3, 1, 4, 2])
+START = torch.tensor([0, 3, 4, 8, 10])
+EDGES = torch.tensor([[0, 1, 1, 2, 4, 5, 6, 7, 7, 8, 9], [1, 0, 2, 1, 5, 6, 7, 4, 7, 9, 8]])  # a self-loop at 7; graph 1 has no edge
+PACK = Pack(x=torch.eye(10), edge_index=EDGES, node_start=START, edge_start=torch.tensor([0, 4, 4, 9, 11]))
+
+
+def same_matrix(one: SparseMatrix, other: SparseMatrix) -> None:
+    assert one.shape == other.shape
+    for mine, theirs in ((one._rows, other._rows), (one._columns, other._columns)):
+        for part in ("crow_indices", "col_indices", "values"):
+            assert torch.equal(getattr(mine, part)(), getattr(theirs, part)())
+    assert torch.equal(one._permutation, other._permutation)
+
+
+@pytest.mark.parametrize("kind", ["sum", "sum-self", "sym"])
+@given(ids=st.lists(st.integers(0, 3), min_size=1, max_size=6))
+@settings(max_examples=25, deadline=None)
+def test_blocks_that_are_taken_equal_the_matrix_of_the_graphs_packed_anew(kind: Any, ids: list[int]) -> None:
+    """Values to the bit, the transpose for the backward pass included; graphs may come twice."""
+    whole = MessageGraph(PACK.x, PACK.edge_index).operator(kind, "cpu")
+    assert whole is not None
+    taken = BlockDiagonal(whole, START).take(torch.tensor(ids), "cpu")
+    part = PACK.take(torch.tensor(ids))
+    anew = MessageGraph(part.x, part.edge_index).operator(kind, "cpu")
+    if anew is None:  # only graph 1, several times: nobody hears another
+        assert taken.nnz == (0 if kind == "sum" else len(ids))
+    else:
+        same_matrix(taken, anew)
+
+
+def test_members_by_hand() -> None:
+    made = members(START, "cpu")
+    expected = torch.zeros(4, 10)
+    for graph, (begin, end) in enumerate(zip(START[:-1].tolist(), START[1:].tolist(), strict=True)):
+        expected[graph, begin:end] = 1
+    assert torch.equal(made.csr.to_dense(), expected)
+    hidden = torch.randn(10, 2, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    torch.testing.assert_close(made @ hidden, expected @ hidden)
+    (gradient,) = torch.autograd.grad((made @ hidden * torch.arange(4.0).unsqueeze(1)).sum(), hidden)
+    assert gradient[:, 0].tolist() == [0, 0, 0, 1, 2, 2, 2, 2, 3, 3]
