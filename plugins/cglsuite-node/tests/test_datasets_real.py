@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from cglsuite_node.datasets.agale import agale_orders
-from cglsuite_node.datasets.begin_splits import BEGIN_FILES, begin_array, begin_split
 from cglsuite_node.datasets.specs import AGALE_ORDERS, DATASETS, SIZES
 
 from cglsuite.datafiles import DataRoot
 from cglsuite.graphs import NodeData
+from cglsuite.graphs.begin_splits import BEGIN_FILES, begin_array, begin_split
 
 pytestmark = pytest.mark.realdata
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cglsuite.datafiles import DataRoot
+from cglsuite.graphs.begin_splits import with_begin_split
 from cglsuite.graphs.data import NodeData
 from cglsuite_node.datasets.arrays import Array, load, pack
-from cglsuite_node.datasets.begin_splits import with_begin_split
 
 __all__ = ["citeseer", "cora_ml", "corafull", "dblp"]
 

@@ -1,0 +1,1 @@
+"""Datasets of links, one module each. ``specs`` lists them without importing torch."""

@@ -1,0 +1,23 @@
+"""What the package offers: link-level datasets and the presets over them."""
+
+from __future__ import annotations
+
+from cglsuite import DatasetSpec, ScenarioSpec, hookimpl
+
+__all__ = ["cglsuite_datasets", "cglsuite_scenarios"]
+
+
+@hookimpl
+def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
+    """Embedded synthetic links, and public ones read offline from a data root or fetched with checksums."""
+    from cglsuite_link.datasets.specs import DATASETS
+
+    return DATASETS
+
+
+@hookimpl
+def cglsuite_scenarios() -> list[ScenarioSpec]:
+    """Link classification and link prediction under the protocol of BeGin."""
+    from cglsuite_link.protocols import link_presets
+
+    return link_presets()
