@@ -66,9 +66,17 @@ def _file(name: str) -> Path | None:
     return None  # "from package import function": the last part is no module
 
 
-def _imports(name: str, path: Path) -> Iterator[str]:
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_bytes())):
+def _imports(name: str, path: Path) -> tuple[str, ...]:
+    return _imported(name if path.name == "__init__.py" else name.rpartition(".")[0], path.read_bytes())
+
+
+@lru_cache(maxsize=1024)  # by content: the closures of a campaign's parts share most of their files
+def _imported(package: str, source: bytes) -> tuple[str, ...]:
+    return tuple(_named(package, ast.parse(source)))
+
+
+def _named(package: str, tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

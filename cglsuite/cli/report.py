@@ -22,17 +22,24 @@ _log = logging.getLogger(__name__)
     "--cell-timeout", "cell_timeout_s", type=click.FloatRange(min=0), default=3600.0, show_default=True,
     help="Seconds that one cell of a notebook may take; 0 = any time.",
 )  # fmt: skip
+@click.option("--all", "every", is_flag=True, help="Render every notebook that reports on a campaign, not only those that it names.")
+@click.option("--force", is_flag=True, help="Render every page, those that are up to date too.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array with one object per report.")
 @pass_session
-def report(session: Session, campaign: str, out: str | None, store: str | None, cell_timeout_s: float, as_json: bool) -> int:
-    """Render every report of a campaign as a self-contained page, and an index.html that links them.
+def report(
+    session: Session, campaign: str, out: str | None, store: str | None, cell_timeout_s: float, every: bool, force: bool, as_json: bool
+) -> int:
+    """Render every report of a campaign as a self-contained page, and an index.html with links and leaderboards.
 
-    Prints the path of each page; a report that failed has a page that says why, and the exit status is 1.
+    A page that is complete, and that the same records, notebook, parameters and code would give again, is kept. Prints the path of each
+    report's page; a report that failed has a page that says why, and the exit status is 1.
     """
     from cglsuite.cli.output import print_json
     from cglsuite.reports.render import render_campaign
 
-    rendered = render_campaign(campaign, store=store, out=out, catalogue=session.catalogue(), cell_timeout_s=cell_timeout_s or None)
+    rendered = render_campaign(
+        campaign, store=store, out=out, catalogue=session.catalogue(), cell_timeout_s=cell_timeout_s or None, every=every, force=force
+    )
     if as_json:
         print_json([{**dataclasses.asdict(r), "path": str(r.path)} for r in rendered])
     else:

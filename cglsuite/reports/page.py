@@ -2,12 +2,13 @@
 
 A page makes no request: no script, style sheet, font or image comes from elsewhere, images are inside, and a content security policy says
 so to the browser. Whatever notebooks and plugins put into Markdown and HTML outputs passes an allow-list of tags and attributes, so nothing
-in it can run; pages have no scripts at all.
+in it can run; pages of notebooks have no scripts at all. A page that is made of fragments has one of ours, which its policy names by hash.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import itertools
 import json
@@ -22,13 +23,14 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from cglsuite import __version__
+from cglsuite.reports.markup import Fragment
 from cglsuite.reports.mime import FACTS, FIGURES
 from cglsuite.reports.text import plain_text
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["Page", "page_html", "sanitize"]
+__all__ = ["Page", "asset", "document_html", "page_html", "sanitize", "script_json"]
 
 # fmt: off
 _TAGS = [
@@ -38,7 +40,9 @@ _TAGS = [
     "ul", "var",
 ]
 # fmt: on
-_ANYWHERE = {"class", "id", "title", "lang", "dir", "role", "tabindex", "data-value"}
+_ANYWHERE = {"class", "id", "title", "lang", "dir", "role", "tabindex"} | {
+    f"data-{name}" for name in ("value", "std", "n", "low", "high", "column", "row")
+}
 _BY_TAG = {
     "a": {"href"},
     "img": {"alt"},  # without a source: pictures come as image outputs, and nothing may be fetched
@@ -73,15 +77,38 @@ def page_html(notebook: NotebookNode, page: Page) -> str:
     Returns:
         HTML that refers to nothing outside itself.
     """
-    described = {
-        "title": page.title,
-        "status": page.status,
-        "generator": page.generator,
-        "footer": [*_footer(notebook), *page.footer],
-        "css": _asset("report.css"),
-    }
+    described = _described(page) | {"footer": [*_footer(notebook), *page.footer], "css": asset("report.css")}
     text, _ = _exporter().from_notebook_node(notebook, {"page": described})
     return str(text).replace(_CONTENTS, _contents(text), 1)
+
+
+def document_html(page: Page, body: Fragment, *, css: str = "", script: str = "", data: Any = None) -> str:
+    """One complete HTML document of fragments, which have escaped their text, with one script of our own.
+
+    Args:
+        css: goes after that of all pages. script: the only one that the page's policy lets run. data: JSON types for the script, which
+            finds them as text in the element ``data``.
+    """
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    described = _described(page) | {
+        "css": asset("report.css") + css,
+        "body": body.source,
+        "script": script,
+        "script_hash": f"sha256-{allowed}",
+        "data": script_json(data),
+    }
+    text = _exporter().environment.get_template("site.html.j2").render(resources={"page": described})
+    return str(text).replace(_CONTENTS, _contents(body.source), 1)
+
+
+def script_json(data: Any) -> str:
+    """JSON that may stand in a script element: nothing in it can end the element or begin a comment."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))  # ASCII only, so that U+2028 and U+2029 are escaped too
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _described(page: Page) -> dict[str, Any]:
+    return {"title": page.title, "status": page.status, "generator": page.generator, "footer": list(page.footer)}
 
 
 def sanitize(fragment: str) -> str:
@@ -104,7 +131,8 @@ def _exporter() -> HTMLExporter:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file among our assets."""
     return (Path(str(resources.files("cglsuite.reports"))) / "assets" / name).read_text(encoding="utf-8")
 
 

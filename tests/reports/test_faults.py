@@ -11,12 +11,14 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from report_lab import Elements, Notebooks
 
+from cglsuite.reports import freshness
 from cglsuite.reports.render import RenderedReport, render_campaign, render_notebook
 
 pytestmark = pytest.mark.notebook
@@ -81,7 +83,7 @@ def test_a_whole_notebook_becomes_a_page(notebooks: Notebooks) -> None:
     assert "transport ipc /" in page
     assert "cgl-" in page.partition("profile ")[2][:40]
     assert status_of(report)["status"] == "done"
-    assert sorted(p.name for p in report.path.parent.iterdir()) == ["report.html", "report.html.status.json"]
+    assert sorted(p.name for p in report.path.parent.iterdir() if p.name[0] != ".") == ["report.html", "report.html.status.json"]
 
 
 def test_a_dead_kernel(notebooks: Notebooks) -> None:
@@ -139,10 +141,16 @@ def test_a_killed_process_takes_its_kernel_along(notebooks: Notebooks) -> None:
 
 
 def test_a_killed_run_leaves_neither_page_nor_processes(notebooks: Notebooks, tmp_path: Path) -> None:
-    """Whoever asked for the report is killed while a cell runs."""
+    """Whoever asked for the report is killed while a cell runs; the next run completes the page."""
     mark, page = notebooks.folder / "kernel", tmp_path / "out" / "report.html"
-    body = f"import os, pathlib, time; pathlib.Path({str(mark)!r}).write_text(f'{{os.getpid()}} {{os.getppid()}}'); time.sleep(60)"
-    notebooks.add("report", body)
+    body = f"""
+        import os, pathlib, time
+        mark = pathlib.Path({str(mark)!r})
+        if not mark.exists():
+            mark.write_text(f"{{os.getpid()}} {{os.getppid()}}")
+            time.sleep(60)
+    """
+    notebooks.add("report", textwrap.dedent(body))
     script = f"""
         from pathlib import Path
         import report_lab
@@ -161,6 +169,8 @@ def test_a_killed_run_leaves_neither_page_nor_processes(notebooks: Notebooks, tm
     assert all(gone(int(pid)) for pid in mark.read_text().split())
     assert not page.exists()
     assert json.loads(page.with_name("report.html.status.json").read_text())["status"] == "running"
+    again = render_notebook("report", {}, page, catalogue=notebooks.catalogue)
+    assert (again.status, status_of(again)["status"]) == ("done", "done")
 
 
 @pytest.fixture
@@ -182,6 +192,94 @@ def test_a_full_disk(notebooks: Notebooks, request: pytest.FixtureRequest) -> No
     assert "the disk or quota is full" in again.reason
     assert not report.path.exists()
     assert status_of(again)["status"] == "failed"
+
+
+def counting(notebooks: Notebooks, name: str, body: str = "") -> Path:
+    """A notebook that adds a line to a file whenever it runs; the file."""
+    log = notebooks.folder / f"{name}.log"
+    notebooks.add(name, f"with open({str(log)!r}, 'a') as file:\n    print('ran', file=file)\n{body}")
+    return log
+
+
+def campaign_of(folder: Path, *names: str) -> Path:
+    """A campaign with a report of each notebook; its only scenario is unknown, so that it has no leaderboard."""
+    path = folder / "toy.toml"
+    reports = "".join(f'[[report]]\nnotebook = "{name}"\n' for name in names)
+    path.write_text(f'name = "toy"\n[grid]\nscenarios = ["s/task-il@x-1"]\nmethods = ["bare"]\n{reports}')
+    return path
+
+
+def runs(*logs: Path) -> list[int]:
+    return [len(log.read_text().splitlines()) for log in logs]
+
+
+@pytest.fixture
+def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edit of the suite's sources while tests run does not make pages stale."""
+    monkeypatch.setattr(freshness, "_sources", lambda catalogue: [])
+
+
+@pytest.mark.usefixtures("_same_code")
+def test_the_next_run_completes_only_what_is_missing(notebooks: Notebooks, tmp_path: Path) -> None:
+    """What was complete is kept; what failed, was removed or was edited is rendered again; with force, all is."""
+    needed = tmp_path / "needed"
+    logs = [counting(notebooks, "good"), counting(notebooks, "bad", f"open({str(needed)!r})")]
+    campaign, out = campaign_of(tmp_path, "good", "bad"), tmp_path / "out"
+
+    def again(**more: Any) -> tuple[list[str], list[int]]:
+        rendered = render_campaign(campaign, store=tmp_path / "store", out=out, catalogue=notebooks.catalogue, **more)
+        return [r.status for r in rendered[:2]], runs(*logs)
+
+    assert again() == (["done", "failed"], [1, 1])
+    assert again() == (["done", "failed"], [1, 2])
+    needed.touch()
+    assert again() == (["done", "done"], [1, 3])
+    (out / "good.html").write_text("edited")
+    assert again() == (["done", "done"], [2, 3])
+    assert again() == (["done", "done"], [2, 3])
+    assert again(force=True) == (["done", "done"], [3, 4])
+
+
+def test_every_notebook_that_reports_on_a_campaign(notebooks: Notebooks, tmp_path: Path) -> None:
+    """After those that the campaign names come the others that take one; one whose file is broken is a failed report."""
+    notebooks.add("named", "1", parameters="x = 1")
+    notebooks.add("takes", "print(campaign)", parameters="campaign = ''")
+    notebooks.add("other", "1", parameters="x = 1")
+    notebooks.add("broken", "1")
+    (notebooks.folder / "broken.ipynb").write_text("{")
+    campaign = campaign_of(tmp_path, "named")
+    rendered = render_campaign(campaign, store=tmp_path / "store", catalogue=notebooks.catalogue, every=True)
+    expected = [("named.html", "done"), ("broken.html", "failed"), ("takes.html", "done"), ("index.html", "failed")]
+    assert [(r.path.name, r.status) for r in rendered] == expected
+
+
+@pytest.mark.usefixtures("_same_code")
+def test_two_runs_into_one_folder(notebooks: Notebooks, tmp_path: Path) -> None:
+    """One renders, the other waits for its page and keeps it; both tell the same."""
+    log = counting(notebooks, "slow", "import time; time.sleep(2)")
+    campaign, out = campaign_of(tmp_path, "slow"), tmp_path / "out"
+
+    def one(_: int) -> RenderedReport:
+        return render_campaign(campaign, store=tmp_path / "store", out=out, catalogue=notebooks.catalogue)[0]
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        rendered = list(pool.map(one, range(2)))
+    assert [(r.status, r.path) for r in rendered] == [("done", out / "slow.html")] * 2
+    assert runs(log) == [1]
+    assert status_of(rendered[0])["status"] == "done"
+
+
+def test_a_full_disk_leaves_no_index_of_an_earlier_run(notebooks: Notebooks, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The pages that it linked are gone, and so is it; what is returned says why."""
+    counting(notebooks, "one")
+    campaign, out = campaign_of(tmp_path, "one"), tmp_path / "out"
+    render_campaign(campaign, store=tmp_path / "store", out=out, catalogue=notebooks.catalogue)
+    assert (out / "index.html").is_file()
+    request.getfixturevalue("_full_disk")
+    rendered = render_campaign(campaign, store=tmp_path / "store", out=out, catalogue=notebooks.catalogue, force=True)
+    assert [(r.path.name, r.status) for r in rendered] == [("one.html", "failed"), ("index.html", "failed")]
+    assert all("the disk or quota is full" in r.reason for r in rendered)
+    assert not list(out.glob("*.html"))
 
 
 def test_two_reports_at_once(notebooks: Notebooks, tmp_path: Path) -> None:
@@ -209,6 +307,7 @@ def test_two_reports_at_once(notebooks: Notebooks, tmp_path: Path) -> None:
         ("two.html", "done"),
         ("three.html", "failed"),
         ("three-2.html", "done"),
+        ("index.html", "failed"),  # there is no such scenario, hence no leaderboard
     ]
     folder = tmp_path / "rendered" / "toy"
     assert "report one 1" in (folder / "one.html").read_text()

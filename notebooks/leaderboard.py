@@ -1,0 +1,60 @@
+# %% [markdown]
+# # Leaderboard
+#
+# One table per scenario and protocol, with a row per method: metrics by the names of their definitions, time, memory, the spread over
+# records and the interval of every mean. The index of a campaign's reports shows the same tables, to sort, filter and download.
+
+# %% tags=["parameters"]
+campaign = ""  # the path of a campaign file; empty: the campaign below
+inline = {  # the content of a campaign file; a small demonstration on synthetic data
+    "name": "inline-demo",
+    "title": "A small demonstration on synthetic data",
+    "grid": {"scenarios": ["synthetic-csbm/class-il@begin-1"], "methods": ["bare", "er-gnn", "joint"]},
+    "seeds": {"order": [0, 1, 2], "init": [0, 1, 2]},
+    "settings": {"dataset.n_nodes": 400, "dataset.n_classes": 6, "backbone.width": 64, "training.epochs": 30},
+    "run": {"device": "cpu"},
+}
+store = ""  # the folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
+overrides = {}  # settings that go over the campaign's, as in `cglsuite run --set`
+device = ""  # auto, cpu or cuda; empty: the campaign's
+train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite report` pass False
+
+# %%
+from cglsuite.host import load_catalogue
+from cglsuite.reports import load_campaign_results, show, show_leaderboard
+
+catalogue = load_catalogue()
+results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
+show.overview(results)
+
+# %% [markdown]
+# ## Standings
+
+# %%
+show_leaderboard.leaderboard(results, catalogue)
+
+# %% [markdown]
+# ## Methods
+#
+# What each method computes and cites, who provides it, and the value that every setting of it had in these records.
+
+# %%
+show_leaderboard.method_cards(results, catalogue)
+
+# %% [markdown]
+# ## What the metrics mean
+
+# %%
+show.definitions(results)
+
+# %% [markdown]
+# ## Cells without a result
+
+# %%
+show.problems(results)
+
+# %% [markdown]
+# ## Provenance
+
+# %%
+show.provenance(results)

@@ -1,0 +1,353 @@
+"""The site in a real browser, at a phone's and a desk's width, light and dark: sorting, filtering, links, keyboard, downloads, silence.
+
+Needs Selenium and Debian's packages chromium and chromium-driver; elsewhere the tests are skipped and say so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import chromium
+import pytest
+from chromium import Browser
+from hostile_plugin import MARK, attacked_results, attacked_site
+from made_records import made_results
+from report_lab import page_with
+
+from cglsuite.reports import show, show_leaderboard
+from cglsuite.reports.downloads import board_downloads
+from cglsuite.reports.job import Outcome
+from cglsuite.reports.leaderboard import Board, boards
+from cglsuite.reports.plain_pages import failure_html
+from cglsuite.reports.render import RenderedReport
+from cglsuite.reports.site import site_html
+
+pytestmark = pytest.mark.slow
+LOOKS = [(420, False), (420, True), (1200, False), (1200, True)]
+SMALLEST_CONTRAST = 4.5
+"""WCAG 2.2, success criterion 1.4.3, for text of ordinary size."""
+SMALLEST_TARGET = 24
+"""Pixels either way, of buttons and fields: WCAG 2.2, success criterion 2.5.8."""
+CONTRASTS = """
+const seen = new Map();
+const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+const ground = (element) => {
+  for (let e = element; e; e = e.parentElement) {
+    const colour = parse(getComputedStyle(e).backgroundColor);
+    if (colour.length < 4 || colour[3] > 0) return colour;
+  }
+  return [255, 255, 255];
+};
+for (const fold of document.querySelectorAll("details")) fold.open = true;
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const element = walker.currentNode.parentElement;
+  if (!walker.currentNode.textContent.trim() || element.closest("script, style") || !element.getClientRects().length) continue;
+  const pair = [parse(getComputedStyle(element).color).slice(0, 3), ground(element).slice(0, 3)];
+  seen.set(JSON.stringify(pair), [...pair, walker.currentNode.textContent.trim().slice(0, 40)]);
+}
+return [...seen.values()];
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One window for all tests of this file."""
+    with chromium.started() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Board]]:
+    """The folder of a site: an index, two reports, one of which failed; and the boards."""
+    folder = tmp_path_factory.mktemp("site")
+    results, catalogue = made_results(folder / "store")
+    outcome = Outcome(status="failed", reason="cell 2: ValueError: no", details="Traceback\n" + "a long line " * 30)
+    (folder / "bad.html").write_text(failure_html("Bad", "bad", outcome))
+    shown = [show.overview(results), show_leaderboard.leaderboard(results, catalogue), show_leaderboard.method_cards(results, catalogue)]
+    (folder / "leaderboard.html").write_text(page_with(*shown))
+    rendered = [
+        RenderedReport(notebook="leaderboard", path=folder / "leaderboard.html", status="done", reason="", seconds=3.0),
+        RenderedReport(notebook="bad", path=folder / "bad.html", status="failed", reason=outcome.reason, seconds=1.0),
+    ]
+    (folder / "index.html").write_text(site_html(results.campaign, rendered, catalogue, results))
+    return folder, boards(results, catalogue)
+
+
+@pytest.fixture
+def index(made: tuple[Path, list[Board]], browser: Browser) -> Browser:
+    """The index, freshly opened at a desk."""
+    browser.open(made[0] / "index.html")
+    return browser
+
+
+def methods_of(browser: Browser, number: int) -> list[str]:
+    """Method and backbone of the rows that a board shows, from top to bottom."""
+    found: list[str] = browser.run(
+        """return [...document.querySelectorAll(`section[data-board="${arguments[0]}"] > .scroll tbody tr`)]
+             .filter((row) => row.getClientRects().length)
+             .map((row) => `${row.querySelector("th a").textContent} ${row.lastElementChild.textContent}`)""",
+        number,
+    )
+    return found
+
+
+def named(board: Board) -> list[str]:
+    return [f"{row.method} {row.group.backbone}" for row in board.rows]
+
+
+def head_button(browser: Browser, number: int, column: str) -> str:
+    return f'section[data-board="{number}"] th[data-column="{column}"] > button'
+
+
+# --- sorting ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_order_is_that_of_the_page_without_its_script(index: Browser, made: tuple[Path, list[Board]]) -> None:
+    """The script rearranges nothing until it is asked to."""
+    for number, board in enumerate(made[1]):
+        assert methods_of(index, number) == named(board)
+
+
+def test_every_column_sorts_both_ways(index: Browser, made: tuple[Path, list[Board]]) -> None:
+    """The better end first, the other on the second click, by the exact numbers; methods without a value last either way."""
+    for number in (0, 2):
+        board = made[1][number]
+        for column in board.columns:
+            values = {
+                name: row.scores[column.name].mean if column.name in row.scores else math.nan
+                for name, row in zip(named(board), board.rows, strict=True)
+            }
+            known = [name for name in values if not math.isnan(values[name])]
+            first = index.run("return arguments[0].closest('th').ariaSort", index.one(head_button(index, number, column.name)))
+            expected = ["descending", "ascending"] if column.better == "up" else ["ascending", "descending"]
+            for order in reversed(expected) if first == expected[0] else expected:
+                index.run("arguments[0].click()", index.one(head_button(index, number, column.name)))
+                shown = methods_of(index, number)
+                numbers = [values[name] for name in shown if name in known]
+                assert numbers == sorted(numbers, reverse=order == "descending"), (column.name, order)
+                assert sorted(shown) == sorted(values)
+                assert set(shown[: len(known)]) == set(known)
+                marked = index.all(f'section[data-board="{number}"] th[aria-sort]')
+                assert [(th.get_attribute("data-column"), th.get_attribute("aria-sort")) for th in marked] == [(column.name, order)]
+
+
+@pytest.mark.parametrize("column", ["method", "category", "backbone"])
+def test_columns_of_text_sort_by_text(index: Browser, made: tuple[Path, list[Board]], column: str) -> None:
+    """From a to z, then from z to a."""
+    place = {"method": 0, "backbone": 1}
+    for reverse in (False, True):
+        index.one(head_button(index, 0, column)).click()
+        if column == "category":
+            shown = [row.find_elements("css selector", "td.nowrap")[0].text for row in index.all('[data-board="0"] > .scroll tbody tr')]
+        else:
+            shown = [name.split()[place[column]] for name in methods_of(index, 0)]
+        assert shown == sorted(shown, key=str.lower, reverse=reverse)
+
+
+# --- filtering -------------------------------------------------------------------------------------------------------------------
+
+
+def test_filters_hide_rows_of_every_board(index: Browser, made: tuple[Path, list[Board]]) -> None:
+    """By words, by choice, by both; how many are left is told, and clearing brings all back."""
+    all_boards = made[1]
+    total = sum(len(board.rows) for board in all_boards)
+    status, words = index.one("#filter-shown"), index.one("#filter-words")
+    assert status.text == f"{total} rows"
+    words.send_keys("REP gat")
+    expected = [[n for n, r in zip(named(b), b.rows, strict=True) if r.category == "Rep" and n.endswith(" gat")] for b in all_boards]
+    assert [methods_of(index, number) for number in range(len(all_boards))] == expected
+    assert status.text == f"{sum(map(len, expected))} of {total} rows"
+    index.one("#filter-clear").click()
+    assert status.text == f"{total} rows"
+    assert index.focused() == words
+    index.run("const s = document.getElementById('filter-method'); s.value = 'packnet'; s.dispatchEvent(new Event('change'))")
+    left = [methods_of(index, number) for number in range(len(all_boards))]
+    assert left == [[n for n in named(b) if n.startswith("packnet ")] for b in all_boards]
+    empty = left.index([])
+    assert "No row of this scenario matches the filter." in index.one(f'[data-board="{empty}"]').text
+
+
+def test_downloads_hold_what_is_shown_in_its_order(index: Browser, made: tuple[Path, list[Board]]) -> None:
+    """After sorting and filtering, the CSV has those rows in that order."""
+    index.one(head_button(index, 0, "method")).click()
+    index.one("#filter-words").send_keys("gcn")
+    address = index.one('[data-board="0"] a[data-file="0"]').get_attribute("href")
+    lines = unquote(address.partition(",")[2]).splitlines()
+    names = lines[0].split(",")
+    rows = [dict(zip(names, line.split(","), strict=True)) for line in lines[1:]]
+    assert [f"{row['method']} {row['backbone']}" for row in rows] == methods_of(index, 0)
+    assert len(rows) == len([n for n in named(made[1][0]) if n.endswith("gcn")]) > 0
+
+
+def test_a_download_is_saved(index: Browser, made: tuple[Path, list[Board]], tmp_path: Path) -> None:
+    """The page's policy lets its own files through: under their names, with their text."""
+    from report_lab import catalogue_of
+
+    index.download_to(tmp_path)
+    for link in index.all('[data-board="0"] a[download]'):
+        link.click()
+        wait_for(tmp_path / link.get_attribute("download"))
+    (csv_file, *_) = board_downloads(made[1][0], catalogue_of())
+    assert (tmp_path / csv_file.name).read_bytes().decode() == csv_file.text
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".bib", ".csv", ".tex"]
+    assert index.console() == []
+
+
+def wait_for(path: Path) -> None:
+    end = time.monotonic() + 30
+    while not (path.is_file() and path.stat().st_size):
+        assert time.monotonic() < end, f"{path.name} was not saved"
+        time.sleep(0.05)
+
+
+# --- links and keyboard ----------------------------------------------------------------------------------------------------------
+
+
+def test_links_within_the_page_open_what_is_folded(index: Browser) -> None:
+    """A method's card, and the records behind a row: open, and in sight."""
+    row = index.one('[data-board="0"] > .scroll tbody tr')
+    for link in row.find_elements("tag name", "a"):
+        target = unquote(link.get_attribute("href").partition("#")[2])
+        index.run("arguments[0].click()", link)
+        seen = index.run(
+            """const target = document.getElementById(arguments[0]);
+               const box = target.getBoundingClientRect();
+               const open = [...document.querySelectorAll("details[open]")].some((fold) => fold.contains(target));
+               return [open, box.height > 0, box.top < innerHeight]""",
+            target,
+        )
+        assert seen == [True, True, True], target
+
+
+def test_an_address_of_a_place_opens_what_is_folded(made: tuple[Path, list[Board]], browser: Browser) -> None:
+    """As a link from elsewhere has it."""
+    browser.open(made[0] / "index.html", place="#method-si")
+    assert browser.one("#method-si").get_attribute("open")
+
+
+def test_reports_are_reached_and_left(index: Browser) -> None:
+    """Every report's link leads to its page."""
+    found = [link.get_attribute("href") for link in index.all("#reports a")]
+    assert [address.rpartition("/")[2] for address in found] == ["leaderboard.html", "bad.html"]
+    for number, title in enumerate(("t", "FAILED: Bad")):
+        index.all("#reports a")[number].click()
+        assert index.driver.title == title
+        index.driver.back()
+        assert index.all("#reports a")
+
+
+def test_everything_is_done_by_keyboard(index: Browser) -> None:
+    """Tab comes to the skip link first, then to filters, heads, tables and folds; what has the focus shows it, and Enter works."""
+    from selenium.webdriver.common.keys import Keys
+
+    index.press(Keys.TAB)
+    assert index.focused().text == "Skip to the content"
+    assert index.focused().location["x"] >= 0
+    reached: set[str] = set()
+    wanted = {"filter-words", "filter-method", "head", "region", "download", "fold", "card"}
+    for _ in range(400):
+        index.press(Keys.TAB)
+        kind, outlined = index.run(
+            """const e = document.activeElement, style = getComputedStyle(e);
+               const kinds = {head: "th > button", region: "[role=region]", download: "a[download]", fold: "details.provenance > summary",
+                              card: "details.card > summary"};
+               const kind = e.id || Object.keys(kinds).find((name) => e.matches(kinds[name])) || "other";
+               return [kind, style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0]"""
+        )
+        assert outlined, kind
+        reached.add(kind)
+        if kind == "head" and "head" in wanted:
+            before = index.run("return document.activeElement.closest('th').ariaSort")
+            index.press(Keys.ENTER)
+            assert index.run("return document.activeElement.closest('th').ariaSort") not in {None, before}
+        if kind == "fold" and "fold" in wanted:
+            index.press(Keys.ENTER)
+            assert index.run("return document.activeElement.parentElement.open")
+            index.press(Keys.ENTER)
+        wanted.discard(kind)
+        if not wanted:
+            break
+    assert not wanted, reached
+
+
+# --- looks and silence -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["index.html", "leaderboard.html", "bad.html"])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_pages_are_silent_and_readable(made: tuple[Path, list[Board]], browser: Browser, page: str, width: int, dark: bool) -> None:
+    """Nothing on the console, no request but for the page itself, nothing beyond the window's edge, text that stands out."""
+    browser.open(made[0] / page, width=width, dark=dark)
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    found = browser.run(CONTRASTS)
+    assert len(found) >= 2
+    poor = {text: round(contrast(ink, ground), 2) for ink, ground, text in found if contrast(ink, ground) < SMALLEST_CONTRAST}
+    assert not poor
+    ground = browser.run("return getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 3 * 128) == dark
+    assert browser.run("return document.documentElement.scrollWidth") <= width  # with all folds open too
+    assert browser.console() == []
+    assert [address for address in browser.requests() if not address.startswith("data:")] == [(made[0] / page).as_uri()]
+
+
+def contrast(one: list[float], other: list[float]) -> float:
+    """The contrast ratio of two sRGB colours (WCAG 2.2)."""
+
+    def luminance(colour: list[float]) -> float:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in colour)]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    brighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+def test_contrast_of_known_colours() -> None:
+    """Black on white is 21; the grey #767676 on white is the darkest of the usual examples that passes, 4.54."""
+    assert contrast([0, 0, 0], [255, 255, 255]) == pytest.approx(21.0)
+    assert contrast([0x76] * 3, [255, 255, 255]) == pytest.approx(4.54, abs=0.005)
+
+
+def test_targets_are_large_enough_for_a_finger(made: tuple[Path, list[Board]], browser: Browser) -> None:
+    """On a phone: buttons, fields, and the links that download."""
+    browser.open(made[0] / "index.html", width=420)
+    boxes = browser.run(
+        """return [...document.querySelectorAll("button, input, select, a[download], summary")].filter((e) => e.getClientRects().length)
+             .map((e) => [e.textContent.slice(0, 30), e.getBoundingClientRect().width, e.getBoundingClientRect().height])"""
+    )
+    assert len(boxes) > 20
+    assert [box for box in boxes if min(box[1:]) < SMALLEST_TARGET] == []
+
+
+def test_hostile_text_runs_nowhere(browser: Browser, tmp_path: Path) -> None:
+    """Opened, sorted, filtered and unfolded, the attacked page calls nothing of the attacker's and asks for nothing."""
+    results, catalogue = attacked_results(tmp_path / "store")
+    (tmp_path / "index.html").write_text(attacked_site(results, catalogue))
+    browser.run_before_pages(f"window.calls = []; window.{MARK} = (n) => window.calls.push(n)")
+    browser.open(tmp_path / "index.html")
+    assert browser.run(f"{MARK}(0); return calls") == [0]  # the trap itself works
+    for button in browser.all("th[data-column] > button"):
+        browser.run("arguments[0].click()", button)
+    browser.one("#filter-words").send_keys("script")
+    for fold, link in itertools.zip_longest(browser.all("details"), browser.all("main a[href^='#']")):
+        browser.run("if (arguments[0]) arguments[0].open = true; if (arguments[1]) arguments[1].click()", fold, link)
+    assert browser.run("return calls") == [0]
+    assert browser.console() == []
+    assert [address for address in browser.requests() if not address.startswith("data:")] == [(tmp_path / "index.html").as_uri()]
+
+
+def test_the_policy_refuses_scripts_that_are_not_ours(index: Browser) -> None:
+    """Should a text ever get through, the page's policy is the second door: neither an element nor a handler of another's runs."""
+    index.run(
+        """const script = document.createElement("script"); script.textContent = "window.ran = 1"; document.body.append(script);
+           document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.ran = 2'>")"""
+    )
+    time.sleep(0.3)
+    assert index.run("return window.ran ?? null") is None
+    assert any("Content Security Policy" in message for message in index.console())

@@ -1,0 +1,283 @@
+"""The leaderboard: hand-computed entries, intervals against SciPy, one table per preset, and pages that say the same to the last digit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from made_records import fill_store, made_record, made_results
+from report_lab import catalogue_of, page_with, toy_engine
+from scipy import stats
+
+from cglsuite.cells.campaign import load_campaign
+from cglsuite.cells.store import Store
+from cglsuite.errors import UnknownNameError
+from cglsuite.host import Catalogue, load_catalogue
+from cglsuite.reports import show_leaderboard, tables
+from cglsuite.reports.leaderboard import LEVEL, Board, board_frame, boards
+from cglsuite.reports.render import render_campaign
+from cglsuite.reports.results import CampaignResults, load_campaign_results
+from cglsuite.stats import compare_methods
+
+Results = Callable[..., CampaignResults]
+
+
+def board_of(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board:
+    return next(board for board in boards(results, catalogue) if board.preset == preset)
+
+
+def shown_entries(page: str) -> list[dict[str, dict[str, float]]]:
+    """Per board section of a page: the exact numbers of each entry by row and column name."""
+    soup = BeautifulSoup(page, "html.parser")
+    found = []
+    for section in soup.select("section.board"):
+        table = section.find("table")
+        names = [th.get("data-column") for th in table.select("thead th")]
+        rows = {}
+        for row in table.select("tbody tr"):
+            cells = dict(zip(names, row.find_all(["th", "td"]), strict=True))
+            key = " × ".join([cells["method"].find("a").text, cells["backbone"].text])
+            for name, cell in cells.items():
+                parts = [part for part in ("value", "std", "n", "low", "high") if cell.has_attr(f"data-{part}")]
+                if parts:
+                    rows[f"{key} × {name}"] = {part: float(cell[f"data-{part}"]) for part in parts}
+        found.append(rows)
+    return found
+
+
+def test_entries_of_the_toy_campaign(results: CampaignResults) -> None:
+    """Of ewc one record failed, so that two stand behind its row; AP is the mean of the last row of a matrix."""
+    board = board_of(results, catalogue_of(), "cora/task-il@begin-1")
+    assert [row.method for row in board.rows] == ["joint", "ewc", "packnet", "bare"]
+    # MATRIX's last row is 0.7, 0.8, 0.9; ewc adds 0.02 and 0.01 per init seed, of which 1 is missing.
+    ewc = next(row for row in board.rows if row.method == "ewc").scores["average_performance"]
+    assert ewc.mean == pytest.approx((0.82 + 0.84) / 2)
+    assert ewc.std == pytest.approx(0.02 / math.sqrt(2))
+    assert (ewc.n, ewc.units) == (2, 2)
+    assert math.isnan(ewc.low)
+    assert ewc.refusal == "2 seeds: an interval needs at least 3"
+    bare = next(row for row in board.rows if row.method == "bare").scores
+    assert bare["intransigence"].mean == pytest.approx(0.05)  # joint's diagonal is 0.05 higher, for the same seeds
+    assert bare["total_s"].mean == 10.0
+    assert bare["peak_bytes"].mean == 1e8
+    assert board.column("average_performance").label == "AP"
+    with pytest.raises(UnknownNameError, match="average_perf"):
+        board.column("average_perf")
+
+
+def test_intervals_are_students(results: CampaignResults) -> None:
+    """Three values: SciPy's t interval."""
+    board = board_of(results, catalogue_of(), "cora/task-il@begin-1")
+    bare = next(row for row in board.rows if row.method == "bare").scores["average_performance"]
+    low, high = stats.t.interval(LEVEL, 2, loc=0.81, scale=stats.sem([0.80, 0.81, 0.82]))
+    assert (bare.low, bare.high, bare.kind) == (pytest.approx(low), pytest.approx(high), "t")
+
+
+def test_seeds_of_one_order_are_averaged_before_orders_are_counted(tmp_path: Path) -> None:
+    """Five orders with two seeds each: five units, whose means SciPy's interval gives again."""
+    seeds = {"order": [0, 1, 2, 3, 4], "init": [0, 1], "design": "cross"}
+    results, catalogue = made_results(tmp_path, seeds=seeds)
+    board = boards(results, catalogue)[0]
+    assert board.unit == "order"
+    row = board.rows[-1]
+    score = row.scores["average_performance"]
+    assert (score.n, score.units) == (10, 5)
+    values = pd.Series([record.metrics["average_performance"] for record in row.records])
+    means = values.groupby([record.cell["seeds"]["order"] for record in row.records]).mean()
+    low, high = stats.t.interval(LEVEL, 4, loc=means.mean(), scale=stats.sem(means))
+    assert (score.low, score.high) == (pytest.approx(low), pytest.approx(high))
+    assert score.mean == pytest.approx(values.mean())
+
+
+def test_order_seeds_that_give_the_same_order_are_no_replicates_of_orders(tmp_path: Path) -> None:
+    """All records learnt the same tasks in the same sequence: seeds are the unit, and the page says of one order."""
+    tasks = [{"name": "a", "classes": [0], "n_train": 1, "n_validation": 1, "n_test": 1}] * 5
+    results, catalogue = made_results(tmp_path / "a")
+    store = Store(tmp_path / "a")
+    for cell in results.cells:
+        if cell.record is not None:
+            changed = [dict(task, classes=[k], name=str(k)) for k, task in enumerate(tasks)]
+            store.record_path(cell.record.key).unlink()
+            store.put(made_record(cell.planned, catalogue, tasks=changed))
+    again = boards(load_again(results, catalogue, tmp_path / "a"), catalogue)[0]
+    assert again.unit == "seed"
+    assert again.rows[0].scores["average_performance"].units == 5
+
+
+def load_again(results: CampaignResults, catalogue: Catalogue, path: Path) -> CampaignResults:
+    return load_campaign_results(results.campaign, path, catalogue=catalogue, engine=toy_engine(catalogue))
+
+
+def test_unlike_presets_never_share_a_board(finished: Results) -> None:
+    """Another number of epochs makes another preset, hence another board, with what was changed told above it."""
+    grid = {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "ewc"], "settings": {"training.epochs": [10, 20]}}
+    results = finished(grid=grid)
+    found = boards(results, catalogue_of())
+    assert len(found) == 2
+    assert len({board.preset for board in found}) == 2
+    assert [board.scenario for board in found] == ["toy/class-il@cglb-1"] * 2
+    assert [{record.cell["preset"] for row in board.rows for record in row.records} for board in found] == [{b.preset} for b in found]
+    page = page_with(show_leaderboard.leaderboard(results, catalogue_of()))
+    assert "epochs = 10" in page
+    assert "epochs = 20" in page
+
+
+def test_verdicts_are_those_of_all_pairs(tmp_path: Path) -> None:
+    """The same family, tested directly: who is told apart from the best row, and with which p value."""
+    results, catalogue = made_results(tmp_path, grid={"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "si", "gem", "joint"]})
+    (board,) = boards(results, catalogue)
+    rows = [(row.method, r) for row in board.rows for r in row.records]
+    frame = pd.DataFrame(
+        {"method": m, "value": r.metrics["average_performance"], "order": r.cell["seeds"]["order"], "seed": r.cell["seeds"]["init"]}
+        for m, r in rows
+    )
+    tests = compare_methods(frame)
+    best = board.rows[0]
+    assert best.verdict is None
+    for row in board.rows[1:]:
+        assert row.verdict is not None
+        (test,) = [t for t in tests.to_dict(orient="records") if {t["first"], t["second"]} == {best.method, row.method}]
+        assert row.verdict.best == best.method
+        assert row.verdict.apart == (test["p_adjusted"] <= 0.05)
+        assert f"p = {test['p_adjusted']:.3g}" in row.verdict.told
+    assert any(row.verdict.apart for row in board.rows[1:] if row.verdict)
+
+
+def test_no_winner_where_nothing_can_be_tested(finished: Results) -> None:
+    """Two seeds per method: no interval, no test, no mark, and the reason instead."""
+    results = finished(seeds={"order": [0, 1], "init": [0, 1]}, grid={"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "ewc"]})
+    (board,) = boards(results, catalogue_of())
+    assert [row.verdict.apart if row.verdict else None for row in board.rows] == [None, None]
+    page = page_with(show_leaderboard.leaderboard(results, catalogue_of()))
+    assert "no test against" in page
+    assert "not told apart</span>" not in page
+
+
+def test_rows_that_are_not_told_apart_are_marked(tmp_path: Path) -> None:
+    """si is bare up to noise of its seeds, and marked; gem is far from both, and is not."""
+    results, catalogue = made_results(tmp_path, grid={"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "si", "gem"]})
+    level, noise = {"bare": 0.8, "si": 0.8, "gem": 0.3}, np.random.default_rng(0)
+    for cell in results.cells:
+        assert cell.record is not None
+        matrix = level[cell.record.cell["method"]] + 0.01 * noise.standard_normal((6, 5))
+        Store(tmp_path).record_path(cell.record.key).unlink()
+        Store(tmp_path).put(made_record(cell.planned, catalogue, matrix=matrix, metrics={"average_performance": float(matrix[-1].mean())}))
+    results = load_again(results, catalogue, tmp_path)
+    (board,) = boards(results, catalogue)
+    assert [(row.method, row.verdict.apart if row.verdict else None) for row in board.rows[1:]] in (
+        [("si", False), ("gem", True)],
+        [("bare", False), ("gem", True)],
+    )
+    soup = BeautifulSoup(page_with(show_leaderboard.leaderboard(results, catalogue)), "html.parser")
+    marks = [[mark.text for mark in row.select("th .badge")] for row in soup.select("section.board > .scroll tbody tr")]
+    assert marks == [[], ["not told apart"], []]
+    assert f"1 of 2 rows are told apart from {board.rows[0].method} in AP (all pairs of this table, Holm, α = 0.05)" in soup.text
+
+
+def test_times_of_unlike_machines_are_not_compared_silently(tmp_path: Path) -> None:
+    """One record of another CPU, and the board says so."""
+    results, catalogue = made_results(tmp_path)
+    cell = next(c for c in results.cells if c.record is not None)
+    assert cell.record is not None
+    store = Store(tmp_path)
+    store.record_path(cell.record.key).unlink()
+    store.put(made_record(cell.planned, catalogue, environment={**cell.record.environment, "cpu": "another CPU"}))
+    board = boards(load_again(results, catalogue, tmp_path), catalogue)[0]
+    assert board.machines == 2
+    assert "their times and peak memory do not compare" in str(show_leaderboard.board_caption(results, board))
+
+
+def test_means_are_those_of_the_campaign_report(tmp_path: Path) -> None:
+    """One number, however a report came to it."""
+    results, catalogue = made_results(tmp_path)
+    summary = tables.summary(results).set_index(["preset", "method", "backbone", "metric"])
+    compared = 0
+    for board in boards(results, catalogue):
+        for row in board.rows:
+            for column in board.columns:
+                if column.metric and column.name in row.scores:
+                    other = summary.loc[(board.preset, row.method, row.group.backbone, column.name)]
+                    score = row.scores[column.name]
+                    np.testing.assert_array_equal([score.mean, score.std, score.n], [other["mean"], other["std"], other["n"]])
+                    compared += 1
+    assert compared == len(summary) > 40
+
+
+def test_the_page_says_what_the_functions_compute(tmp_path: Path) -> None:
+    """Every number on a notebook's page, to the last bit, and none beside them."""
+    results, catalogue = made_results(tmp_path)
+    page = page_with(show_leaderboard.leaderboard(results, catalogue))
+    assert_entries(shown_entries(page), boards(results, catalogue))
+
+
+def assert_entries(shown: list[dict[str, dict[str, float]]], found: list[Board]) -> None:
+    assert len(shown) == len(found)
+    for entries, board in zip(shown, found, strict=True):
+        expected: dict[str, Any] = {}
+        for row in board_frame(board).to_dict(orient="records"):
+            key = f"{row['method']} × {row['backbone']}"
+            expected[f"{key} × n"] = {"value": float(row["records"])}
+            for column in board.columns:
+                parts = {"value": "mean", "std": "std", "n": "n", "low": "low", "high": "high"}
+                numbers = {k: float(row[f"{column.name}_{part}"]) for k, part in parts.items() if f"{column.name}_{part}" in row}
+                if not math.isnan(numbers["value"]):
+                    expected[f"{key} × {column.name}"] = {k: v for k, v in numbers.items() if not math.isnan(v)}
+        renamed = {key.replace(" × records", " × n"): value for key, value in entries.items()}
+        assert renamed == expected
+
+
+def test_every_record_stands_in_the_provenance_of_its_row(tmp_path: Path) -> None:
+    """Keys, seeds and sources of all records; the link of a row's n leads to them."""
+    results, catalogue = made_results(tmp_path)
+    soup = BeautifulSoup(page_with(show_leaderboard.leaderboard(results, catalogue)), "html.parser")
+    for section, board in zip(soup.select("section.board"), boards(results, catalogue), strict=True):
+        folded = section.select_one("details.provenance")
+        for number, (row, shown) in enumerate(zip(board.rows, section.find("table").select("tbody tr"), strict=True)):
+            target = str(shown.find_all("a")[1]["href"])[1:]
+            assert target.endswith(f"-{number}")
+            listed = folded.find(id=target).find_next("table")
+            assert [code.text for code in listed.select("td.key code")] == [record.key for record in row.records]
+            assert "a" * 64 in str(listed)
+        assert "a made-up CPU" in folded.text
+
+
+def test_cards_tell_what_a_method_is_and_was_run_with(tmp_path: Path) -> None:
+    """Citation, provider, category, and the value of a setting in the records beside its default."""
+    results, catalogue = made_results(tmp_path, settings={"method.strength": 4.0})
+    soup = BeautifulSoup(str(show_leaderboard.method_cards(results, catalogue)), "html.parser")
+    card = soup.find(id="method-si")
+    assert "Zenke, Poole & Ganguli" in card.text
+    assert "toy-plugin 1.2" in card.text
+    assert card.find(class_="badge").text == "Reg"
+    assert [td.text for td in card.select("tbody td")] == ["1", "4", "how much of the old is kept"]
+
+
+def test_nothing_is_finished(load: Results, tmp_path: Path) -> None:
+    """An empty store: a sentence, no table."""
+    results = load(store=Store(tmp_path / "empty"))
+    assert boards(results, catalogue_of()) == []
+    assert "No cell of this campaign is finished yet." in str(show_leaderboard.leaderboard(results, catalogue_of()))
+
+
+@pytest.mark.notebook
+@pytest.mark.plugins("cglsuite-node", "cglsuite-methods", "cglsuite-metrics")
+def test_the_rendered_notebook_and_the_index_say_it_too(tmp_path: Path) -> None:
+    """Records in a store, `cglsuite report`, two pages: the numbers on both are those that the functions compute without Jupyter."""
+    campaign, out, catalogue = tmp_path / "made.toml", tmp_path / "out", load_catalogue()
+    campaign.write_text(
+        'name = "made"\n[grid]\nscenarios = ["synthetic-csbm/class-il@begin-1"]\nmethods = ["bare", "er-gnn", "joint"]\n'
+        '[seeds]\norder = [0, 1, 2]\ninit = [0, 1, 2]\n[run]\ndevice = "cpu"\n[[report]]\nnotebook = "leaderboard"\n'
+    )
+    fill_store(load_campaign(campaign), catalogue, tmp_path / "store")
+    rendered = render_campaign(campaign, store=tmp_path / "store", out=out, catalogue=catalogue)
+    assert [(report.path.name, report.reason) for report in rendered] == [("leaderboard.html", "")]
+    found = boards(load_campaign_results(campaign, tmp_path / "store", catalogue=catalogue), catalogue)
+    assert [len(board.rows) for board in found] == [3]
+    for page in ("leaderboard.html", "index.html"):
+        assert_entries(shown_entries((out / page).read_text()), found)

@@ -1,0 +1,324 @@
+"""The index of a campaign: complete without a script, equal to the functions behind it, self-contained, and honest about what is absent."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from made_records import fill_store, made_catalogue, made_results
+from report_lab import EVIL, Elements, catalogue_of, toy_engine
+
+from cglsuite.cells.campaign import Campaign
+from cglsuite.host import Catalogue, PluginRecord
+from cglsuite.reports.downloads import board_downloads
+from cglsuite.reports.freshness import kept_status, page_fingerprint, surroundings
+from cglsuite.reports.leaderboard import Board, board_frame, boards
+from cglsuite.reports.render import LARGEST_PAGE, RenderedReport
+from cglsuite.reports.results import CampaignResults, load_campaign_results
+from cglsuite.reports.site import site_html
+
+Site = tuple[BeautifulSoup, str, CampaignResults, Catalogue]
+
+
+def report(name: str, **changes: Any) -> RenderedReport:
+    facts: dict[str, Any] = {"notebook": name, "path": Path(f"{name}.html"), "status": "done", "reason": "", "seconds": 3.0}
+    return RenderedReport(**(facts | changes))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """An index, parsed; its source; and what it was made of."""
+    results, catalogue = made_results(tmp_path_factory.mktemp("site"))
+    page = site_html(results.campaign, [report("campaign_report"), report("leaderboard")], catalogue, results)
+    return BeautifulSoup(page, "html.parser"), page, results, catalogue
+
+
+def data_of(soup: BeautifulSoup) -> Any:
+    return json.loads(soup.find(id="data").string)
+
+
+def files_of(section: Any) -> dict[str, str]:
+    """What a board's links download, by label."""
+    found = {}
+    for link in section.select("a[download]"):
+        head, _, content = str(link["href"]).partition(",")
+        assert head.endswith(";base64")
+        found[link.text] = base64.b64decode(content).decode()
+    return found
+
+
+def each_board(site: Site) -> list[tuple[Any, Board]]:
+    soup, _, results, catalogue = site
+    return list(zip(soup.select("section.board"), boards(results, catalogue), strict=True))
+
+
+def test_every_number_is_that_of_the_functions(site: Site) -> None:
+    """In the table that needs no script, and in the data that the script sorts by: the same floats, row by row."""
+    soup = site[0]
+    for (section, board), data in zip(each_board(site), data_of(soup)["boards"], strict=True):
+        frame = board_frame(board)
+        head = [th.get("data-column") for th in section.select_one("table").select("thead th")]
+        shown = section.select_one("table").select("tbody tr")
+        assert [row["data-row"] for row in shown] == [str(i) for i in range(len(frame))]
+        for cells, given, expected in zip(shown, data["rows"], frame.to_dict(orient="records"), strict=True):
+            by_name = dict(zip(head, cells.find_all(["th", "td"]), strict=True))
+            assert given["method"] == by_name["method"].find("a").text == expected["method"]
+            assert given["numbers"]["records"] == float(by_name["records"]["data-value"]) == expected["records"]
+            for column in board.columns:
+                mean, cell = expected[f"{column.name}_mean"], by_name[column.name]
+                if math.isnan(mean):
+                    assert given["numbers"][column.name] is None
+                    assert not cell.has_attr("data-value")
+                    continue
+                assert given["numbers"][column.name] == float(cell["data-value"]) == mean
+                assert int(cell["data-n"]) == expected[f"{column.name}_n"]
+                for part in ("std", "low", "high"):
+                    value = expected.get(f"{column.name}_{part}", math.nan)
+                    assert (float(cell[f"data-{part}"]) == value) if not math.isnan(value) else not cell.has_attr(f"data-{part}")
+
+
+def test_what_is_shown_is_the_number_rounded(site: Site) -> None:
+    """Percent with one digit, thin spaces between thousands, true minus signs."""
+    seen = 0
+    for section, board in each_board(site):
+        for cell in section.select_one("table").select("tbody td[data-n]"):
+            text = cell.text.split("±")[0].split("[")[0].split("(")[0].replace("\u202f", "").replace("−", "-").strip()
+            column = board.columns[list(cell.parent.select("td[data-n], td.quiet")).index(cell)]
+            assert float(text) == pytest.approx(float(cell["data-value"]) * column.scale, abs=0.5 * 10**-column.digits + 1e-9)
+            seen += 1
+    assert seen > 100
+
+
+def test_csv_is_the_frame(site: Site) -> None:
+    """Read back, every float is the same float."""
+    for section, board in each_board(site):
+        expected = board_frame(board)
+        rows = list(csv.DictReader(io.StringIO(files_of(section)["CSV"])))
+        assert list(rows[0]) == list(expected.columns)
+        for row, wanted in zip(rows, expected.to_dict(orient="records"), strict=True):
+            for name, value in wanted.items():
+                missing = isinstance(value, float) and math.isnan(value)
+                assert row[name] == "" if missing else type(value)(row[name]) == value
+
+
+def test_latex_has_a_row_per_method(site: Site) -> None:
+    """As many cells as the head has, mean and deviation as on the page, rules of booktabs."""
+    for section, board in each_board(site):
+        lines = [line for line in files_of(section)["LaTeX"].splitlines() if not line.startswith("%")]
+        assert [line for line in lines if line.startswith("\\")] == [lines[0], "\\toprule", "\\midrule", "\\bottomrule", "\\end{tabular}"]
+        (columns,) = re.findall(r"\{(l+r+)\}", lines[0])
+        body = [line for line in lines if line.endswith("\\\\")]
+        assert len(body) == 1 + len(board.rows)
+        assert {len(line.split(" & ")) for line in body} == {len(columns)}
+        first = board.rows[0]
+        score = first.scores["average_performance"]
+        assert body[1].startswith(f"{first.method} & {len(first.records)} & ")
+        assert f"${100 * score.mean:.1f} \\pm {100 * score.std:.1f}$" in body[1]
+
+
+def test_bibtex_cites_what_the_plugins_cite(site: Site) -> None:
+    """One @misc per citation, with its text, and the identifier where it can be read off."""
+    section, board = each_board(site)[0]
+    text = files_of(section)["BibTeX"]
+    assert text.count("@misc{method:si,") == 1
+    assert "Zenke, Poole \\& Ganguli" in text
+    assert "eprint = {1703.04200}" in text
+    assert text.count("{") == text.count("}")
+    assert "method:bare" not in text  # it cites nothing
+    assert [file.name for file in board_downloads(board, site[3])][2] == "cora-task-il@begin-1.bib"
+
+
+def test_pieces_of_the_data_are_the_files(site: Site) -> None:
+    """What the script would put together of all rows is what the links hold."""
+    for (section, _), data in zip(each_board(site), data_of(site[0])["boards"], strict=True):
+        for text, file in zip(files_of(section).values(), data["files"], strict=True):
+            pieces = [piece for row in file["rows"] for piece in row]
+            assert file["head"] + "".join(dict.fromkeys(pieces) if file["once"] else pieces) + file["foot"] == text
+
+
+def test_links_resolve_and_ids_are_unique(site: Site) -> None:
+    """Every place that is linked exists, once; reports are linked by file name."""
+    elements = Elements(site[1]).found
+    ids = [a["id"] for _, a in elements if a.get("id")]
+    assert len(ids) == len(set(ids))
+    links = [str(a["href"]) for tag, a in elements if tag == "a"]
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    assert [link for link in links if link.endswith(".html")] == ["campaign_report.html", "leaderboard.html"]
+    labels = {a["aria-labelledby"] for _, a in elements if a.get("aria-labelledby")}
+    assert labels <= set(ids)
+
+
+def test_the_page_fetches_nothing_and_runs_one_script(site: Site) -> None:
+    """No address of any other place, no handler; the policy names the hash of the one script."""
+    soup, page, *_ = site
+    policy = str(soup.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"])
+    scripts = [script.string for script in soup.find_all("script") if not script.get("type")]
+    assert len(scripts) == 1
+    assert f"script-src 'sha256-{base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()}'" in policy
+    assert "default-src 'none'" in policy
+    assert not soup.find_all(["link", "iframe", "object", "embed", "base", "form", "img", "video", "audio"])
+    assert not re.search(r"""(?:src|href|srcset)=["'](?!#|data:text/csv|data:application/x-|[a-z_]+\.html)""", page)
+    assert "@import" not in page
+    assert "url(" not in page
+    assert len(page.encode()) < LARGEST_PAGE
+
+
+def test_headings_do_not_skip_a_level(site: Site) -> None:
+    """For readers who go by headings."""
+    levels = [int(tag[1]) for tag, _ in Elements(site[1]).found if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def test_controls_are_hidden_until_the_script_runs_and_have_names(site: Site) -> None:
+    """Without a script they would do nothing."""
+    soup = site[0]
+    filters = soup.find(id="filters")
+    assert filters.has_attr("hidden")
+    assert all(control.find_parent("label") for control in filters.find_all(["input", "select"]))
+    assert {option["value"] for option in soup.find(id="filter-category").find_all("option")} == {"", "Reg", "Rep", "other"}
+    assert not soup.select("section.board button")
+
+
+def test_methods_without_a_result_are_named(site: Site) -> None:
+    """packnet is not applicable to class-IL, and the board says so."""
+    lacking = [(board.preset.partition("+")[0], section.find(class_="lacking")) for section, board in each_board(site)]
+    assert [preset for preset, box in lacking if box is None] == ["cora/task-il@begin-1"] * 2
+    for box in (box for _, box in lacking if box is not None):
+        assert [item.strong.text for item in box.find_all("li")] == ["packnet"]
+        assert "n/a: " in box.text
+
+
+def test_no_results_at_all() -> None:
+    """The reason stands in the place of leaderboards, and the page counts as failed."""
+    campaign = Campaign.parse({"name": "x", "grid": {"scenarios": ["a/task-il@b-1"], "methods": ["m"]}})
+    page = site_html(campaign, [report("n")], catalogue_of(), None, problem=f"unknown scenario {EVIL}")
+    soup = BeautifulSoup(page, "html.parser")
+    assert "unknown scenario" in soup.find(role="alert").text
+    assert soup.find("meta", attrs={"name": "cglsuite:status"})["content"] == "failed"
+    assert EVIL not in page
+
+
+def test_a_failed_report_makes_a_failed_index(site: Site) -> None:
+    """With its reason, and the link to its page."""
+    _, _, results, catalogue = site
+    page = site_html(results.campaign, [report("n", status="failed", reason="cell 2: boom")], catalogue, results)
+    soup = BeautifulSoup(page, "html.parser")
+    assert soup.find("meta", attrs={"name": "cglsuite:status"})["content"] == "failed"
+    assert "cell 2: boom" in soup.find(id="reports").text
+
+
+def test_quarantined_plugins_are_named(site: Site) -> None:
+    """What they would have provided is absent, and a reader can know."""
+    _, _, results, catalogue = site
+    broken = PluginRecord(distribution="broken", version="9", entry_point="b", module="b", status="failed", error=f"ImportError: {EVIL}")
+    entries = [entry for kind in ("method", "scenario", "dataset", "metric", "backbone") for entry in catalogue.entries(kind)]
+    page = site_html(results.campaign, [], Catalogue([*catalogue.records, broken], entries), results)
+    assert "broken 9: ImportError" in page
+    assert EVIL not in page
+
+
+# --- fingerprints ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> tuple[Path, Path, Catalogue]:
+    """A store with records, a notebook file, a catalogue."""
+    catalogue = made_catalogue()
+    small = {"name": "s", "grid": {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare"]}, "run": {"device": "cpu"}}
+    fill_store(small, catalogue, tmp_path / "store", toy_engine(catalogue))
+    (tmp_path / "n.ipynb").write_text("{}")
+    return tmp_path / "store", tmp_path / "n.ipynb", catalogue
+
+
+def change_record(store: Path, notebook: Path, parameters: dict[str, Any]) -> None:
+    path = next((store / "cells").iterdir())
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+def remove_record(store: Path, notebook: Path, parameters: dict[str, Any]) -> None:
+    next((store / "cells").iterdir()).unlink()
+
+
+def change_notebook(store: Path, notebook: Path, parameters: dict[str, Any]) -> None:
+    notebook.write_text('{"cells": []}')
+
+
+def change_parameter(store: Path, notebook: Path, parameters: dict[str, Any]) -> None:
+    parameters["x"] = 2
+
+
+def change_named_file(store: Path, notebook: Path, parameters: dict[str, Any]) -> None:
+    (notebook.parent / "other.toml").write_text("name = 'changed'")
+
+
+@pytest.mark.parametrize("change", [change_record, remove_record, change_notebook, change_parameter, change_named_file])
+def test_a_fingerprint_changes_with_what_it_is_of(
+    inputs: tuple[Path, Path, Catalogue], change: Callable[[Path, Path, dict[str, Any]], None]
+) -> None:
+    """And with nothing else: taken twice, it is the same."""
+    store, notebook, catalogue = inputs
+    parameters: dict[str, Any] = {"x": 1, "also": ["other.toml"]}
+    (notebook.parent / "other.toml").write_text("name = 'other'")
+
+    def taken() -> str:
+        return page_fingerprint(surroundings(store, catalogue), notebook, "t", parameters, (notebook.parent,))
+
+    before = taken()
+    assert taken() == before
+    change(store, notebook, parameters)
+    assert taken() != before
+
+
+def test_a_fingerprint_changes_with_versions_and_plugins(inputs: tuple[Path, Path, Catalogue], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another pandas, another version of a plugin."""
+    from cglsuite.reports import freshness
+
+    store, _, catalogue = inputs
+    before = surroundings(store, catalogue)
+    newer = PluginRecord(distribution="toy-plugin", version="1.3", entry_point="toy", module="toy", status="ok")
+    assert surroundings(store, Catalogue([newer], [])) != before
+    real = freshness.importlib.metadata.version
+    monkeypatch.setattr(freshness.importlib.metadata, "version", lambda name: "99" if name == "pandas" else real(name))
+    assert surroundings(store, catalogue) != before
+
+
+@pytest.mark.parametrize("status", ["running", "failed"])
+def test_only_a_complete_and_untouched_page_is_kept(tmp_path: Path, status: str) -> None:
+    """Not one that was being rendered, that failed, that was edited or removed, nor where the status file is no JSON."""
+    page, told = tmp_path / "p.html", tmp_path / "p.html.status.json"
+    page.write_text("whole")
+    facts = {"status": "done", "fingerprint": "f", "sha256": hashlib.sha256(b"whole").hexdigest(), "seconds": 1.0}
+    told.write_text(json.dumps(facts))
+    assert kept_status(page, told, "f") == facts
+    assert kept_status(page, told, "g") is None
+    told.write_text(json.dumps(facts | {"status": status}))
+    assert kept_status(page, told, "f") is None
+    told.write_text(json.dumps(facts)[:-5])
+    assert kept_status(page, told, "f") is None
+    told.write_text(json.dumps(facts))
+    page.write_text("edited")
+    assert kept_status(page, told, "f") is None
+    page.unlink()
+    assert kept_status(page, told, "f") is None
+
+
+def test_boards_regenerate_from_records_alone(site: Site) -> None:
+    """Loaded once more from the same files: the same page but for the time at its foot."""
+    _, page, results, catalogue = site
+    again = load_campaign_results(results.campaign, results.store, catalogue=catalogue, engine=toy_engine(catalogue))
+    other = site_html(results.campaign, [report("campaign_report"), report("leaderboard")], catalogue, again)
+    stamp = re.compile(r"written \d{4}-\d\d-\d\d \d\d:\d\d UTC")
+    assert stamp.sub("", other) == stamp.sub("", page)
