@@ -21,10 +21,13 @@ __all__ = ["COMMANDS", "cli", "main", "run"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "cell": ("cglsuite.cli.cells:cell", "Run one cell and print its metrics."),
+    "check": ("cglsuite.cli.check:check", "Check what a method, dataset, scenario or metric promises."),
     "export": ("cglsuite.cli.export:export", "Write the splits of a scenario's stream as npz with hashes, for use elsewhere."),
     "list": ("cglsuite.cli.catalogue:list_names", "List what plugins provide: datasets, scenarios, methods, ..."),
+    "new": ("cglsuite.cli.new:new", "Write a package for a method, dataset, scenario or metric of your own."),
     "plugins": ("cglsuite.cli.plugins:plugins", "List installed plugins and their state; find their faults."),
     "report": ("cglsuite.cli.report:report", "Render the reports of a campaign from stored records."),
+    "reproduce": ("cglsuite.cli.reproduce:reproduce", "Run what published rows come from; write the ledger: ours beside theirs."),
     "results": ("cglsuite.cli.cells:results", "Write stored results as CSV, JSON or Parquet."),
     "run": ("cglsuite.cli.cells:run", "Run what is missing of a campaign, then render its reports."),
     "scenarios": ("cglsuite.cli.scenarios:scenarios", "Compare scenario presets field by field."),

@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 
-from cglsuite.errors import SpecError
+from cglsuite.errors import DivergenceError, PluginError, SpecError
 from cglsuite.learning.memory import MeteredMemory
 from cglsuite.learning.method import Method, MethodContext, Settings
 from cglsuite.learning.randomness import generator, scope
 from cglsuite.problems import Problem, problem_class
 from cglsuite.specs import TrainingSpec
-from cglsuite.streams import BatchStream, TaskStream
+from cglsuite.streams import Batch, BatchStream, TaskStream
 
-__all__ = ["Draws", "adapter", "equip"]
+__all__ = ["Draws", "adapter", "answers_of", "equip"]
 
 
 class Draws:
@@ -39,6 +39,26 @@ def adapter(stream: TaskStream | BatchStream, training: TrainingSpec, device: st
         fan_out=training.fan_out,
         device=device,
     )
+
+
+def answers_of(scorer: Problem, method: Method, outputs: torch.Tensor, query: Batch) -> torch.Tensor:
+    """The answers that a method's outputs for a query stand for, decoded by an adapter that it does not hold.
+
+    Args:
+        outputs: what the method's ``predict`` returned, float32 [n, C].
+
+    Raises:
+        PluginError: they have another shape. DivergenceError: one of them is NaN, which no answer can be read from.
+    """
+    expected = (len(query), scorer.n_outputs)
+    if tuple(outputs.shape) != expected:
+        name = type(method).__name__
+        raise PluginError(
+            f"{name}.predict returned outputs of shape {tuple(outputs.shape)}; expected {expected}: a row per item of the query"
+        )
+    if bool(outputs.isnan().any()):
+        raise DivergenceError(f"{type(method).__name__}.predict returned NaN: lower training.lr, or guard logarithms and divisions")
+    return scorer.decode(outputs, query.allowed)
 
 
 def equip(

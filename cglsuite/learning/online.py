@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from cglsuite.graphs.sampling import sample_neighbours
 from cglsuite.hashing import digest
 from cglsuite.learning import state as method_state
 from cglsuite.learning.clock import Clock
-from cglsuite.learning.equipment import Draws, equip
+from cglsuite.learning.equipment import Draws, adapter, answers_of, equip
 from cglsuite.learning.loop import fit, make_optimizer, train_step
 from cglsuite.learning.method import Method, MethodContext
 from cglsuite.learning.randomness import generator, scope
@@ -40,6 +40,8 @@ class _Stage:
     memory: dict[str, int | None]
     state: str
     answers: str
+    validation: list[float] = field(default_factory=list)
+    """After the last step only."""
 
 
 class OnlineRunner:
@@ -67,6 +69,7 @@ class OnlineRunner:
         self.offline, self.on_task, self.clock = past_views, on_task, Clock()
         self._draws = Draws(init_seed, "start")
         self.problem, self.method = equip(stream, make_method, build_model, settings, training, self._draws, device)
+        self._scorer = adapter(stream, training, device)  # no method holds it
         self.optimizer = make_optimizer(self.method.model, training)
         key = [identity, stream.content, stream.spec.memory_budget]
         self.prefixes = [digest([*key, made]) for made in stream.evaluations]
@@ -159,11 +162,15 @@ class OnlineRunner:
             groups = self.stream.make_queries(made)
             self.method.model.eval()
             with scope(self.init_seed, "predict", f"step {made}"):
-                answers: dict[str, Tensor] = {g.token: self.problem.decode(self.method.predict(g.query), g.query.allowed) for g in groups}
-            tested, _ = self.stream.oracle.grade(answers, {g.token: g.query.allowed for g in groups})
+                answers: dict[str, Tensor] = {
+                    g.token: answers_of(self._scorer, self.method, self.method.predict(g.query), g.query) for g in groups
+                }
+            tested, validated = self.stream.oracle.grade(answers, {g.token: g.query.allowed for g in groups})
             blob = b"".join(a.cpu().numpy().tobytes() for a in answers.values())
+        tasks = range(len(self.stream))
         return {
-            "row": [tested[k].accuracy if k in tested else math.nan for k in range(len(self.stream))],
+            "row": [tested[k].accuracy if k in tested else math.nan for k in tasks],
+            "validation": [validated[k].accuracy if k in validated else math.nan for k in tasks] if validated else [],
             "hits": torch.stack([s.hits for s in tested.values()]).sum(0).tolist(),
             "counts": torch.stack([s.counts for s in tested.values()]).sum(0).tolist(),
             "answers": hashlib.sha256(blob).hexdigest(),
@@ -192,7 +199,7 @@ class OnlineRunner:
         last = stages[-1]
         return RunResult(
             matrix=[s.row for s in stages],
-            validation_matrix=[],
+            validation_matrix=[*([math.nan] * len(self.stream) for _ in stages[1:]), last.validation],
             per_class=[h / n if n else math.nan for h, n in zip(last.hits, last.counts, strict=True)],
             curves=[{"task": 1, "loss": last.loss, "monitor": [], "best_epoch": self.stream.n_steps - 1}],
             timings_s=last.timings_s,
@@ -207,6 +214,7 @@ class OnlineRunner:
             stream={
                 "evaluations": list(self.stream.evaluations),
                 "delivered": self.stream.delivered(),
+                "exposure": self.stream.exposure(),
                 "content": self.stream.content,
                 "resumed_from_evaluation": resumed,
             },

@@ -16,7 +16,7 @@ from cglsuite.backbones.growth import redraw_outputs
 from cglsuite.hashing import digest
 from cglsuite.learning import state as method_state
 from cglsuite.learning.clock import Clock
-from cglsuite.learning.equipment import Draws, adapter, equip
+from cglsuite.learning.equipment import Draws, adapter, answers_of, equip
 from cglsuite.learning.loop import Curve, fit, make_optimizer
 from cglsuite.learning.method import Method, MethodContext
 from cglsuite.learning.norms import NormStatistics
@@ -278,7 +278,7 @@ class StreamRunner:
     def _answers(self, groups: Sequence[QueryGroup], learnt: int) -> dict[str, Tensor]:
         self.method.model.eval()
         with scope(self.init_seed, "predict", self.draw_names[learnt]):
-            return {g.token: self._scorer.decode(self._predicted(g.query), g.query.allowed) for g in groups}
+            return {g.token: answers_of(self._scorer, self.method, self._predicted(g.query), g.query) for g in groups}
 
     def _predicted(self, query: Batch) -> Tensor:
         """The method's outputs for a query, each item under the batch norm's statistics that are its own."""

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,15 +40,18 @@ _ACTS = {
 
 
 class _Watch:
-    """An audit hook: notes files written outside of the working folder, files read that belong to others, and everything in ``_ACTS``."""
+    """An audit hook: notes files written outside of the working folder, files read that belong to others, dataset loaders, ``_ACTS``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, loaders: Iterable[str]) -> None:
         self.folder = str(folder.resolve())
+        self.loaders = frozenset(loaders) - set(sys.modules)
         self.seen: dict[str, None] = {}
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             self._opened(*arguments)
+        elif event == "import" and arguments[0] in self.loaders:
+            self.seen[f"imports a dataset's loader: {arguments[0]}"] = None
         elif event in _ACTS:
             self.seen[f"{_ACTS[event]}: {arguments[0]!r:.200}"] = None
 
@@ -61,7 +64,9 @@ class _Watch:
                 return
             if isinstance(flags, int) and flags & _WRITES:
                 self.seen[f"writes the file {where}"] = None
-            elif where.startswith("/proc/") and not where.startswith(("/proc/self/", f"/proc/{os.getpid()}/", "/proc/cpuinfo", "/proc/mem")):
+            elif where.startswith("/proc/") and not where.startswith(
+                ("/proc/self/", f"/proc/{os.getpid()}/", "/proc/cpuinfo", "/proc/mem")
+            ):
                 self.seen[f"reads {where}"] = None
 
 
@@ -166,7 +171,7 @@ def main() -> None:
     far = _Far(Connection(int(sys.argv[1])))
     request = far.near.receive()
     sys.path[:] = request["path"]
-    watch = _Watch(Path.cwd())
+    watch = _Watch(Path.cwd(), request["loaders"])
     sys.addaudithook(watch)
     try:
         answer = _run(far, request)

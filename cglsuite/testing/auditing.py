@@ -26,6 +26,7 @@ from cglsuite.errors import NotApplicable, PluginError
 from cglsuite.hashing import digest
 from cglsuite.learning.equipment import adapter
 from cglsuite.streams import Batch, BatchStream, TaskStream
+from cglsuite.testing.guard import unreplaced
 from cglsuite.testing.wire import Near, received_plain
 
 if TYPE_CHECKING:
@@ -70,10 +71,9 @@ def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> 
     stream = build_stream(cell, catalogue)
     if isinstance(stream, BatchStream):
         raise NotApplicable(f"{cell.preset}: an audit follows streams of tasks; this one is task-free")
-    with numerics(cell):
+    there = _Nearside(cell, catalogue, build_stream(cell, catalogue)).run(timeout_s)
+    with numerics(cell), unreplaced():
         here: RunResult = make_runner(cell, catalogue, stream).run()
-    stream = build_stream(cell, catalogue)
-    there = _Nearside(cell, catalogue, stream).run(timeout_s)
     return Audit(matrix=there.matrix, differences=tuple(_differences(here, there)), acts=tuple(there.acts))
 
 
@@ -92,6 +92,8 @@ def _differences(here: RunResult, there: _Outcome) -> list[str]:
             found.append(f"after task {k} the answers differ from those in this process")
         elif there.states[k - 1] != prints["state"]:
             found.append(f"after task {k} the state differs from that in this process, although the answers are the same")
+    if not found and repr(here.matrix) != repr(there.matrix):
+        found.append("the same answers have other scores in this process: scores were tampered with")
     return found
 
 
@@ -119,7 +121,12 @@ class _Nearside:
             "n_features": self.stream.n_features,
             "contents": [facts.content for facts in self.stream.tasks],
             "path": list(sys.path),
+            "loaders": sorted(self._loaders() - {method.factory.partition(":")[0]}),
         }
+
+    def _loaders(self) -> set[str]:
+        """The modules of dataset loaders: no method has any business in them."""
+        return {str(getattr(entry.spec, "factory", "")).partition(":")[0] for entry in self.catalogue.entries("dataset")}
 
     def run(self, timeout_s: float) -> _Outcome:
         """Start the other process and serve it until it is done."""

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ORDER = [
     "cli",
+    "testing",
     "reports",
     "reference",
     "executors",

@@ -1,0 +1,115 @@
+"""``cglsuite check NAME``: what a method, dataset, scenario or metric promises, checked, and how to mend what does not hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cglsuite.cli.output import paragraph, print_json
+from cglsuite.cli.session import Session, pass_session
+from cglsuite.errors import PluginError, UnknownNameError
+
+if TYPE_CHECKING:
+    from cglsuite.host import Catalogue
+    from cglsuite.testing import CheckReport, Finding
+
+__all__ = ["check"]
+
+_KINDS = ("method", "dataset", "scenario", "metric")
+_COLOURS = {"ok": "green", "failed": "red", "skipped": "yellow"}
+_log = logging.getLogger(__name__)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--kind", type=click.Choice(_KINDS), help="Which of several that have this name; default: all of them.")
+@click.option("--audit/--no-audit", default=True, show_default=True, help="Also run a method in a process that is sent views alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print an array of reports with all findings.")
+@pass_session
+def check(session: Session, name: str, kind: str | None, audit: bool, as_json: bool) -> int:
+    """Check a method, dataset, scenario or metric that is installed; the same as cglsuite.testing's checks in a test.
+
+    A method runs in tiny embedded streams of every level and setting that it declares: it learns, repeats bit for bit, resumes, keeps to
+    the memory budget, and nothing leads it to hidden labels. Takes about a minute. The exit status is 4 if a check fails.
+    """
+    catalogue = session.catalogue()
+    kinds = _kinds(catalogue, name, kind)
+    _log.info("importing torch and the suite")
+    from cglsuite.testing import examine, tiny_catalogue
+
+    whole = tiny_catalogue(catalogue)
+    reports = [examine(k, name, whole, seen=_tell, **({"audited": audit} if k == "method" else {})) for k in kinds]
+    if as_json:
+        print_json([_as_json(report) for report in reports])
+    else:
+        click.echo("\n\n".join("\n".join(_lines(report)) for report in reports))
+    return 0 if all(report.passed for report in reports) else PluginError.exit_code
+
+
+def _kinds(catalogue: Catalogue, name: str, kind: str | None) -> list[str]:
+    """The kinds to check of a name."""
+    if kind is not None:
+        catalogue.get(kind, name)
+        return [kind]
+    found = [k for k in _KINDS if name in catalogue.names(k)]
+    if not found:
+        collided = next((c for c in catalogue.collisions if c.name == name), None)
+        if collided is not None:
+            catalogue.get(collided.kind, name)  # raises, and says what to do
+        raise UnknownNameError("method, dataset, scenario or metric", name, [n for k in _KINDS for n in catalogue.names(k)])
+    return found
+
+
+def _tell(finding: Finding) -> None:
+    _log.info("%s %s%s", finding.status, finding.check, f" in {finding.where}" if finding.where else "")
+
+
+def _lines(report: CheckReport) -> Iterator[str]:
+    """A line per check that holds, a paragraph per one that does not, a closing line."""
+    yield click.style(f"{report.kind} {report.name}", bold=True) + f"  {report.provider}"
+    for name, group in groupby(sorted(report, key=_by_check(report)), key=lambda f: f.check):
+        findings = list(group)
+        yield from _of_check(name, findings)
+    counts = {status: sum(f.status == status for f in report) for status in _COLOURS}
+    told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    verdict = click.style("conforms", fg="green") if report.passed else click.style("does not conform", fg="red")
+    yield f"{report.kind} {report.name} {verdict}: {told}"
+
+
+def _by_check(report: CheckReport) -> Any:
+    order = {name: place for place, name in enumerate(dict.fromkeys(f.check for f in report))}
+    return lambda finding: order[finding.check]
+
+
+def _of_check(name: str, findings: Iterable[Finding]) -> Iterator[str]:
+    findings = list(findings)
+    fine = [f for f in findings if f.status == "ok"]
+    if fine:
+        where = f"in {len(fine)} {'stream' if len(fine) == 1 else 'streams'}" if fine[0].where else ""
+        yield f"  {click.style('ok', fg='green')}       {name:<18}  {where}".rstrip()
+    for message, alike in groupby((f for f in findings if f.status == "skipped"), key=lambda f: f.message):
+        text = paragraph(f"{name} ({_places(alike)}): {message}", first=" " * 11, rest=" " * 11)
+        yield "  " + click.style("skipped", fg="yellow") + text.removeprefix(" " * 9)
+    for (message, fix), alike in groupby((f for f in findings if f.status == "failed"), key=lambda f: (f.message, f.fix)):
+        text = paragraph(f"{name} ({_places(alike)}): {message}".replace(" ()", ""), first=" " * 11, rest=" " * 11)
+        yield "  " + click.style("FAILED", fg="red") + text.removeprefix(" " * 8)
+        yield paragraph(fix, first=" " * 11 + "fix: ", rest=" " * 16)
+
+
+def _places(findings: Iterable[Finding]) -> str:
+    return ", ".join(f.where.partition("@")[0] for f in findings if f.where)
+
+
+def _as_json(report: CheckReport) -> dict[str, Any]:
+    return {
+        "kind": report.kind,
+        "name": report.name,
+        "provider": report.provider,
+        "passed": report.passed,
+        "findings": [dataclasses.asdict(f) for f in report],
+    }

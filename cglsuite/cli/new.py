@@ -1,0 +1,71 @@
+"""``cglsuite new KIND NAME``: a package that publishes one method, dataset, scenario or metric, with tests that pass."""
+
+from __future__ import annotations
+
+import logging
+import re
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from cglsuite.cli.session import Session, pass_session
+from cglsuite.errors import UsageError
+
+__all__ = ["new", "template_folder"]
+
+_KINDS = ("method", "dataset", "scenario", "metric")
+_FORMS = {
+    "scenario": (re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9._-]+@[a-z0-9._-]+-\d+"), "DATASET/SETTING@PROTOCOL-1, as cora/class-il@mine-1"),
+    "metric": (re.compile(r"[a-z][a-z0-9_]*"), "lower-case letters, digits and _, as worst_task"),
+}
+_FORM = (re.compile(r"[a-z][a-z0-9.-]*"), "lower-case letters, digits, - and ., beginning with a letter, as my-method")
+_log = logging.getLogger(__name__)
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(_KINDS))
+@click.argument("name")
+@click.option("--into", type=click.Path(path_type=Path, file_okay=False), help="The new folder; default: the distribution's name, here.")
+@click.option("--author", default="Its authors", show_default=True, help="Who publishes it.")
+@pass_session
+def new(session: Session, kind: str, name: str, into: Path | None, author: str) -> None:
+    """Write a package that provides one METHOD, DATASET, SCENARIO or METRIC: one module, an entry point, tests, a tox.ini, a README.
+
+    It works as it is: install it, and `cglsuite check NAME` and its tests pass. Then make it yours.
+    """
+    pattern, form = _FORMS.get(kind, _FORM)
+    if not pattern.fullmatch(name):
+        raise UsageError(f"{kind} name {name!r}: expected {form}")
+    catalogue = session.catalogue()
+    if name in catalogue.names(kind):
+        raise UsageError(
+            f"the {kind} {name!r} exists already: it is provided by {catalogue.get(kind, name).provider}. Choose another name."
+        )
+    distribution = _distribution(name)
+    folder = into or Path(distribution)
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty: name another folder with --into")
+    _copy(folder, {"kind": kind, "name": name, "author": author})
+    click.echo(f"{folder}/ holds the package {distribution}, which provides the {kind} {name}. It works as it is:\n")
+    for line in (f"cd {folder}", 'pip install -e ".[test]"', f"cglsuite check --kind {kind} {name}", "pytest"):
+        click.echo(f"  {line}")
+
+
+def template_folder() -> Path:
+    """The template: inside the package, or (editable installs map nothing) in ``plugins/template`` beside it."""
+    inside = Path(str(resources.files("cglsuite"))) / "_template"
+    return inside if inside.is_dir() else inside.parents[1] / "plugins" / "template"
+
+
+def _distribution(name: str) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
+    return slug if slug.startswith("cglsuite-") else f"cglsuite-{slug}"
+
+
+def _copy(folder: Path, answers: dict[str, str]) -> None:
+    try:
+        from copier import run_copy
+    except ImportError as error:
+        raise UsageError('the template is filled in by copier, which is not installed: pip install "cglsuite[author]"') from error
+    run_copy(str(template_folder()), folder, data=answers, defaults=True, quiet=True)

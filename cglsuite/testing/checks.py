@@ -1,0 +1,40 @@
+"""Any name of the catalogue that the kit can check, by its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cglsuite.errors import UsageError
+from cglsuite.host import Catalogue, load_catalogue
+from cglsuite.testing.datasets import examine_dataset
+from cglsuite.testing.findings import CheckReport
+from cglsuite.testing.methods import examine_method
+from cglsuite.testing.metrics import examine_metric
+from cglsuite.testing.scenarios import examine_scenario
+
+__all__ = ["CHECKED", "examine"]
+
+CHECKED: dict[str, Callable[..., CheckReport]] = {
+    "dataset": examine_dataset,
+    "method": examine_method,
+    "metric": examine_metric,
+    "scenario": examine_scenario,
+}
+"""Kind of spec to the function that examines a name of that kind."""
+
+
+def examine(kind: str, name: str, catalogue: Catalogue | None = None, **options: Any) -> CheckReport:
+    """The findings of all checks of one name.
+
+    Args:
+        kind: ``dataset``, ``scenario``, ``method`` or ``metric``.
+        options: those of the kind (``audited`` for methods).
+
+    Raises:
+        UnknownNameError: there is no such name.
+        UsageError: nothing is checked of that kind.
+    """
+    if kind not in CHECKED:
+        raise UsageError(f"kind {kind!r}: checks are made of {', '.join(CHECKED)}")
+    return CHECKED[kind](name, catalogue or load_catalogue(), **options)

@@ -1,0 +1,51 @@
+"""What every entry of a catalogue promises, whatever its kind: it can be imported, is documented, and is listed without torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from cglsuite.host import Catalogue, Entry
+from cglsuite.specs import Hyperparameter
+from cglsuite.testing.findings import CheckFailed, Finding, performed
+
+__all__ = ["entry_findings"]
+
+
+def entry_findings(catalogue: Catalogue, entry: Entry, settings: Iterable[Hyperparameter] = (), *, cited: bool = True) -> Iterator[Finding]:
+    """The findings that do not depend on the kind.
+
+    Args:
+        settings: the hyperparameters that the entry declares.
+        cited: whether a citation is expected.
+    """
+    yield performed("factory", lambda: catalogue.resolve(entry))
+    yield performed("documentation", lambda: _documented(catalogue, entry, settings, cited))
+    yield performed("listing", lambda: _lists_without_torch(entry))
+
+
+def _documented(catalogue: Catalogue, entry: Entry, settings: Iterable[Hyperparameter], cited: bool) -> None:
+    spec: Any = entry.spec
+    lacking = ["the spec has no citation"] if cited and not spec.citation.strip() else []
+    if not (catalogue.resolve(entry).__doc__ or "").strip():
+        lacking.append(f"what the {entry.kind} is made by has no docstring")
+    lacking += [f"hyper-parameter {h.name!r} has no doc" for h in settings if not h.doc.strip()]
+    if lacking:
+        advice = "say what it is, where it was published (citation=...; if nowhere, its authors and year), and what every setting does"
+        raise CheckFailed("; ".join(lacking), advice)
+
+
+def _lists_without_torch(entry: Entry) -> None:
+    module = entry.record.module
+    code = (
+        f"import importlib, sys; sys.path[:] = {sys.path!r}; m = importlib.import_module({module!r}); "
+        "[list(f()) for n, f in vars(m).items() if n.startswith('cglsuite_') and callable(f)]; print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = "".join(done.stderr.strip().splitlines()[-1:])
+        raise CheckFailed(f"{module} cannot be imported and asked alone: {last}", "make the module work where nothing else was imported")
+    if done.stdout.split()[-1:] != ["False"]:
+        raise CheckFailed(f"importing {module} imports torch", "name factories by lazy strings, and import torch where it is used")

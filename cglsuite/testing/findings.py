@@ -1,0 +1,106 @@
+"""What a conformance check found: one finding per check, a report per name."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cglsuite.errors import CglsuiteError, NotApplicable
+from cglsuite.host import Entry
+
+__all__ = ["CheckFailed", "CheckReport", "Finding", "Seen", "performed", "reported"]
+
+Status = Literal["ok", "failed", "skipped"]
+Seen = Callable[["Finding"], None]
+"""What is told of every finding as soon as there is one."""
+
+
+class CheckFailed(AssertionError):
+    """A check does not hold. ``fix`` says what the author can do about it."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The outcome of one check: what was checked, where (a tiny scenario, empty where that plays no part), and what to do."""
+
+    check: str
+    status: Status
+    where: str = ""
+    message: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckReport:
+    """All findings about one name of the catalogue."""
+
+    kind: str
+    name: str
+    provider: str
+    findings: tuple[Finding, ...]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    @property
+    def failed(self) -> list[Finding]:
+        """The checks that do not hold."""
+        return [f for f in self.findings if f.status == "failed"]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed and at least one was made."""
+        return not self.failed and any(f.status == "ok" for f in self.findings)
+
+    def raise_failures(self) -> None:
+        """Do nothing where all is well.
+
+        Raises:
+            CheckFailed: names every check that does not hold, with its fix.
+        """
+        if self.passed:
+            return
+        lines = [f"{f.check}{f' in {f.where}' if f.where else ''}: {f.message}. To fix it: {f.fix}" for f in self.failed]
+        told = lines or ["no check could be made: " + "; ".join(dict.fromkeys(f.message for f in self.findings))]
+        raise CheckFailed("\n".join([f"{self.kind} {self.name!r} of {self.provider} does not conform:", *told]), "see each line")
+
+
+def reported(entry: Entry, findings: Iterable[Finding], seen: Seen | None = None) -> CheckReport:
+    """All findings about an entry, each told to ``seen`` as it comes."""
+    kept = []
+    for finding in findings:
+        kept.append(finding)
+        if seen is not None:
+            seen(finding)
+    return CheckReport(kind=entry.kind, name=entry.name, provider=entry.provider, findings=tuple(kept))
+
+
+def performed(check: str, action: Callable[[], object], where: str = "", fix: str = "") -> Finding:
+    """The finding of one check: ``action`` raises where it does not hold.
+
+    Args:
+        fix: what to do about an error that does not say it itself.
+    """
+    try:
+        action()
+    except NotApplicable as reason:
+        return Finding(check=check, status="skipped", where=where, message=str(reason))
+    except CheckFailed as failure:
+        return Finding(check=check, status="failed", where=where, message=str(failure), fix=failure.fix)
+    except Exception as error:  # noqa: BLE001 - what a stranger's code raises is the finding
+        return Finding(check=check, status="failed", where=where, message=_told(error), fix=fix or "repair what the error names")
+    return Finding(check=check, status="ok", where=where)
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, CglsuiteError):
+        return str(error)
+    frames: Sequence[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)
+    last = frames[-1]
+    return f"{type(error).__name__}: {error} (at {last.filename}:{last.lineno} in {last.name})"

@@ -1,0 +1,57 @@
+"""What pytest gets from an installed suite: fixtures to run cells over tiny streams. Loading it imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from cglsuite.cells.record import Record
+    from cglsuite.host import Catalogue
+    from cglsuite.specs import Seeds
+
+    RunCell = Callable[..., Record]
+
+__all__ = ["run_cell", "suite_catalogue"]
+
+
+@pytest.fixture(scope="session")
+def suite_catalogue() -> Catalogue:
+    """The catalogue of all installed plugins, with the tiny scenarios of :mod:`cglsuite.testing` beside what they provide."""
+    from cglsuite.testing.streams import tiny_catalogue
+
+    return tiny_catalogue()
+
+
+@pytest.fixture
+def run_cell(suite_catalogue: Catalogue, tmp_path: Path) -> RunCell:
+    """A function ``(method, scenario="testing-nodes/class-il@testing-1", *, settings=None, seeds=None) -> Record``.
+
+    It runs the cell as ``cglsuite cell`` does, in a store of the test, and raises where the cell does not end well::
+
+        def test_it_forgets_less(run_cell):
+            assert run_cell("my-method").metrics["average_performance"] > run_cell("bare").metrics["average_performance"]
+    """
+    from cglsuite.cells.run import run_cell as run
+    from cglsuite.cells.spec import resolve_cell
+    from cglsuite.cells.store import Store
+    from cglsuite.specs import Seeds
+
+    store = Store(tmp_path / "store")
+
+    def run_one(
+        method: str,
+        scenario: str = "testing-nodes/class-il@testing-1",
+        *,
+        settings: dict[str, Any] | None = None,
+        seeds: Seeds | None = None,
+    ) -> Record:
+        record = run(resolve_cell(suite_catalogue, scenario, method, settings=settings, seeds=seeds or Seeds()), suite_catalogue, store)
+        if not record.done:
+            pytest.fail(f"{record.label} ended as {record.status}: {record.reason}", pytrace=False)
+        return record
+
+    return run_one

@@ -1,0 +1,172 @@
+"""Tiny scenarios of every problem level and incremental setting, and a catalogue that holds them beside what is installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cglsuite import DatasetSpec, MethodSpec, OnlineSpec, ScenarioSpec, TrainingSpec, __version__, load_catalogue
+from cglsuite.host import Catalogue, Entry, PluginRecord
+from cglsuite.specs import KINDS, LEVELS, SETTINGS, PluginSpec, ScheduleSpec
+
+__all__ = ["FINE_TUNING", "TINY_SCENARIOS", "tiny_catalogue", "tiny_scenarios", "with_specs"]
+
+_GRAPHWISE, _LINKWISE = "cglsuite.streams.graphwise:build_graph_stream", "cglsuite.streams.links:build_link_stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """One kind of data: its level, and the switches that its labels ask for."""
+
+    data: str
+    level: str
+    summary: str
+    settings: tuple[str, ...]
+    switches: dict[str, Any]
+    backbone: tuple[str, dict[str, Any]]
+
+
+_SCHEDULE = "testing-overlap"
+FINE_TUNING = "testing-fine-tuning"
+"""The method of the tiny catalogue: nothing but training on one task after another."""
+_FOUR = ("task-il", "class-il", "domain-il", "time-il")
+_ALL = (*_FOUR, "task-free")
+_NODES: tuple[str, dict[str, Any]] = ("gcn", {"layers": 2, "width": 16})
+_GRAPHS: tuple[str, dict[str, Any]] = ("graph-gcn", {"layers": 2, "width": 16, "predictor_width": 0, "batch_norm": False})
+_LINKS: tuple[str, dict[str, Any]] = ("link-gcn", {"layers": 2, "width": 16})
+_KINDS = (
+    _Kind(data="nodes", level="NC", summary="nodes of six classes", settings=_ALL, switches={}, backbone=_NODES),
+    _Kind(
+        data="label_sets",
+        level="NC",
+        summary="nodes with several of six labels",
+        settings=("task-il", "class-il"),
+        switches={"labels": "multi", "accuracy": "average-precision", "split": "node-consistent"},
+        backbone=_NODES,
+    ),
+    _Kind(data="graphs", level="GC", summary="graphs of six classes", settings=_ALL, switches={"builder": _GRAPHWISE}, backbone=_GRAPHS),
+    _Kind(
+        data="molecules",
+        level="GC",
+        summary="graphs that have one property or not",
+        settings=("domain-il", "time-il"),
+        switches={"builder": _GRAPHWISE, "labels": "multi", "accuracy": "roc-auc", "split": "random"},
+        backbone=_GRAPHS,
+    ),
+    _Kind(
+        data="targets",
+        level="GR",
+        summary="graphs with a real target",
+        settings=("domain-il", "time-il"),
+        switches={"builder": _GRAPHWISE, "labels": "real", "accuracy": "negative-mae", "split": "random"},
+        backbone=_GRAPHS,
+    ),
+    _Kind(data="links", level="LC", summary="links of six classes", settings=_FOUR, switches={"builder": _LINKWISE}, backbone=_LINKS),
+    _Kind(
+        data="interactions",
+        level="LP",
+        summary="links to be told from pairs without one",
+        settings=("domain-il", "time-il"),
+        switches={"builder": _LINKWISE, "labels": "multi", "accuracy": "hits", "hits_k": 20, "split": "random"},
+        backbone=_LINKS,
+    ),
+)
+_BY_SETTING: dict[str, dict[str, Any]] = {
+    "task-il": {"class_order": "native", "train_outputs": "task"},
+    "class-il": {"class_order": "native"},
+    "domain-il": {"class_order": "native", "task_key": "domain"},
+    "time-il": {"class_order": "native", "task_key": "year"},
+    "task-free": {"class_order": "native", "train_outputs": "seen", "split": "per-class"},
+}
+
+
+def _scenario(kind: _Kind, setting: str) -> ScenarioSpec:
+    dataset = f"testing-{kind.data.replace('_', '-')}"
+    switches = {"split_ratio": (0.5, 0.25, 0.25), **_BY_SETTING[setting], **kind.switches}
+    if setting == "time-il" and kind.level in ("NC", "LC", "LP"):
+        switches["edge_policy"] = "snapshot"
+    backbone, settings = kind.backbone
+    free = setting == "task-free"
+    if free:
+        switches["builder"] = "cglsuite.streams.online:build_batch_stream"
+    training = TrainingSpec(backbone=backbone, lr=0.02, epochs=4 if free else 30, batch_size=4 if free else None)
+    return ScenarioSpec(
+        name=f"{dataset}/{setting}@testing-1",
+        summary=f"{kind.summary}, embedded, in seconds",
+        dataset=dataset,
+        setting=setting,
+        protocol="testing-1",
+        level=kind.level,
+        training=training,
+        online=OnlineSpec(schedule=_SCHEDULE, evaluate_every=6) if free else None,
+        backbone_settings=tuple(settings.items()),
+        **switches,
+    )
+
+
+def overlapping(steps: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The schedule of the tiny task-free streams: shares fall linearly with the distance from the middle of a latent task's span.
+
+    Args:
+        steps: float64 [T], mid-points of the steps.
+        spans: float64 [K + 1], where latent tasks would begin and end.
+
+    Returns:
+        float64 [T, K], rows sum to 1.
+    """
+    middles, widths = (spans[1:] + spans[:-1]) / 2, np.diff(spans)
+    shares: NDArray[np.float64] = np.clip(1 - np.abs(steps[:, None] - middles) / widths, 0, None)
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def tiny_scenarios() -> list[ScenarioSpec]:
+    """One tiny scenario for every kind of item and every setting in which it makes sense; a task takes well below a second."""
+    return [_scenario(kind, setting) for kind in _KINDS for setting in kind.settings]
+
+
+TINY_SCENARIOS: tuple[str, ...] = tuple(f"testing-{k.data.replace('_', '-')}/{s}@testing-1" for k in _KINDS for s in k.settings)
+"""The names of :func:`tiny_scenarios`."""
+
+
+def _datasets() -> list[DatasetSpec]:
+    return [
+        DatasetSpec(
+            name=f"testing-{kind.data.replace('_', '-')}",
+            summary=f"{kind.summary}, embedded",
+            factory=f"cglsuite.testing.data:{kind.data}",
+            levels=(kind.level,),
+            licence="CC0-1.0",
+            embedded=True,
+        )
+        for kind in _KINDS
+    ]
+
+
+def tiny_catalogue(catalogue: Catalogue | None = None) -> Catalogue:
+    """``catalogue`` (default: what is installed) with the tiny datasets and scenarios beside what it holds."""
+    record = PluginRecord(distribution="cglsuite", version=__version__, entry_point="testing", module="cglsuite.testing", status="ok")
+    method = MethodSpec(
+        name=FINE_TUNING,
+        summary="training on one task after another, and nothing else",
+        factory="cglsuite.learning.method:Method",
+        levels=LEVELS,
+        settings=SETTINGS,
+    )
+    schedule = ScheduleSpec(name=_SCHEDULE, summary="neighbouring latent tasks overlap", factory="cglsuite.testing.streams:overlapping")
+    whole = catalogue or load_catalogue()
+    if FINE_TUNING in whole.names("method"):
+        return whole
+    return with_specs(whole, [*_datasets(), *tiny_scenarios(), method, schedule], record)
+
+
+def with_specs(catalogue: Catalogue, specs: list[Any], record: PluginRecord) -> Catalogue:
+    """The catalogue with further specs, as if the plugin of ``record`` provided them."""
+    entries = [entry for kind in KINDS for entry in catalogue.entries(kind)]
+    return Catalogue([*catalogue.records, record], [*entries, *(_entry(spec, record) for spec in specs)])
+
+
+def _entry(spec: PluginSpec, record: PluginRecord) -> Entry:
+    return Entry(kind=next(k for k, t in KINDS.items() if isinstance(spec, t)), name=spec.name, spec=spec, record=record)

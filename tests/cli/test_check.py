@@ -1,0 +1,49 @@
+"""``cglsuite check NAME``: what it prints, its exit status, and what it says of names it does not know."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+
+from cglsuite.cli.check import _lines
+from cglsuite.cli.main import run
+from cglsuite.testing import CheckReport, Finding
+
+pytestmark = pytest.mark.plugins
+
+
+def test_a_metric_that_conforms(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "average_performance"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("metric average_performance  cglsuite-metrics ")
+    assert "metric average_performance conforms: 16 ok" in out
+
+
+def test_json_holds_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "--json", "--kind", "metric", "forward_transfer"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["passed"] is True
+    assert {"check", "status", "where", "message", "fix"} == set(report["findings"][0])
+
+
+def test_unknown_name_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "averag_performance"]) == 2
+    assert "average_performance" in capsys.readouterr().err
+
+
+def test_failures_are_grouped_and_carry_their_fix() -> None:
+    findings = [
+        Finding(check="learns", status="ok", where="testing-nodes/task-il@testing-1"),
+        *(
+            Finding(check="audit", status="failed", where=f"testing-{kind}/task-il@testing-1", message="starts a process", fix="do not")
+            for kind in ("nodes", "graphs")
+        ),
+        Finding(check="device", status="skipped", where="testing-nodes/task-il@testing-1", message="no GPU"),
+    ]
+    text = click.unstyle("\n".join(_lines(CheckReport(kind="method", name="mine", provider="pkg 1.0", findings=tuple(findings)))))
+    assert "learns              in 1 stream" in text
+    assert "audit (testing-nodes/task-il, testing-graphs/task-il): starts a process" in text
+    assert "fix: do not" in text
+    assert text.endswith("method mine does not conform: 1 ok, 2 failed, 1 skipped")

@@ -1,0 +1,117 @@
+"""Checks of datasets, scenarios and metrics: the good pass, and each fault is named by the check that it breaks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cglsuite import Catalogue, DatasetSpec, MetricSpec, ScenarioSpec
+from cglsuite.host import PluginRecord
+from cglsuite.testing import CheckFailed, check_dataset, check_metric, check_scenario, examine, tiny_catalogue, tiny_scenarios
+from cglsuite.testing.streams import with_specs
+
+RECORD = PluginRecord(distribution="faulty", version="1.0", entry_point="faulty", module="cglsuite.testing", status="ok")
+
+
+def dataset(name: str, **more: Any) -> DatasetSpec:
+    given: dict[str, Any] = {"summary": "goes wrong", "licence": "CC0-1.0", "embedded": True, "factory": f"faulty_entries:{name}"} | more
+    return DatasetSpec(name=name.replace("_", "-"), **given)
+
+
+def metric(name: str, **more: Any) -> MetricSpec:
+    given: dict[str, Any] = {"summary": "goes wrong", "citation": "Nobody, 2026", "formula": "M", "direction": "up", "range": (0, 1)} | more
+    return MetricSpec(name=name.replace("_", "-"), factory=f"faulty_entries:{name}", settings=("task-il",), **given)
+
+
+def scenario(name: str, **more: Any) -> ScenarioSpec:
+    plain = next(s for s in tiny_scenarios() if s.name == "testing-nodes/task-il@testing-1")
+    return replace(plain, name=f"testing-nodes/{name}@faulty-1", **more)
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    specs = [
+        dataset("plain"),
+        dataset("no_licence", licence="not stated"),
+        dataset("not_data"),
+        dataset("restless"),
+        dataset("seeds_globally"),
+        dataset("leaves_files"),
+        dataset("wrong_level", levels=("GC",)),
+        dataset("real_classes", levels=("GC",)),
+        metric("mean_of_last"),
+        metric("out_of_range"),
+        metric("writes_to_matrix"),
+        metric("backwards", direction="down"),
+        metric("unwritten_formula", formula=" "),
+        scenario("fine"),
+        scenario("restless", builder="faulty_entries:restless_stream"),
+        scenario("labelled-queries", builder="faulty_entries:labelled_queries"),
+        scenario("overlapping-parts", builder="faulty_entries:overlapping_parts"),
+        scenario("leads-to-the-oracle", builder="faulty_entries:leads_to_the_oracle"),
+        scenario("no-such-backbone", training=replace(scenario("x").training, backbone="no-such")),
+    ]
+    return with_specs(tiny_catalogue(), specs, RECORD)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "check", "told"),
+    [
+        ("dataset", "no-licence", "licence", "under which licence"),
+        ("dataset", "not-data", "form", "it returns a dict"),
+        ("dataset", "restless", "repeatable", "loaded twice it differs"),
+        ("dataset", "seeds-globally", "repeatable", "changes global randomness"),
+        ("dataset", "leaves-files", "writes nothing", "loading writes to cache.bin"),
+        ("dataset", "wrong-level", "form", "it declares GC, and a NodeData is for NC"),
+        ("dataset", "real-classes", "form", "exactly where the level is GR"),
+        ("metric", "out-of-range", "value", "range = (0, 1)"),
+        ("metric", "writes-to-matrix", "pure", "writes to the matrix"),
+        ("metric", "backwards", "direction", "direction='down'"),
+        ("metric", "unwritten-formula", "formula", "no formula"),
+        ("scenario", "testing-nodes/restless@faulty-1", "repeatable", "built twice it differs"),
+        ("scenario", "testing-nodes/labelled-queries@faulty-1", "queries", "a query carries labels"),
+        ("scenario", "testing-nodes/overlapping-parts@faulty-1", "parts", "parts of task 1 overlap"),
+        ("scenario", "testing-nodes/leads-to-the-oracle@faulty-1", "no way to answers", "Oracle"),
+        ("scenario", "testing-nodes/no-such-backbone@faulty-1", "names", "no-such"),
+    ],
+)
+def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, kind: str, name: str, check: str, told: str) -> None:
+    here = Path.cwd()
+    found = [f for f in examine(kind, name, catalogue).failed if f.check == check]
+    assert found
+    assert told in found[0].message
+    assert found[0].fix
+    assert Path.cwd() == here
+
+
+def test_what_is_in_order_passes(catalogue: Catalogue) -> None:
+    check_dataset("plain", catalogue)
+    check_metric("mean-of-last", catalogue)
+    check_scenario("testing-nodes/fine@faulty-1", catalogue)
+
+
+def test_a_dataset_without_its_files_is_skipped_and_says_so(monkeypatch: pytest.MonkeyPatch, catalogue: Catalogue) -> None:
+    monkeypatch.delenv("CGLSUITE_DATA", raising=False)
+    absent = with_specs(catalogue, [dataset("needs_a_file", embedded=False, citation="Nobody, 2026")], RECORD)
+    report = examine("dataset", "needs-a-file", absent)
+    assert report.passed
+    assert {f.check for f in report if f.status == "skipped"} == {"loads", "form", "repeatable", "writes nothing"}
+    assert all("CGLSUITE_DATA" in f.message for f in report if f.status == "skipped")
+
+
+def test_a_failure_names_who_provides_it(catalogue: Catalogue) -> None:
+    with pytest.raises(CheckFailed, match="dataset 'not-data' of faulty 1.0 does not conform"):
+        check_dataset("not-data", catalogue)
+
+
+def test_importing_the_kit_imports_no_torch() -> None:
+    import subprocess
+    import sys
+
+    code = "import cglsuite.testing, cglsuite.testing.pytest_plugin, sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ})
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,42 @@
+"""What pytest gets from an installed suite, seen from a package of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ("pytester",)
+
+
+def test_run_cell_in_a_strangers_tests(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_matrix(run_cell):
+            record = run_cell("testing-fine-tuning")
+            assert len(record.matrix) == 1 + len(record.tasks) == 4
+
+        def test_settings(run_cell):
+            record = run_cell("testing-fine-tuning", "testing-graphs/domain-il@testing-1", settings={"training.epochs": 2})
+            assert len(record.curves[0]["loss"]) == 2
+
+        def test_unknown(run_cell, suite_catalogue):
+            import pytest
+            from cglsuite.errors import UnknownNameError
+
+            assert "testing-nodes" in suite_catalogue.names("dataset")
+            with pytest.raises(UnknownNameError):
+                run_cell("testing-fine-tunin")
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=3)
+
+
+def test_a_cell_that_fails_fails_the_test_with_its_reason(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_diverges(run_cell):
+            run_cell("testing-fine-tuning", settings={"training.lr": 1e30, "training.optimizer": "sgd"})
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ended as diverged*"])
