@@ -43,4 +43,24 @@ def cglsuite_notebooks() -> list[NotebookSpec]:
             summary="task-free streams: what they mix and deliver, accuracy along them, overlap against A_AUC, sweeps of their settings",
             path="cglsuite:_notebooks/stream_dynamics.ipynb",
         ),
+        NotebookSpec(
+            name="leaderboard",
+            summary="standings per scenario: metrics, time and memory with spread and intervals, method cards, the records behind each row",
+            path="cglsuite:_notebooks/leaderboard.ipynb",
+        ),
+        NotebookSpec(
+            name="method_comparison",
+            summary="which methods differ, by how much, and what the records cannot tell: tests, effect sizes, rank diagrams, power",
+            path="cglsuite:_notebooks/method_comparison.ipynb",
+        ),
+        NotebookSpec(
+            name="category_ranks",
+            summary="ranks by category of method as in BeGin's Figure 7, from the paper's tables and from a campaign",
+            path="cglsuite:_notebooks/category_ranks.ipynb",
+        ),
+        NotebookSpec(
+            name="reproduction",
+            summary="the reproduction ledger: every published value beside the records that reproduce it, with a computed verdict",
+            path="cglsuite:_notebooks/reproduction.ipynb",
+        ),
     ]

@@ -1,0 +1,127 @@
+"""Which of several methods is better, over a declared family of comparisons: the default path from cells to verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.stats.effect_size import hedges_g
+from cglsuite.stats.families import adjust
+from cglsuite.stats.pairwise import Difference, paired_t, welch, wilcoxon
+from cglsuite.stats.refusal import Refused
+from cglsuite.stats.replication import LEVELS, Replicates, replicates
+
+__all__ = ["COMPARISON_COLUMNS", "TESTS", "compare_methods"]
+
+TESTS = ("t", "wilcoxon")
+"""What decides: Student's t (paired) or Welch's (independent); or Wilcoxon's signed ranks, for paired designs only."""
+COMPARISON_COLUMNS = ["first", "second", "unit", "n", "n_second", "averaged", "given", "paired", "test", "estimate", "low", "high"]
+COMPARISON_COLUMNS += ["interval", "statistic", "df", "p", "p_adjusted", "g", "g_low", "g_high", "standardiser", "verdict", "refused"]
+"""The columns of a table of comparisons."""
+
+
+def compare_methods(
+    frame: pd.DataFrame,
+    *,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    against: str | None = None,
+    higher_is_better: bool = True,
+    test: str = "t",
+    adjustment: str = "holm",
+    alpha: float = 0.05,
+) -> pd.DataFrame:
+    """Test the pairs of methods of one scenario and one metric; what the data cannot carry is refused by name and has no p value.
+
+    Cells are aggregated to the unit of replication first (see :mod:`cglsuite.stats.replication`): to orders where orders vary. Methods
+    that were run in the same units are compared within them, otherwise by Welch's test. With a single order the unit is the split or the
+    seed, and the claim is about that order only.
+
+    Args:
+        frame: one row per cell: columns method, value, and of order, split and seed those that the design has.
+        pairs: the declared family; default all pairs of methods, or those with ``against``.
+        adjustment: ``holm`` or ``benjamini-hochberg``, over all declared pairs. alpha: of the family; intervals have the level 1 - alpha.
+
+    Returns:
+        One row per pair: first, second; unit, n, n_second (units of each), averaged (cells per unit of each, as text), given (the single
+        order or split that the claim is about, empty otherwise), paired; test, estimate (difference of means, in the values' unit), low,
+        high, interval (its kind; not adjusted for the family), statistic, df, p, p_adjusted; g, g_low, g_high, standardiser (see
+        :func:`cglsuite.stats.hedges_g`); verdict in words; refused: why there is no test, else empty.
+
+    Raises:
+        UsageError: a column is absent, fewer than two methods, an alpha outside 0 to 1. UnknownNameError: a method or a test.
+    """
+    family = _family(frame, pairs, against)
+    if test not in TESTS:
+        raise UnknownNameError("test", test, TESTS)
+    if not 0.0 < alpha < 1.0:
+        raise UsageError(f"alpha = {alpha}: expected a level between 0 and 1")
+    by_method = {str(name): part for name, part in frame.groupby("method", sort=False)}
+    rows = [_compared(a, b, by_method[a], by_method[b], test, alpha) for a, b in family]
+    found = pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
+    found["p_adjusted"] = adjust(found["p"].astype(float), adjustment)
+    found["verdict"] = [_verdict(row, alpha, higher_is_better) for row in found.to_dict(orient="records")]
+    return found.astype(dict.fromkeys(_NUMBERS, "float64"))
+
+
+_NUMBERS = ["n", "n_second", "estimate", "low", "high", "statistic", "df", "p", "p_adjusted", "g", "g_low", "g_high"]
+
+
+def _family(frame: pd.DataFrame, pairs: Sequence[tuple[str, str]] | None, against: str | None) -> list[tuple[str, str]]:
+    absent = [name for name in ("method", "value") if name not in frame]
+    if absent or not any(name in frame for name in LEVELS):
+        wanted = ", ".join(absent) or "at least one of " + ", ".join(LEVELS)
+        raise UsageError(f"a frame with the columns {', '.join(map(str, frame.columns))}: expected {wanted} as well")
+    methods = [str(name) for name in frame["method"].drop_duplicates()]
+    if len(methods) < 2:
+        raise UsageError(f"{len(methods)} method: a comparison needs two")
+    for name in {m for pair in pairs or () for m in pair} | ({against} if against else set()):
+        if name not in methods:
+            raise UnknownNameError("method of this frame", name, methods)
+    if pairs is not None:
+        return list(pairs)
+    return [(m, against) for m in methods if m != against] if against else list(combinations(methods, 2))
+
+
+def _compared(a: str, b: str, first: pd.DataFrame, second: pd.DataFrame, test: str, alpha: float) -> dict[str, Any]:
+    row: dict[str, Any] = {"first": a, "second": b, "unit": "", "averaged": "", "given": "", "test": "", "interval": "", "standardiser": ""}
+    row |= {"refused": "", "p": np.nan}
+    try:
+        units = replicates(first, second)
+        row |= {"unit": units.unit, "n": units.first.size, "n_second": units.second.size, "paired": units.paired}
+        row |= {"averaged": _averaged(units), "given": ", ".join(f"{name} {value}" for name, value in units.given.items())}
+        told = {"level": 1.0 - alpha, "unit": f"{units.unit}s"}
+        found = _tested(units, test, told)
+        effect = hedges_g(units.first, units.second, paired=units.paired, level=1.0 - alpha, unit=f"{units.unit}s")
+    except Refused as refusal:
+        return row | {"refused": str(refusal)}
+    numbers = {name: value for name, value in asdict(found).items() if name in COMPARISON_COLUMNS and name != "n"}
+    return row | numbers | {"g": effect.g, "g_low": effect.low, "g_high": effect.high, "standardiser": effect.standardiser}
+
+
+def _averaged(units: Replicates) -> str:
+    one, two = units.averaged
+    return str(one) if one == two else f"{one} and {two}"
+
+
+def _tested(units: Replicates, test: str, told: dict[str, Any]) -> Difference:
+    if test == "wilcoxon":
+        if not units.paired:
+            raise Refused(f"the methods share no {units.unit}: Wilcoxon's signed ranks are of pairs")
+        return wilcoxon(units.first, units.second, **told)
+    return (paired_t if units.paired else welch)(units.first, units.second, **told)
+
+
+def _verdict(row: dict[Any, Any], alpha: float, higher_is_better: bool) -> str:
+    if row["refused"]:
+        return "refused"
+    if not row["p_adjusted"] <= alpha:
+        return "not told apart"
+    first = (row["estimate"] > 0) == higher_is_better
+    told = f"{row['first'] if first else row['second']} is better"
+    return f"{told}, with this one {row['given'].partition(' ')[0]}" if row["given"] else told

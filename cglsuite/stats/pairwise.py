@@ -1,0 +1,185 @@
+"""Tests of two samples, with the difference, its interval, and named refusals: Welch, paired t, Wilcoxon's signed ranks; all by SciPy.
+
+One value per unit of replication; which unit that is, :func:`cglsuite.stats.compare_methods` decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cglsuite.stats.intervals import BOOTSTRAP_FROM, Interval, mean_interval
+from cglsuite.stats.refusal import Refused
+
+__all__ = ["LEAST_UNITS", "Difference", "difference_interval", "paired_t", "samples", "welch", "wilcoxon"]
+
+LEAST_UNITS = 3
+"""Units below which there is no test: two values have a variance with a single degree of freedom."""
+_NO_SPREAD = 1e-12
+_RESAMPLES = 9999
+_Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """First minus second, tested two-sided against 0.
+
+    Args:
+        test: its name. n: units of the first and of the second sample (the number of pairs, twice, where paired).
+        estimate: difference of means, in the values' unit, with its interval ``low`` to ``high`` at ``level`` of the kind ``interval``.
+        statistic, df, p: of the test; ``df`` is NaN where the test has none.
+    """
+
+    test: str
+    n: tuple[int, int]
+    estimate: float
+    low: float
+    high: float
+    level: float
+    interval: str
+    statistic: float
+    df: float
+    p: float
+
+
+def welch(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
+    """Welch's t-test of independent samples whose variances may differ, with the degrees of freedom of Welch and Satterthwaite.
+
+    Args:
+        first, second: float64 ``[n]`` and ``[m]``. level: of the interval. unit: what to call the units in refusals (a plural).
+
+    Raises:
+        Refused: fewer than three units in a sample, values that are not finite, a sample without spread.
+
+    Example:
+        >>> round(welch([1.0, 2.0, 3.0], [4.0, 6.0, 9.0]).df, 3)
+        2.626
+    """
+    from scipy import stats
+
+    x, y = samples(first, second, paired=False, unit=unit)
+    found = stats.ttest_ind(x, y, equal_var=False)
+    return _student("Welch's t", found, (x.size, y.size), float(x.mean() - y.mean()), level)
+
+
+def paired_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
+    """Student's t-test of the differences within pairs: the same order or seed for both.
+
+    Args:
+        first, second: float64 ``[n]``, in the same sequence of units.
+
+    Raises:
+        Refused: as :func:`welch`; samples of unlike lengths; differences without spread.
+    """
+    from scipy import stats
+
+    x, y = samples(first, second, paired=True, unit=unit)
+    return _student("paired t", stats.ttest_rel(x, y), (x.size, y.size), float((x - y).mean()), level)
+
+
+def _student(test: str, found: Any, n: tuple[int, int], estimate: float, level: float) -> Difference:
+    interval = found.confidence_interval(level)
+    return Difference(
+        test=test,
+        n=n,
+        estimate=estimate,
+        low=float(interval.low),
+        high=float(interval.high),
+        level=level,
+        interval="t",
+        statistic=float(found.statistic),
+        df=float(found.df),
+        p=float(found.pvalue),
+    )
+
+
+def wilcoxon(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
+    """Wilcoxon's signed-rank test of the differences within pairs; pairs without a difference drop out of the ranks (Wilcoxon 1945).
+
+    The difference of means stands beside it, with the interval of :func:`cglsuite.stats.mean_interval`.
+
+    Raises:
+        Refused: as :func:`paired_t`; so few pairs that even the smallest p that n pairs can reach, ``2 / 2ⁿ``, is above ``1 - level``.
+    """
+    from scipy import stats
+
+    x, y = samples(first, second, paired=True, unit=unit)
+    differences = x - y
+    n = int(np.count_nonzero(differences))
+    smallest = 2.0 ** (1 - n)
+    if smallest > 1.0 - level:
+        raise Refused(f"{n} {unit} with a difference: Wilcoxon's test cannot give a p below {smallest:.3g}, whatever the data")
+    found = stats.wilcoxon(differences, zero_method="wilcox")
+    interval = mean_interval(differences, level=level, unit=f"differences between {unit}")
+    return Difference(
+        test="Wilcoxon signed-rank",
+        n=(x.size, y.size),
+        estimate=float(differences.mean()),
+        low=interval.low,
+        high=interval.high,
+        level=level,
+        interval=interval.method,
+        statistic=float(found.statistic),
+        df=float("nan"),
+        p=float(found.pvalue),
+    )
+
+
+def difference_interval(
+    first: ArrayLike, second: ArrayLike, *, paired: bool, level: float = 0.95, random_seed: int = 0, unit: str = "values"
+) -> Interval:
+    """A BCa bootstrap interval (Efron 1987) of the difference of two means, the same at any time.
+
+    Args:
+        paired: resample pairs; otherwise each sample for itself.
+
+    Raises:
+        Refused: as :func:`welch` or :func:`paired_t`; fewer than ten units in a sample, of which a bootstrap is too narrow.
+    """
+    from scipy import stats
+
+    x, y = samples(first, second, paired=paired, unit=unit)
+    least = min(x.size, y.size)
+    if least < BOOTSTRAP_FROM:
+        raise Refused(f"{least} {unit}: a bootstrap of fewer than {BOOTSTRAP_FROM} is too narrow; take the interval of the t-test")
+    if paired:
+        return mean_interval(x - y, level=level, random_seed=random_seed, unit=unit)
+
+    def difference(a: _Values, b: _Values, axis: int = -1) -> _Values:
+        return np.asarray(a.mean(axis=axis) - b.mean(axis=axis))
+
+    how = {"confidence_level": level, "n_resamples": _RESAMPLES, "method": "BCa"}
+    found = stats.bootstrap((x, y), difference, rng=np.random.default_rng(random_seed), **how).confidence_interval
+    return Interval(low=float(found.low), high=float(found.high), level=level, n=least, method="BCa")
+
+
+def samples(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "values") -> tuple[_Values, _Values]:
+    """Both samples as float64, where they can carry a test.
+
+    Raises:
+        Refused: as :func:`welch`, or as :func:`paired_t` where ``paired``.
+    """
+    x, y = (np.asarray(values, dtype=np.float64).ravel() for values in (first, second))
+    if paired and x.size != y.size:
+        raise Refused(f"{x.size} and {y.size} {unit}: pairs need as many of the one as of the other")
+    for values in (x, y):
+        undefined = int((~np.isfinite(values)).sum())
+        if undefined:
+            raise Refused(f"{undefined} of {values.size} {unit} are undefined")
+        if values.size < LEAST_UNITS:
+            name = unit.removesuffix("s") if values.size == 1 else unit
+            raise Refused(f"{values.size} {name}: a test needs at least {LEAST_UNITS} on each side")
+    if paired:
+        _require_spread(x - y, f"the difference is the same in all {x.size} {unit}", max(abs(x).max(), abs(y).max()))
+    else:
+        for values in (x, y):
+            _require_spread(values, f"all {values.size} {unit} of one method are equal", abs(values).max())
+    return x, y
+
+
+def _require_spread(values: _Values, told: str, scale: float) -> None:
+    if float(np.ptp(values)) <= _NO_SPREAD * max(1.0, float(scale)):
+        raise Refused(f"{told}: without spread there is no variance to test against")

@@ -1,0 +1,122 @@
+"""The unit of replication: what a test may count, and what it must average before it counts.
+
+Seeds within one order are no replicates of orders: what an order does to a method is the same in all of them, so that pooling seeds takes
+the spread over seeds for that over orders and finds differences where there are none. The same holds for seeds within one split of the
+data. So the unit is the outermost of order, split and seed that varies; whatever varies within it is averaged, and what stays the same is a
+condition of every claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cglsuite.stats.refusal import Refused, require_frame
+
+__all__ = ["LEVELS", "Replicates", "replicates"]
+
+LEVELS = ("order", "split", "seed")
+"""What a result may be repeated over, from the outermost to the innermost; frames need not have all of them."""
+_NAMED = 3
+_Cells = Mapping[object, set[tuple[object, ...]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicates:
+    """Two methods' values per unit of replication.
+
+    Args:
+        unit: one of :data:`LEVELS`. paired: both methods were run in the same units, and the values are in the same sequence.
+        first, second: float64 ``[n]`` and ``[m]``. averaged: how many cells there are in a unit of each.
+        given: the levels outside the unit that have a single value, and that value: a claim holds for these only.
+    """
+
+    unit: str
+    paired: bool
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    averaged: tuple[int, int]
+    given: Mapping[str, str] = field(default_factory=dict)
+
+
+def replicates(first: pd.DataFrame, second: pd.DataFrame) -> Replicates:
+    """The units of two methods and their values.
+
+    Methods that share all units are paired; those that share none are independent samples. Anything in between is a design with missing
+    cells.
+
+    Args:
+        first, second: one row per cell: a column ``value`` and those of :data:`LEVELS` that the design has, at least one.
+
+    Raises:
+        Refused: missing cells (units that only one of the methods has, unlike numbers of cells in units, unlike cells in the same unit),
+            NaN, a cell twice, no cells at all.
+    """
+    levels = [name for name in LEVELS if name in first and name in second]
+    for frame in (first, second):
+        require_frame(frame, levels or LEVELS)
+        if frame.empty:
+            raise Refused("a method has no finished cell")
+    unit = _unit(first, second, levels)
+    inner = levels[levels.index(unit) + 1 :]
+    cells = [_cells(frame, unit, inner) for frame in (first, second)]
+    paired = _paired(cells[0], cells[1], unit)
+    counts = [_count(one, unit) for one in cells]
+    values = [frame.groupby(unit, sort=False)["value"].mean() for frame in (first, second)]
+    if paired:
+        values[1] = values[1].reindex(values[0].index)
+    outer = levels[: levels.index(unit)]
+    return Replicates(
+        unit=unit,
+        paired=paired,
+        first=values[0].to_numpy(dtype=np.float64),
+        second=values[1].to_numpy(dtype=np.float64),
+        averaged=(counts[0], counts[1]),
+        given={name: str(first[name].iloc[0]) for name in outer},
+    )
+
+
+def _unit(first: pd.DataFrame, second: pd.DataFrame, levels: Sequence[str]) -> str:
+    """The outermost level with more than one value; the innermost where all have one."""
+    varying = (name for name in levels if len(set(first[name]) | set(second[name])) > 1)
+    return next(varying, levels[-1])
+
+
+def _cells(frame: pd.DataFrame, unit: str, inner: Sequence[str]) -> _Cells:
+    """By unit, the cells in it, each by its place on the inner levels."""
+    found: dict[object, set[tuple[object, ...]]] = {}
+    for key, *place in zip(*(frame[name].tolist() for name in (unit, *inner)), strict=True):
+        found.setdefault(key, set()).add(tuple(place))
+    return found
+
+
+def _count(cells: _Cells, unit: str) -> int:
+    counts = {len(one) for one in cells.values()}
+    if len(counts) > 1:
+        raise Refused(f"from {min(counts)} to {max(counts)} cells per {unit}: missing cells make the means of {unit}s unlike in precision")
+    return counts.pop()
+
+
+def _paired(first: _Cells, second: _Cells, unit: str) -> bool:
+    mine, theirs = set(first), set(second)
+    shared = mine & theirs
+    if not shared:
+        return False
+    lacking = [key for key in [*first, *second] if key not in shared]
+    if lacking:
+        raise Refused(
+            f"missing cells: {len(lacking)} of {len(mine | theirs)} {unit}s were run with one of the methods only "
+            f"({_listed(lacking)}); run the rest, or compare over the {len(shared)} shared ones"
+        )
+    unlike = [key for key in first if first[key] != second[key] and first[key] & second[key]]
+    if unlike:
+        raise Refused(f"missing cells: the methods have unlike cells in {len(unlike)} of {len(shared)} {unit}s ({_listed(unlike)})")
+    return True
+
+
+def _listed(keys: Sequence[object]) -> str:
+    return "; ".join(map(str, keys[:_NAMED])) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")

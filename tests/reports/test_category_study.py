@@ -1,0 +1,170 @@
+"""BeGin's Figure 7 on a page and from a campaign's records: the golden rows, ranks by SciPy, refusals in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from made_records import CAMPAIGN, made_catalogue, made_results
+from page_numbers import exact_numbers, numbers
+from report_lab import Elements, Tables, assert_harmless, page_with, toy_engine
+from scipy import stats as scipy_stats
+
+from cglsuite.cells.store import Store
+from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.host import Catalogue
+from cglsuite.reference import published_results, welch_begin_fig7
+from cglsuite.reports import category_study as study_module
+from cglsuite.reports import show_category_ranks
+from cglsuite.reports.category_study import CategoryStudy, begin_figure_7, begin_ranks, category_study, printed_tests
+from cglsuite.reports.results import CampaignResults, load_campaign_results
+from cglsuite.reports.tables import summary
+
+CAMPAIGN_PARTS = ("overview", "boxes", "tests", "averages", "problems", "provenance")
+DISAGREEING = {
+    ("AP", "task-IL", "replay-based"): (-2.6631, -2.9043),
+    ("AP", "task-IL", "parameter-isolation-based"): (2.9512, 2.7625),
+    ("AP", "class-IL", "replay-based"): (3.7792, 3.9505),
+}
+"""The three tests of regularization against another category that the paper's tables do not give: t computed, t printed."""
+CATEGORIES = {"regularization-based": ["si", "ewc"], "replay-based": ["er-gnn", "gem"], "parameter-isolation-based": ["packnet"]}
+GRID = {
+    "scenarios": ["cora/task-il@begin-1", "toy/class-il@cglb-1"],
+    "methods": ["bare", "si", "ewc", "er-gnn", "gem", "packnet", "joint"],
+    "backbones": ["gcn", "gat"],
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[CampaignResults, Catalogue]:
+    return made_results(tmp_path_factory.mktemp("made"), grid=GRID)
+
+
+@pytest.fixture(scope="module")
+def study(made: tuple[CampaignResults, Catalogue]) -> CategoryStudy:
+    return category_study(*made, categories=CATEGORIES)
+
+
+def test_twelve_of_fifteen_tests_agree_to_every_printed_digit() -> None:
+    """The other three are the known discrepancies, and nothing else."""
+    panels = begin_figure_7()
+    assert [(p.metric, p.setting) for p in panels] == [(m, s) for m in ("AP", "AF", "INT") for s in ("task-IL", "class-IL", "time-IL")]
+    rows = [(p, row) for p in panels for row in printed_tests(p).to_dict("records")]
+    assert len(rows) == len(welch_begin_fig7()) == 15
+    unlike = {(p.metric, p.setting, r["second"]): (round(r["t"], 4), r["printed_t"]) for p, r in rows if not r["agrees"]}
+    assert unlike == DISAGREEING
+    assert all(r["first"] == "regularization-based" for _, r in rows if not r["agrees"])
+
+
+def test_the_page_of_the_figure() -> None:
+    """Computed and printed values side by side; the verdicts are counted, not typed."""
+    page = page_with(show_category_ranks.begin_boxes(), show_category_ranks.begin_tests(), show_category_ranks.begin_averages())
+    assert_harmless(page)
+    assert "12 of 15 tests agree to every printed digit" in page
+    shown = exact_numbers(page)
+    for panel in begin_figure_7():
+        assert numbers(printed_tests(panel)[["t", "p", "printed_t", "printed_p"]]) <= shown
+        assert numbers(panel.averages[["rank", "n_scenarios"]]) <= shown
+    assert sum(tag == "img" for tag, _ in Elements(page).found) == 3
+    rows = [row for row in Tables(page).tables[0] if len(row) > 2]
+    assert [row[6][0] for row in rows[1:]].count("yes") == 12
+
+
+@pytest.mark.parametrize(("metric", "table"), [("AP", "4"), ("INT", "6")])
+def test_average_ranks_of_published_methods(metric: str, table: str) -> None:
+    """Thirteen methods (joint training is none of them), ties share the lowest rank: SciPy's ranks of the printed means."""
+    panel = begin_ranks(metric, "task-IL")
+    printed = published_results()
+    mine = (printed["paper"] == "BeGin") & (printed["table"] == table) & (printed["problem"] == "NC") & (printed["metric"] == metric)
+    mine &= (printed["setting"] == "task-IL") & printed["dataset"].isin(["Cora", "Citeseer", "ogbn-arxiv", "CoraFull"])
+    wide = printed[mine & (printed["method"] != "Joint")].pivot(index="dataset", columns="method", values="mean")
+    assert wide.shape == (4, 13)
+    ranks = scipy_stats.rankdata(-wide.to_numpy() if metric == "AP" else wide.to_numpy(), method="min", axis=1)
+    expected = dict(zip(wide.columns, ranks.mean(axis=0), strict=True))
+    assert dict(zip(panel.averages["method"], panel.averages["rank"], strict=True)) == pytest.approx(expected)
+    assert set(panel.averages["n_scenarios"]) == {4}
+
+
+def test_unknown_panels() -> None:
+    with pytest.raises(UnknownNameError, match="metric of Figure 7 'FWT'"):
+        begin_ranks("FWT", "task-IL")
+    with pytest.raises(UnknownNameError, match="setting of Figure 7 'domain-IL'"):
+        begin_ranks("AP", "domain-IL")
+
+
+def test_a_campaign_by_hand(made: tuple[CampaignResults, Catalogue], study: CategoryStudy) -> None:
+    """Ranks of group means within a preset on a backbone, among the members of categories only; Welch's tests by SciPy."""
+    panel = next(p for p in study.ranked if (p.metric, p.setting) == ("AP", "task-il"))
+    frame = summary(made[0])
+    frame = frame[(frame["metric"] == "average_performance") & frame["preset"].str.startswith("cora/task-il")]
+    pooled: dict[str, list[float]] = {name: [] for name in CATEGORIES}
+    for _, part in frame[frame["method"].isin(sum(CATEGORIES.values(), []))].groupby(["preset", "backbone"]):
+        assert len(part) == 5
+        ranks = dict(zip(part["method"], scipy_stats.rankdata(-part["mean"].to_numpy(), method="min"), strict=True))
+        for name, members in CATEGORIES.items():
+            pooled[name] += [ranks[m] for m in members]
+    assert {name: sorted(panel.ranks.loc[panel.ranks["category"] == name, "rank"]) for name in CATEGORIES} == {
+        name: sorted(values) for name, values in pooled.items()
+    }
+    row = panel.tests.iloc[0]
+    expected = scipy_stats.ttest_ind(pooled["regularization-based"], pooled["replay-based"], equal_var=False)
+    assert (row["t"], row["p"], row["df"]) == pytest.approx((expected.statistic, expected.pvalue, expected.df))
+    assert "joint" not in set(panel.averages["method"])
+    assert study.outside == ("bare", "joint")
+
+
+def test_categories_that_plugins_declare(made: tuple[CampaignResults, Catalogue]) -> None:
+    """The toy plugin declares Reg and Rep for three methods; the others take no rank."""
+    found = category_study(*made)
+    assert found.categories == {"regularization-based": ("si",), "replay-based": ("er-gnn", "gem")}
+    assert found.outside == ("bare", "ewc", "packnet", "joint")
+    page = page_with(show_category_ranks.overview(found), show_category_ranks.tests(found))
+    assert "bare, ewc, packnet, joint" in page
+    assert "2 ranks: a test needs at least 3 on each side" in page
+
+
+def test_the_page_of_a_campaign(study: CategoryStudy) -> None:
+    """Exact numbers behind every table, refusals in words, one figure per metric."""
+    page = page_with(*(getattr(show_category_ranks, name)(study) for name in CAMPAIGN_PARTS))
+    assert_harmless(page)
+    shown = exact_numbers(page)
+    for panel in study.ranked:
+        assert numbers(panel.tests[["t", "df", "p", "estimate", "low", "high"]]) <= shown
+        assert numbers(panel.averages[["rank"]]) <= shown
+    assert len({panel.metric for panel in study.ranked}) == 3
+    assert sum(tag == "img" for tag, _ in Elements(page).found) == 3
+    assert "2 ranks: a test needs at least 3 on each side" in page  # packnet on two backbones
+
+
+def test_the_rule_for_ties_is_named_and_matters(made: tuple[CampaignResults, Catalogue]) -> None:
+    told = {ties: page_with(show_category_ranks.overview(category_study(*made, ties=ties))) for ties in ("min", "average", "max")}
+    assert "the lowest of the ranks they span" in told["min"]
+    assert "the average of the ranks they span" in told["average"]
+    with pytest.raises(UnknownNameError, match="rule for ties"):
+        category_study(*made, ties="first")
+    with pytest.raises(UnknownNameError, match="average_performance"):
+        category_study(*made, metrics=["average_performence"])
+    with pytest.raises(UsageError, match="'si' is in the categories"):
+        category_study(*made, categories={"x": ["si"], "y": ["si"]})
+
+
+def test_a_method_twice_in_a_scenario_is_refused(made: tuple[CampaignResults, Catalogue], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two variants of a method have two means: which of them is ranked is not for us to choose."""
+    results, catalogue = made
+    frame = summary(results)
+    twice = frame[frame["method"] == "si"].assign(variant="strength=2")
+    monkeypatch.setattr(study_module, "summary", lambda _: pd.concat([frame, twice], ignore_index=True))
+    found = category_study(results, catalogue, categories=CATEGORIES)
+    assert all("occur more than once" in panel.refused for panel in found.ranked)
+    page = page_with(show_category_ranks.boxes(found), show_category_ranks.tests(found), show_category_ranks.averages(found))
+    assert "refused: 2 cells occur more than once" in page
+
+
+def test_nothing_done_yet(tmp_path: Path) -> None:
+    """The paper's figure stands there all the same."""
+    catalogue = made_catalogue()
+    results = load_campaign_results(CAMPAIGN | {"grid": GRID}, Store(tmp_path), catalogue=catalogue, engine=toy_engine(catalogue))
+    found = category_study(results, catalogue)
+    page = page_with(*(getattr(show_category_ranks, name)(found) for name in CAMPAIGN_PARTS))
+    assert page.count("No cell of this campaign is finished yet.") == 4  # figures, tests, ranks, provenance

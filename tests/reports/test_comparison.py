@@ -1,0 +1,256 @@
+"""Methods compared: every number against SciPy or by hand from the records, refusals in words, and pages that say the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_records import CAMPAIGN, made_catalogue, made_record
+from page_numbers import exact_numbers, numbers
+from report_lab import EVIL, Elements, Tables, assert_harmless, page_with, toy_engine
+from scipy import stats as scipy_stats
+
+from cglsuite import stats
+from cglsuite.cells.campaign import Campaign
+from cglsuite.cells.planning import plan_campaign
+from cglsuite.cells.store import Store
+from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.reports import comparison, show_comparison
+from cglsuite.reports.comparison import Comparison, Question, Study
+from cglsuite.reports.results import load_campaign_results
+from cglsuite.specs import MetricSpec
+
+GRID = {"scenarios": ["cora/task-il@begin-1"], "methods": ["bare", "si", "er-gnn"]}
+LEVELS = {"bare": 0.60, "si": 0.62, "er-gnn": 0.62, "joint": 0.8}
+EVIL_METRIC = MetricSpec(
+    name="average", summary=EVIL, formula="mean", label=EVIL, direction="up", factory="cglsuite.metrics:average_performance"
+)
+
+
+def value(method: str, order: int, init: int) -> float:
+    """An average performance: methods two points apart, orders and seeds as noise of their own."""
+    names = list(LEVELS)
+    noise = np.random.default_rng([names.index(method), order, init]).normal(0, 0.004)
+    return LEVELS[method] + np.random.default_rng([7, order]).normal(0, 0.02) + float(noise)
+
+
+Make = Callable[..., Study]
+
+
+@pytest.fixture
+def study_of(tmp_path: Path) -> Make:
+    """A study of records with the values of :func:`value`, whose orders differ by seed; ``keep`` says which cells have a record."""
+
+    def make(question: Question | None = None, keep: Any = None, at: Any = value, extra: Any = (), **tables: Any) -> Study:
+        catalogue, store = made_catalogue(*extra), Store(tmp_path / "store")
+        seeds = [{"order": o, "init": i} for o in range(4) for i in range(3)]
+        given = CAMPAIGN | {"grid": GRID, "seeds": {name: [s[name] for s in seeds] for name in ("order", "init")}} | tables
+        engine = toy_engine(catalogue)
+        for planned in plan_campaign(Campaign.parse(given), catalogue, engine=engine):
+            if planned.ready and (keep is None or keep(planned)):
+                drawn = planned.request.seeds
+                last = at(planned.request.method, drawn.order, drawn.init)
+                store.put(made_record(planned, catalogue, matrix=made_matrix(last), metrics={"average_performance": last, "average": last}))
+        return comparison.study(load_campaign_results(given, store, catalogue=catalogue, engine=engine), question)
+
+    return make
+
+
+def made_matrix(last: float) -> np.ndarray:
+    """Five tasks whose average performance after the last one is ``last``."""
+    matrix = np.full((6, 5), 0.5)
+    matrix[5] = last
+    return matrix
+
+
+def only(study: Study) -> Comparison:
+    (one,) = study.comparisons
+    return one
+
+
+def order_means(method: str, orders: int = 4, seeds: int = 3) -> np.ndarray:
+    return np.array([np.mean([value(method, o, i) for i in range(seeds)]) for o in range(orders)])
+
+
+def test_tests_are_of_order_means(study_of: Make) -> None:
+    """SciPy's paired t of means over the seeds of an order; Holm over the three pairs; means and intervals likewise."""
+    one = only(study_of())
+    assert (one.unit, one.methods, one.scale) == ("order", ["bare", "si", "er-gnn"], 100.0)
+    found = comparison.pairs(one).set_index(["first", "second"])
+    p = []
+    for (first, second), row in found.iterrows():
+        expected = scipy_stats.ttest_rel(order_means(first), order_means(second))
+        assert (row["statistic"], row["p"]) == pytest.approx((expected.statistic, expected.pvalue))
+        assert (row["n"], row["averaged"], row["paired"], row["unit"]) == (4, "3", True, "order")
+        assert math.isnan(row["boot_low"])
+        p.append(expected.pvalue)
+    assert found["p_adjusted"].to_numpy() == pytest.approx(stats.adjust(p))
+    assert found.loc[("bare", "si"), "verdict"] == "si is better"
+    assert found.loc[("si", "er-gnn"), "verdict"] == "not told apart"
+    table = comparison.means(one).set_index("method")
+    expected = order_means("si")
+    low, high = scipy_stats.t.interval(0.95, 3, loc=expected.mean(), scale=scipy_stats.sem(expected))
+    assert table.loc["si", ["mean", "std", "low", "high"]].to_list() == pytest.approx([expected.mean(), expected.std(ddof=1), low, high])
+    assert table.loc["si", ["n", "cells", "interval"]].to_list() == [4, 12, "t"]
+
+
+def test_ten_orders_have_a_bootstrap_beside_the_t(study_of: Make) -> None:
+    """And it is that of the differences."""
+    one = only(study_of(seeds={"order": list(range(10)), "init": list(range(10))}))
+    row = comparison.pairs(one).iloc[0]
+    first, second = ([value(m, k, k) for k in range(10)] for m in ("bare", "si"))
+    expected = stats.difference_interval(first, second, paired=True)
+    assert (row["boot_low"], row["boot_high"]) == pytest.approx((expected.low, expected.high))
+    page = page_with(show_comparison.differences(study_of(seeds={"order": list(range(10)), "init": list(range(10))})))
+    assert "bootstrap (BCa)" in page
+    assert repr(float(expected.low)) in page
+
+
+def test_ranks_and_components(study_of: Make) -> None:
+    """Friedman's test of order means by SciPy; the mixed model is that of the cells."""
+    one = only(study_of())
+    found = comparison.friedman(one)
+    expected = scipy_stats.friedmanchisquare(*(order_means(m) for m in one.methods))
+    assert (found.statistic, found.p, found.n_blocks) == pytest.approx((expected.statistic, expected.pvalue, 4))
+    frame = one.cells.assign(order=one.cells["order"])[["method", "order", "seed", "value"]]
+    assert dict(comparison.components(one).variances) == pytest.approx(dict(stats.variance_components(frame).variances))
+
+
+def test_power_by_hand(study_of: Make) -> None:
+    """The level is the family's over its three pairs; detectable and needed are inverse to each other."""
+    study = study_of(Question(smallest=2.0, wanted=0.9))
+    row = comparison.needs(only(study)).iloc[0]
+    std = (order_means("bare") - order_means("si")).std(ddof=1)
+    how = {"alpha": 0.05 / 3, "wanted": 0.9}
+    assert (row["n"], row["std"]) == (4, pytest.approx(std))
+    assert row["detectable"] == pytest.approx(stats.detectable_difference(4, std, **how))
+    assert row["needed"] == stats.units_needed(0.02, std, **how)
+    assert row["needed_bound"] == stats.units_needed(0.02, stats.std_bound(std, 4), **how) >= row["needed"]
+    plan = comparison.plans(only(study)).set_index("seeds")
+    assert tuple(plan.index) == comparison.SEEDS_PLANNED
+    components = comparison.components(only(study))
+    assert plan.loc[5, "orders"] == stats.units_needed(0.02, stats.difference_std(components, 5), **how)
+    assert plan.loc[5, "cells"] == 5 * plan.loc[5, "orders"]
+    assert plan["std"].is_monotonic_decreasing
+
+
+def test_a_declared_family(study_of: Make) -> None:
+    """Against one method there are two pairs, and only the methods asked for take part."""
+    one = only(study_of(Question(against="bare")))
+    assert one.tests[["first", "second"]].to_numpy().tolist() == [["si", "bare"], ["er-gnn", "bare"]]
+    two = only(study_of(Question(methods=("si", "er-gnn"), adjustment="benjamini-hochberg")))
+    assert two.methods == ["si", "er-gnn"]
+    assert two.tests["p_adjusted"].to_list() == pytest.approx(two.tests["p"].to_list())
+    assert "every other method against bare" in page_with(show_comparison.overview(study_of(Question(against="bare"))))
+
+
+@pytest.mark.parametrize(
+    ("question", "error", "message"),
+    [
+        ({"metric": "average_performence"}, UnknownNameError, "average_performance"),
+        ({"methods": ("ewc",)}, UnknownNameError, "method of this campaign 'ewc'"),
+        ({"test": "z"}, UnknownNameError, "test 'z'"),
+        ({"adjustment": "bonferroni"}, UnknownNameError, "adjustment 'bonferroni'"),
+        ({"alpha": 5.0}, UsageError, "alpha = 5.0"),
+        ({"wanted": 80.0}, UsageError, "wanted = 80.0"),
+        ({"smallest": 0.0}, UsageError, "smallest interesting difference of 0"),
+    ],
+)
+def test_wrong_questions(study_of: Make, question: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        study_of(Question(**question))
+
+
+def test_missing_cells_are_refused_in_words(study_of: Make) -> None:
+    """One method lacks an order: its pairs have no p value anywhere, the third is tested, and ranks are refused."""
+    study = study_of(keep=lambda p: not (p.request.method == "si" and p.request.seeds.order == 2))
+    frame = comparison.pairs(only(study))
+    assert frame["refused"].map(bool).to_list() == [True, False, True]
+    assert frame["p"].isna().to_list() == [True, False, True]
+    page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
+    (table,) = [t for t in Tables(page).tables if t[0][0][0] == "first − second"]
+    texts = [" ".join(text for text, _ in row) for row in table[1:]]
+    assert "1 of 4 orders were run with one of the methods only" in texts[0]
+    assert [value for _, value in table[1]] == [None] * 3
+    assert "1 of 12 values" in page  # Friedman's
+    assert "1 told apart" in page or "1 not told apart" in page
+
+
+def test_one_order_makes_claims_on_that_order_only(study_of: Make) -> None:
+    study = study_of(seeds={"order": [0] * 5, "init": list(range(5))})
+    assert only(study).unit == "seed"
+    page = page_with(show_comparison.replication(study), show_comparison.differences(study), show_comparison.plans(study))
+    assert "Every claim is about this one order and split only." in page
+    assert "All verdicts hold for one order only" in page
+    assert "1 order: variance components need at least 3" in page
+
+
+def test_two_orders_have_no_test(study_of: Make) -> None:
+    """Everything that needs three units says so, and no p value stands on the page."""
+    study = study_of(seeds={"order": [0, 1], "init": [0, 1]})
+    page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
+    assert "2 orders: a test needs at least 3 on each side" in page
+    assert "2 blocks: Friedman's test needs at least 3" in page
+    assert only(study).tests["p"].isna().all()
+    assert "No scenario can carry Friedman's test" in page
+
+
+def test_equal_results_are_refused(study_of: Make) -> None:
+    """Without any spread there is neither test nor power."""
+    study = study_of(at=lambda method, order, init: 0.5)
+    page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
+    assert "the difference is the same in all 4 orders: without spread" in page
+    assert "all 3 methods are tied in all 4 blocks" in page
+
+
+def test_alike_methods_are_not_told_apart(study_of: Make) -> None:
+    """Where Friedman's test finds nothing, pairs are not looked at."""
+    generator = np.random.default_rng(4)
+    noise = {(m, o, i): generator.normal(0.5, 0.02) for m in GRID["methods"] for o in range(4) for i in range(3)}
+    study = study_of(at=lambda method, order, init: float(noise[method, order, init]))
+    page = page_with(show_comparison.ranks(study), show_comparison.rank_diagrams(study))
+    assert not comparison.friedman(only(study)).separates
+    assert "pairs are not looked at" in page
+    assert "one bar joins all" in page
+
+
+def test_the_page_says_what_the_functions_compute(study_of: Make) -> None:
+    """Every number of every table stands on the page with its exact value, hostile strings as text, one figure per scenario and kind."""
+    study = study_of(Question(metric="average"), extra=(("metric", EVIL_METRIC),))
+    page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
+    assert_harmless(page)
+    assert "&lt;script&gt;" in page
+    one, shown = only(study), exact_numbers(page)
+    pairs, means, needs, plans = comparison.pairs(one), comparison.means(one), comparison.needs(one), comparison.plans(one)
+    columns = ["n", "estimate", "low", "high", "statistic", "df", "p", "p_adjusted", "g", "g_low", "g_high"]
+    assert numbers(pairs[columns]) <= shown
+    assert numbers(means[["n", "cells", "mean", "std", "low", "high"]]) <= shown
+    assert numbers(needs[["n", "std", "detectable", "needed", "needed_bound"]]) <= shown
+    assert numbers(plans[["seeds", "std", "orders", "cells"]]) <= shown
+    friedman = comparison.friedman(one)
+    assert {friedman.statistic, friedman.p, friedman.critical_difference} <= shown
+    assert {v**0.5 for v in comparison.components(one).variances.values()} <= shown
+    assert sum(tag == "img" for tag, _ in Elements(page).found) == 2
+    (table,) = [t for t in Tables(page).tables if t[0][0][0] == "first − second"]
+    assert [row[0][0] for row in table[1:]] == ["bare − si", "bare − er-gnn", "si − er-gnn"]
+    for row, (_, computed) in zip(table[1:], pairs.iterrows(), strict=True):
+        assert float(row[3][0].replace("−", "-")) == pytest.approx(100 * computed["estimate"], abs=0.05)
+        assert row[1][0] == computed["verdict"]
+
+
+def test_nothing_done_yet(study_of: Make) -> None:
+    study = study_of(keep=lambda planned: False)
+    page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
+    assert page.count("No cell of this campaign is finished yet.") >= 6
+
+
+def test_a_metric_without_values(study_of: Make) -> None:
+    """No joint training, no intransigence: told instead of computed."""
+    study = study_of(Question(metric="intransigence"))
+    page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
+    assert "no method has a value" in page
+    assert "bare: 12 records without a value" in page
