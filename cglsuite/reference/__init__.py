@@ -1,4 +1,4 @@
-"""Numbers that papers print, as data frames (sources and conventions: README.md beside this file)."""
+"""Numbers that papers print, as data frames (sources and conventions: README.md beside this file), and what reproduces them here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["dataset_statistics", "known_artefacts", "protocols", "published_results", "welch_begin_fig7"]
+__all__ = ["dataset_statistics", "known_artefacts", "names", "protocols", "published_results", "welch_begin_fig7"]
 
 
 def published_results() -> pd.DataFrame:
@@ -46,9 +46,15 @@ def known_artefacts() -> pd.DataFrame:
 
     Returns:
         Columns paper, problem, setting, dataset, method, metric (which rows of ``published_results`` it concerns: empty for all, several
-        separated by ``|``), kind (``artefact``, or ``not-comparable`` for another problem altogether), reason.
+        separated by ``|``), kind, reason. The kinds: ``artefact``; ``not-comparable`` for another problem altogether; ``unavailable`` where
+        nobody can have the data; ``remark`` for what a reader should know and no verdict depends on.
     """
     return _read("known_artefacts.csv")
+
+
+def names() -> pd.DataFrame:
+    """What papers call data sets and methods that have another name here: columns kind, printed, here; all text."""
+    return _read("names.csv")
 
 
 def _read(name: str) -> pd.DataFrame:

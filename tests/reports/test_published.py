@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from cglsuite.reference import dataset_statistics, known_artefacts, protocols, published_results, welch_begin_fig7
-from cglsuite.reports.published import BOUND, _dataset_key, _prepared, compare, published_value
+from cglsuite.reports.published import BOUND, compare
 from cglsuite.reports.results import CampaignResults
 from cglsuite.specs import MethodSpec, ScenarioSpec
 
-TABLE = _prepared(published_results())
 AGALE_METHODS = ["bare", "lwf", "ewc", "mas", "evolve-gcn", "er-gnn", "joint"]
 
 
@@ -32,60 +30,6 @@ def agale(request: pytest.FixtureRequest, finished: Callable[..., CampaignResult
     return setting, frame.set_index(["method", "metric"])
 
 
-def test_the_tables_are_complete() -> None:
-    """Row counts as the sources have them; notes that say N/A are text."""
-    assert (len(published_results()), len(dataset_statistics()), len(protocols()), len(welch_begin_fig7())) == (2656, 61, 390, 15)
-    missing = published_results().query("paper == 'BeGin' and method == 'Joint' and metric == 'AF'")
-    assert missing.empty or missing.note.str.startswith("N/A").all()
-
-
-def test_a_known_cell_is_found() -> None:
-    """BeGin, table 4: Cora, task-IL, Bare 90.3 ± 1.8; its AF is the one from the diagonal."""
-    found = published_value(TABLE, "cora/task-il@begin-1", "bare", "gcn", "average_performance", "full")
-    assert found is not None
-    assert (found["mean"], found["std"], found["printed"], found["table"]) == (90.3, 1.8, "90.3 ± 1.8", "4")
-    forgetting = published_value(TABLE, "cora/task-il@begin-1", "er-gnn", "gcn", "forgetting_from_diagonal", "full")
-    assert forgetting is not None
-    assert (forgetting["mean"], forgetting["metric"]) == (5.2, "AF")
-
-
-@pytest.mark.parametrize(
-    ("preset", "method", "backbone", "metric"),
-    [
-        ("cora/task-il@begin-1+12ab34cd", "bare", "gcn", "average_performance"),
-        ("cora/task-il@begin-1", "bare", "gcn", "backward_transfer"),
-        ("cora/task-il@begin-1", "bare", "gat", "average_performance"),
-        ("cora/task-il@cglb-1", "bare", "gcn", "average_performance"),
-        ("pcg/task-il@agale-consistent-1", "bare", "gcn", "average_performance"),
-        ("cora/task-il@begin-paper-1", "bare", "gcn", "average_performance"),
-        ("pcg/task-il@agale-1", "joint", "gcn", "backward_transfer"),
-        ("pcg/task-il@agale-1", "bare", "gcn", "forgetting_from_diagonal"),
-        ("cora/task-il@mine-1", "bare", "gcn", "average_performance"),
-        ("cora/task-il@begin-1", "my-method", "gcn", "average_performance"),
-        ("cora/task-il@begin-1", "joint", "gcn", "forgetting_from_diagonal"),
-    ],
-)
-def test_what_is_not_comparable_is_not_compared(preset: str, method: str, backbone: str, metric: str) -> None:
-    """An overridden preset, another definition, backbone, protocol or method, and cells that print a dash."""
-    assert published_value(TABLE, preset, method, backbone, metric, "full") is None
-
-
-@pytest.mark.parametrize(("edges", "expected"), [("none", "false"), ("inter-task", "true")])
-def test_edges_between_tasks_tell_columns_apart(edges: str, expected: str) -> None:
-    """CGLB prints both; the preset's edge policy says which."""
-    found = published_value(TABLE, "corafull/task-il@cglb-1", "bare", "gcn", "average_performance", edges)
-    assert found is not None
-    assert found["variant"] == f"inter-task-edges={expected}"
-
-
-def test_names_of_data_sets() -> None:
-    """One data set, several spellings."""
-    assert _dataset_key("CoraFull-CL") == _dataset_key("corafull")
-    assert _dataset_key("Arxiv-CL") == _dataset_key("ogbn-arxiv")
-    assert _dataset_key("DBLP") == _dataset_key("dblp-multilabel") != _dataset_key("citationfull-dblp")
-    assert _dataset_key("Cora") != _dataset_key("CoraFull")
-
-
 def test_verdicts(results: CampaignResults) -> None:
     """AP of bare is 81.0 against 90.3 ± 1.8: 5.2 deviations below; AF is 15.0 against 2.6 ± 2.3."""
     frame = compare(results).set_index(["method", "metric"])
@@ -99,19 +43,6 @@ def test_verdicts(results: CampaignResults) -> None:
         assert agrees is None or agrees == (abs(deviations) <= BOUND + 1e-6)
     assert frame.loc[("packnet", "forgetting_from_diagonal"), "agrees"] is None  # 0.0 ± 0.0: no spread to judge by
     assert not frame.index.get_level_values("method").isin(["toy"]).any()
-
-
-@pytest.mark.parametrize(
-    "preset", ["cora/task-il@begin-1", "cora/class-il@begin-1", "citeseer/task-il@begin-1", "citeseer/class-il@begin-1"]
-)
-@pytest.mark.parametrize("method", ["lwf", "mas", "gem", "twp", "er-gnn", "continual-gnn"])
-def test_methods_of_begin_have_printed_values(preset: str, method: str) -> None:
-    """AP, AF and INT of every method of BeGin that comes with the suite, by our names."""
-    for metric in ("average_performance", "forgetting_from_diagonal", "intransigence"):
-        found = published_value(TABLE, preset, method, "gcn", metric, "full")
-        assert found is not None
-        assert found["paper"] == "BeGin"
-        assert found["method"].lower().replace("-", "") == {"continual-gnn": "cgnn"}.get(method, method).replace("-", "")
 
 
 PCG = {
@@ -159,19 +90,3 @@ def test_what_is_known_of_agales_rows(agale: tuple[str, Any]) -> None:
     joint = frame.loc[("joint", "average_performance")]
     assert joint["shown"] == joint["printed"] == "22.47 ± 0.47"  # 47 points about 22.47 cannot be
     assert joint["unit_note"] == ""
-
-
-def test_every_known_artefact_concerns_a_published_row() -> None:
-    """No row is spelt so that it matches nothing."""
-    table, known = published_results(), known_artefacts()
-    assert len(known) > 10
-    assert set(known["kind"]) == {"artefact", "not-comparable"}
-    for row in known.to_dict(orient="records"):
-        rows = table
-        for column in ("paper", "problem", "setting", "dataset", "method", "metric"):
-            wanted = row[column].split("|") if row[column] else []
-            assert set(wanted) <= set(rows[column]), row
-            rows = rows[rows[column].isin(wanted)] if wanted else rows
-        assert len(rows), row
-        assert row["reason"]
-        assert not row["reason"].endswith(".")

@@ -1,0 +1,332 @@
+"""Which preset stands for which published row: from names and the catalogue, in both directions.
+
+A row and a result belong together where the preset is of the paper's protocol, data set, setting and problem level agree, and so do the
+method, the backbone and the metric by definition (a paper's "AF" is two different things in two papers). What else tells the columns of a
+table apart (its *variant*: ``sigma=20; batch=10``, ``inter-task-edges=true``) is a demand on settings: :func:`demand_of`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.errors import CglsuiteError
+from cglsuite.reference import dataset_statistics, names, published_results
+from cglsuite.reference.papers import paper_named, paper_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cglsuite.host import Catalogue
+    from cglsuite.specs import ScenarioSpec
+
+__all__ = [
+    "Demand",
+    "Recipe",
+    "RecipeBook",
+    "Result",
+    "dataset_key",
+    "demand_of",
+    "keyed_results",
+    "method_key",
+    "preset_key",
+    "printed_rows",
+]
+
+_OPEN = ("schedule.sigma", "schedule.p", "schedule.window", "training.batch_size", "scenario.n_tasks", "scenario.classes_per_task")
+"""The settings that tables vary over one preset; whatever else a variant demands must be a preset of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What a variant asks of a cell.
+
+    Args:
+        settings: dotted setting to value. orders: designs of ``seeds.orders`` over which the printed value is computed; ``()``: none.
+        refused: why nothing here can meet it; empty where something can.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    orders: tuple[str, ...] = ()
+    refused: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What was run, as far as it decides which published rows it can stand beside.
+
+    Args:
+        preset: without the hash of overridden switches. setting, level: of its scenario. backbone: ``None`` = the preset's own.
+        settings: all resolved ones. changes: the names of those that were overridden.
+    """
+
+    preset: str
+    setting: str
+    level: str
+    method: str
+    backbone: str | None
+    metric: str
+    settings: Mapping[str, Any]
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a published row is reproduced: the cells' preset, method, backbone (``None`` = the preset's own) and settings, and the metric.
+
+    ``orders``: see :class:`Demand`. ``needs_joint``: the metric compares with joint training.
+    """
+
+    preset: str
+    method: str
+    metric: str
+    backbone: str | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
+    orders: tuple[str, ...] = ()
+    needs_joint: bool = False
+
+    @property
+    def design(self) -> tuple[Any, ...]:
+        """What the cells of one campaign have in common. Class orders hold the task orders, so that one campaign serves both."""
+        return self.preset, self.backbone, self.settings, bool(self.orders)
+
+
+# --- names -----------------------------------------------------------------------------------------------------------------------
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^a-z0-9*]", "", name.lower())
+
+
+@lru_cache
+def _aliases(kind: str) -> dict[str, str]:
+    table = names()
+    mine = table[table["kind"] == kind]
+    return {_word(printed): _word(here) for printed, here in zip(mine["printed"], mine["here"], strict=True)}
+
+
+def dataset_key(name: str) -> str:
+    """``CoraFull-CL`` and ``corafull``, ``UCLA-CIL`` and ``nw-ucla`` are one data set each."""
+    return _aliases("dataset").get(_word(name), _word(name))
+
+
+def method_key(name: str) -> str:
+    """``EvolveGCN`` and ``evolve-gcn``, ``CGNN`` and ``continual-gnn`` are one method each."""
+    return _aliases("method").get(_word(name), _word(name))
+
+
+def backbone_key(name: str) -> str:
+    """``GCN``, ``gcn`` and ``graph-gcn`` are one backbone in the words of papers, which name it alike at all levels."""
+    table = names()
+    mine = table[table["kind"] == "backbone"]
+    return {_word(h): _word(p) for p, h in zip(mine["printed"], mine["here"], strict=True)}.get(_word(name), _word(name))
+
+
+def preset_key(preset: str, setting: str, level: str) -> tuple[str, str, str, str] | None:
+    """Paper, data set, setting and problem level of a preset; ``None`` where its protocol is no paper's."""
+    paper = paper_of(preset.partition("@")[2])
+    return None if paper is None else (paper.name, dataset_key(preset.partition("/")[0]), setting, level)
+
+
+@lru_cache
+def keyed_results() -> pd.DataFrame:
+    """The published table with its names in the form in which they are matched: ``place`` (see :func:`preset_key`), ``method_key``,
+    ``backbone_key``."""
+    table = published_results()
+    datasets = table["dataset"].map({name: dataset_key(name) for name in table["dataset"].unique()})
+    places: list[Any] = list(zip(table["paper"], datasets, table["setting"].str.lower(), table["problem"], strict=True))
+    keys = {f"{kind}_key": table[kind].map({n: key(n) for n in table[kind].unique()}) for kind, key in _KEYS.items()}
+    return table.assign(place=places, **keys)
+
+
+_KEYS: Mapping[str, Callable[[str], str]] = {"method": method_key, "backbone": backbone_key}
+
+
+# --- variants --------------------------------------------------------------------------------------------------------------------
+
+
+def demand_of(row: Mapping[str, Any]) -> Demand:
+    """What the variant of a published row asks of a cell."""
+    settings: dict[str, Any] = {}
+    orders: tuple[str, ...] = ()
+    for part in filter(None, row["variant"].split("; ")):
+        key, _, value = part.partition("=")
+        if key not in _VARIANTS:
+            return Demand(refused=f"the variant {part!r} has no counterpart here")
+        found = _VARIANTS[key](value, row)
+        if found.refused:
+            return found
+        settings |= found.settings
+        orders += found.orders
+    return Demand(settings=settings, orders=orders)
+
+
+def _edges(value: str, _: Mapping[str, Any]) -> Demand:
+    return Demand(settings={"scenario.edge_policy": "inter-task" if value == "true" else "none"})
+
+
+def _hard(_: str, __: Mapping[str, Any]) -> Demand:
+    return Demand(settings={"stream.schedule": "hard"})
+
+
+def _sigma(value: str, _: Mapping[str, Any]) -> Demand:
+    return Demand(settings={"stream.schedule": "gaussian", "schedule.sigma": float(value)})
+
+
+def _batch(value: str, _: Mapping[str, Any]) -> Demand:
+    return Demand(settings={"training.batch_size": int(value)})
+
+
+def _mixing(value: str, _: Mapping[str, Any]) -> Demand:
+    kind, number = value.split(" ")
+    amount = float(number.partition("=")[2].rstrip("%"))
+    setting = {"schedule.p": amount / 100} if kind == "global" else {"schedule.window": amount}
+    return Demand(settings={"stream.schedule": kind, **setting})
+
+
+def _tasks(value: str, row: Mapping[str, Any]) -> Demand:
+    """Nothing where the data set's own number of tasks in this setting is asked for: then it is the preset unchanged."""
+    table = dataset_statistics()
+    own = table[(table["paper"] == row["paper"]) & (table["dataset"] == row["dataset"]) & (table["setting"] == row["setting"])]
+    if value in set(own["n_tasks"]):
+        return Demand()
+    return Demand(settings={"scenario.n_tasks": int(value), "scenario.classes_per_task": None})
+
+
+def _pretraining(value: str, _: Mapping[str, Any]) -> Demand:
+    return Demand() if value == "none" else Demand(refused=f"self-supervised pre-training ({value}) is not implemented here")
+
+
+def _orders(value: str, row: Mapping[str, Any]) -> Demand:
+    return Demand(orders=paper_named(row["paper"]).orders[value])
+
+
+def _running_time(_: str, __: Mapping[str, Any]) -> Demand:
+    return Demand(refused=_TIMES)
+
+
+_TIMES = "a running time: it depends on the machine, and the ledger compares performance"
+_VARIANTS: Mapping[str, Callable[[str, Mapping[str, Any]], Demand]] = {
+    "inter-task-edges": _edges,
+    "hard": _hard,
+    "sigma": _sigma,
+    "batch": _batch,
+    "mixing": _mixing,
+    "N": _tasks,
+    "ssl": _pretraining,
+    "order": _orders,
+    "size": _running_time,
+    "time": _running_time,
+}
+
+
+# --- from a result to rows -------------------------------------------------------------------------------------------------------
+
+
+def printed_rows(result: Result) -> pd.DataFrame:
+    """The published rows that a result can stand beside, in the order of the tables; rows without a printed value are none.
+
+    A switch that was overridden must be one that the row's variant asks for, with its value.
+    """
+    table = keyed_results()
+    place, paper = preset_key(result.preset, result.setting, result.level), paper_of(result.preset.partition("@")[2])
+    if place is None or paper is None:
+        return table.iloc[:0]
+    labels = [label for label, metric in paper.metrics.items() if metric == result.metric]
+    backbone = backbone_key(result.backbone or paper.backbone)
+    mine = (table["paper"] == paper.name) & table["metric"].isin(labels) & (table["method_key"] == method_key(result.method))
+    mine &= (table["place"] == place) & (table["backbone_key"] == backbone) & table["mean"].notna()
+    found = table[mine]
+    rows: dict[Any, Any] = found.to_dict(orient="index")
+    return found.loc[[index for index, row in rows.items() if _meets(result, demand_of(row))]]
+
+
+def _meets(result: Result, demand: Demand) -> bool:
+    if demand.refused:
+        return False
+    asked = {"training.backbone", *demand.settings}
+    missing = object()
+    met = all(result.settings.get(name, missing) == value for name, value in demand.settings.items())
+    return met and all(name in asked for name in result.changes)
+
+
+# --- from a row to the cells -----------------------------------------------------------------------------------------------------
+
+
+class RecipeBook:
+    """How published rows are reproduced with what is in a catalogue: nothing here knows any of them by name."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._presets: dict[Any, list[ScenarioSpec]] = defaultdict(list)
+        specs: list[Any] = [entry.spec for entry in catalogue.entries("scenario")]
+        for spec in specs:
+            self._presets[preset_key(spec.name, spec.setting, spec.level)].append(spec)
+        self._methods = {method_key(name): name for name in catalogue.names("method")}
+        self._backbones = {backbone_key(name): name for name in catalogue.names("backbone")}
+        self._metrics: dict[str, Any] = {entry.name: entry.spec for entry in catalogue.entries("metric")}
+
+    def recipe(self, row: Mapping[str, Any]) -> Recipe | str:
+        """How a row of :func:`keyed_results` is reproduced, or the reason why it is not."""
+        paper = paper_named(row["paper"])
+        metric, demand = paper.metrics.get(row["metric"]), demand_of(row)
+        if metric is None:
+            return _TIMES if row["unit"] == "s" else f"no metric here stands for {row['metric']} of {paper.name}"
+        if demand.refused:
+            return demand.refused
+        if metric not in self._metrics and not demand.orders:
+            return f"no plugin provides the metric {metric}"
+        preset = self._preset(row, demand)
+        if isinstance(preset, str):
+            return preset
+        spec, settings = preset
+        method, backbone = self._methods.get(row["method_key"]), self._backbones.get(row["backbone_key"])
+        if method is None:
+            return f"method {row['method']} is not implemented here: no plugin provides it"
+        own = row["backbone"] == paper.backbone
+        if backbone is None and not own:
+            return f"backbone {row['backbone']} is not implemented here: no plugin provides it"
+        return Recipe(
+            preset=spec.name,
+            method=method,
+            metric=metric,
+            backbone=None if own else backbone,
+            settings=tuple(sorted({**settings, **self._shared_budget(spec, settings, method)}.items())),
+            orders=demand.orders,
+            needs_joint=not demand.orders and bool(self._metrics[metric].needs_joint),
+        )
+
+    def _preset(self, row: Mapping[str, Any], demand: Demand) -> tuple[ScenarioSpec, dict[str, Any]] | str:
+        """The preset that needs the fewest overrides to meet a demand, with these; or why there is none."""
+        from cglsuite.cells.spec import default_settings
+
+        there = self._presets.get(row["place"], [])
+        if not there:
+            protocols = " or ".join(paper_named(row["paper"]).protocols)
+            return f"no preset of {protocols} is {row['dataset']} in {row['setting']} ({row['problem']}): no plugin provides one"
+        fitting: list[tuple[int, str, ScenarioSpec, dict[str, Any]]] = []
+        missing = object()
+        for spec in there:
+            try:
+                defaults = default_settings(self._catalogue, spec)
+            except CglsuiteError as error:  # it leans on a plugin that is absent or at fault
+                return f"preset {spec.name} cannot be resolved: {error}"
+            overrides = {name: value for name, value in demand.settings.items() if defaults.get(name, missing) != value}
+            if all(name in _OPEN for name in overrides):
+                fitting.append((len(overrides), spec.name, spec, overrides))
+        if not fitting:
+            return f"no preset of {row['dataset']} in {row['setting']} has {row['variant']}"
+        _, _, spec, overrides = min(fitting, key=lambda one: one[:2])
+        return spec, overrides
+
+    def _shared_budget(self, spec: ScenarioSpec, settings: Mapping[str, Any], method: str) -> dict[str, Any]:
+        """Where the number of tasks is another, a method that keeps so many items per task keeps its share of the same budget."""
+        tasks, budget = settings.get("scenario.n_tasks"), spec.memory_budget
+        declared: Any = self._catalogue.get("method", method).spec
+        if tasks is None or budget is None or not any(h.name == "per_task" for h in declared.hyperparameters):
+            return {}
+        return {"method.per_task": max(budget // tasks, 1)}

@@ -1,0 +1,100 @@
+"""The papers whose tables ship with the suite: which protocol is theirs, what their metrics are called here, how often they ran a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cglsuite.errors import UnknownNameError
+
+__all__ = ["PAPERS", "Paper", "paper_named", "paper_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """What the tables of a paper stand for here.
+
+    Args:
+        name: as in the column ``paper`` of the published tables. protocols: of presets that are this paper's benchmark unchanged.
+        metrics: printed label to the name that says its definition. Of two papers' "AF", one may be another's negative.
+        seeds: one repetition after the other, as the table ``[seeds]`` of a campaign; the lists are gone through in step.
+        repeats: how many runs a printed mean is over; ``None`` where the paper does not say. seeds_note: what the paper leaves open.
+        backbone: what the tables call the backbone that the protocol's presets have of their own.
+    """
+
+    name: str
+    protocols: tuple[str, ...]
+    metrics: Mapping[str, str]
+    seeds: Mapping[str, tuple[int, ...]]
+    repeats: int | None
+    seeds_note: str = ""
+    backbone: str = "GCN"
+    orders: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def most_repeats(self) -> int:
+        """How many repetitions the protocol has."""
+        return max(map(len, self.seeds.values()))
+
+
+_TASKS = {"AP": "average_performance", "AF": "backward_transfer"}
+_THOUSANDS = tuple(range(0, 10_000, 1000))
+
+PAPERS: tuple[Paper, ...] = (
+    Paper(
+        name="BeGin",
+        protocols=("begin-1",),
+        metrics=_TASKS | {"AF": "forgetting_from_diagonal", "INT": "intransigence", "FWT": "forward_transfer"},
+        seeds={"order": _THOUSANDS, "split": (0,), "init": _THOUSANDS},
+        repeats=10,
+    ),
+    Paper(
+        name="CGLB",
+        protocols=("cglb-1", "cglb-inter-1"),
+        metrics=_TASKS,
+        seeds={"order": (0,), "split": (0,), "init": tuple(range(5))},
+        repeats=None,
+        seeds_note="The paper does not say how many runs a mean is over; here there are five, of the native order.",
+    ),
+    Paper(
+        name="AGALE",
+        protocols=("agale-1",),
+        metrics=_TASKS,
+        seeds={"order": (0, 1, 2), "split": (0,), "init": (0, 1, 2)},
+        repeats=3,
+    ),
+    Paper(
+        name="DRIFT",
+        protocols=("drift-1",),
+        metrics={"A_AUC": "a_auc", "AF_s": "af_s", "AA": "a_end", "AF": "af_hard"},
+        seeds={"order": (1, 2, 3), "split": (1, 2, 3), "init": (1, 2, 3)},
+        repeats=3,
+    ),
+    Paper(
+        name="SkeletonCGL",
+        protocols=("skeleton-1",),
+        metrics={"AOPD": "aopd", "MOPD": "mopd"},
+        seeds={"split": (0,), "init": tuple(range(5))},
+        repeats=5,
+        seeds_note="A repetition is one seed with which every order is run.",
+        orders={"task": ("all-tasks",), "class (aggregated)": ("all-tasks", "random-classes:100")},
+    ),
+)
+
+
+def paper_named(name: str) -> Paper:
+    """The paper of that name, in whatever case.
+
+    Raises:
+        UnknownNameError: none has it; the nearest are named.
+    """
+    for paper in PAPERS:
+        if paper.name.lower() == name.lower():
+            return paper
+    raise UnknownNameError("paper", name, [paper.name for paper in PAPERS])
+
+
+def paper_of(protocol: str) -> Paper | None:
+    """The paper whose protocol it is; presets of any other protocol are compared with nothing."""
+    return next((paper for paper in PAPERS if protocol in paper.protocols), None)

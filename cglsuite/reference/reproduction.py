@@ -1,0 +1,307 @@
+"""The cells that reproduce published rows: chosen by paper, data set, setting and method, planned as campaigns, run where missing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.cells.campaign import Campaign
+from cglsuite.cells.overrides import Overrides
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.planning import plan_campaign
+from cglsuite.errors import NotApplicable, UnknownNameError, UsageError
+from cglsuite.executors.base import RunOptions
+from cglsuite.executors.campaign import cell_state, find_executor
+from cglsuite.reference.matching import Recipe, RecipeBook, dataset_key, keyed_results, method_key
+from cglsuite.reference.papers import Paper, paper_named
+from cglsuite.reference.presence import absent_data
+from cglsuite.reference.values import known_about
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cglsuite.cells.engine import Engine
+    from cglsuite.cells.record import Record
+    from cglsuite.cells.store import Store
+    from cglsuite.host import Catalogue
+
+__all__ = [
+    "Entry",
+    "PlannedGroup",
+    "Reproduction",
+    "Selection",
+    "absences",
+    "lacking",
+    "planned_groups",
+    "reproduction_of",
+    "run_missing",
+    "without_settings",
+]
+
+_JOINT = "joint"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which published rows: those of a paper, and of a data set, setting and method where these are given, by their names here or there.
+
+    ``repeats``: how many of the protocol's repetitions; ``None`` = all.
+    """
+
+    paper: str
+    dataset: str = ""
+    setting: str = ""
+    method: str = ""
+    repeats: int | None = None
+
+    @property
+    def title(self) -> str:
+        """What was asked for, in words."""
+        return ", ".join(filter(None, (self.paper, self.dataset, self.setting, self.method)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A published row, and the recipe by which it is reproduced or the reason why it is not."""
+
+    row: Mapping[str, Any]
+    recipe: Recipe | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """What a selection comes to with one catalogue.
+
+    Args:
+        entries: one per published row that has a value, in the order of the tables. unprinted: how many cells of the tables have none.
+        campaigns: by the design of the recipes that they serve (see :attr:`Recipe.design`).
+    """
+
+    selection: Selection
+    paper: Paper
+    entries: tuple[Entry, ...]
+    unprinted: int = 0
+    campaigns: Mapping[tuple[Any, ...], Campaign] = field(default_factory=dict)
+
+    def plan(
+        self, catalogue: Catalogue, overrides: Overrides | Mapping[str, Any] | None = None, *, engine: Engine | None = None
+    ) -> list[PlannedCell]:
+        """The cells of all campaigns, one that several of them need once."""
+        found: dict[Any, PlannedCell] = {}
+        for campaign in self.campaigns.values():
+            for planned in plan_campaign(campaign, catalogue, overrides, engine=engine):
+                found.setdefault(planned.key or planned.request.label, planned)
+        return list(found.values())
+
+
+# --- which rows ------------------------------------------------------------------------------------------------------------------
+
+
+def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
+    """The published rows of a selection with their recipes, and the campaigns that these amount to.
+
+    Raises:
+        UnknownNameError: a paper, or a data set, setting or method that the paper's tables do not have; the nearest are named.
+        NotApplicable: names that are known, of which no table has a cell together.
+        UsageError: more repetitions than the protocol has, or fewer than one.
+    """
+    paper = paper_named(selection.paper)
+    if selection.repeats is not None and not 1 <= selection.repeats <= paper.most_repeats:
+        told = f"the protocol of {paper.name} has {paper.most_repeats} repetitions"
+        raise UsageError(f"{selection.repeats} seeds: {told}; expected a number from 1 to {paper.most_repeats}")
+    rows = _selected(selection, paper)
+    selection = _as_printed(selection, paper, rows)
+    printed = rows[rows["mean"].notna()]
+    entries, book = [], RecipeBook(catalogue)
+    for row in ({str(k): v for k, v in one.items()} for one in printed.to_dict(orient="records")):
+        found = "; ".join(known_about(row).unavailable) or book.recipe(row)
+        entries.append(Entry(row=row, reason=found) if isinstance(found, str) else Entry(row=row, recipe=found))
+    return Reproduction(
+        selection=selection,
+        paper=paper,
+        entries=tuple(entries),
+        unprinted=len(rows) - len(printed),
+        campaigns=_campaigns(selection, paper, [entry.recipe for entry in entries if entry.recipe is not None]),
+    )
+
+
+def _selected(selection: Selection, paper: Paper) -> pd.DataFrame:
+    table = keyed_results()
+    rows = table[table["paper"] == paper.name]
+    kept = rows
+    asked = (
+        ("dataset", "data set", selection.dataset, dataset_key),
+        ("setting", "setting", selection.setting, str.lower),
+        ("method", "method", selection.method, method_key),
+    )
+    for column, word, given, key in asked:
+        if not given:
+            continue
+        known = rows[column].map(key)
+        if key(given) not in set(known):
+            raise UnknownNameError(f"{word} of {paper.name}", given, rows[column].unique())
+        kept = kept[known.loc[kept.index] == key(given)]
+    if kept.empty:
+        raise NotApplicable(f"no table of {paper.name} has {selection.title.partition(', ')[2]}: {_elsewhere(selection, rows)}")
+    return kept
+
+
+def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selection:
+    """The same selection in the paper's spelling."""
+    asked = {column: getattr(selection, column) for column in ("dataset", "setting", "method")}
+    return replace(selection, paper=paper.name, **{column: rows[column].iloc[0] for column, given in asked.items() if given})
+
+
+def _elsewhere(selection: Selection, rows: pd.DataFrame) -> str:
+    """Where the tables do have the data set or method that was asked for."""
+    if selection.dataset:
+        mine = rows[rows["dataset"].map(dataset_key) == dataset_key(selection.dataset)]
+        if not selection.method or not selection.setting:
+            return f"{selection.dataset} is there in {', '.join(mine['setting'].unique())} with {', '.join(mine['method'].unique())}"
+        mine = mine[mine["setting"].str.lower() == selection.setting.lower()]
+        return f"{selection.dataset} in {selection.setting} is there with {', '.join(mine['method'].unique()) or 'no method'}"
+    mine = rows[rows["method"].map(method_key) == method_key(selection.method)]
+    return f"{selection.method} is there in {', '.join(mine['setting'].unique())}"
+
+
+# --- their cells -----------------------------------------------------------------------------------------------------------------
+
+
+def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) -> dict[tuple[Any, ...], Campaign]:
+    """A campaign for every preset, backbone and settings: its methods, and joint training where a metric compares with that."""
+    by_design: dict[tuple[Any, ...], list[Recipe]] = defaultdict(list)
+    for recipe in recipes:
+        by_design[recipe.design].append(recipe)
+    return {design: _campaign(selection, paper, members) for design, members in by_design.items()}
+
+
+def _campaign(selection: Selection, paper: Paper, recipes: Sequence[Recipe]) -> Campaign:
+    one = max(recipes, key=lambda recipe: len(recipe.orders))
+    methods = list(dict.fromkeys(r.method for r in recipes)) + [_JOINT for r in recipes if r.needs_joint]
+    settings = dict(one.settings)
+    data: dict[str, Any] = {
+        "name": f"reproduction-{paper.name.lower()}",
+        "title": f"Reproduction of {selection.title}",
+        "grid": {"scenarios": [one.preset], "methods": list(dict.fromkeys(methods)), "backbones": [one.backbone] if one.backbone else []},
+        "seeds": {axis: list(seeds[: selection.repeats]) for axis, seeds in paper.seeds.items()},
+        "settings": {name: "none" if value is None else value for name, value in settings.items()},
+    }
+    if one.orders:
+        data["seeds"]["orders"] = list(one.orders)
+    return Campaign.parse(data)
+
+
+def without_settings(given: Overrides | Mapping[str, Any] | None) -> Overrides:
+    """What goes over the campaigns, the environment's included: a device and a number of workers.
+
+    Raises:
+        UsageError: a setting is overridden; what would be compared then are no longer the paper's presets.
+    """
+    overrides = Overrides.of(given)
+    if overrides.settings:
+        told = ", ".join(f"{name}={value}" for name, value in overrides.settings.items())
+        raise UsageError(f"{told} is set (CGLSUITE_SET?): published values are compared with unchanged presets; expected no settings")
+    return overrides
+
+
+def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
+    """The cells that could be run and have no result."""
+    return [planned for planned in cells if planned.ready and store.cached(planned.key) is None]
+
+
+def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:
+    """By data set, why its files cannot be had here; only the data sets of cells that could run otherwise, each looked for once.
+
+    Args:
+        fetch: download what is absent and has a public home.
+    """
+    needed = {planned.cell.scenario.dataset: planned.cell.dataset_settings for planned in cells if planned.cell is not None}
+    found = {name: absent_data(catalogue, name, settings, fetch=fetch) for name, settings in needed.items()}
+    return {name: reason for name, reason in found.items() if reason}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedGroup:
+    """What is known of the cells of one preset, method and backbone.
+
+    Args:
+        counts: cells by state: done, running, missing, no data, n/a, or the status of a record that is no result.
+        mean_s: how long a cell of this preset and method took where one was run; ``None`` where there is no record.
+        reasons: why cells cannot be run.
+    """
+
+    preset: str
+    method: str
+    backbone: str
+    counts: Mapping[str, int]
+    mean_s: float | None = None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def to_run(self) -> int:
+        """How many cells a run would train."""
+        return sum(n for state, n in self.counts.items() if state not in ("done", "n/a", "no data"))
+
+    @property
+    def expected_s(self) -> float | None:
+        """How long they would take, one after the other."""
+        return None if self.mean_s is None else self.mean_s * self.to_run
+
+
+def planned_groups(
+    cells: Sequence[PlannedCell], store: Store, absent: Mapping[str, str], records: Iterable[Record] = ()
+) -> list[PlannedGroup]:
+    """Cells counted by preset, method and backbone.
+
+    Args:
+        absent: what :func:`absences` found. records: those from which the time of a cell is taken; other code may have made them.
+    """
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for record in records:
+        if record.done and (seconds := record.timings_s.get("total")) is not None:
+            times[record.cell["scenario"], record.cell["method"]].append(seconds)
+    counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    reasons: dict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
+    for planned in cells:
+        group = (planned.request.scenario, planned.request.method, planned.backbone)
+        state = cell_state(planned, store)
+        reason = planned.reason
+        if state not in ("done", "n/a", "running") and planned.cell is not None and planned.cell.scenario.dataset in absent:
+            state, reason = "no data", absent[planned.cell.scenario.dataset]
+        counts[group][state] += 1
+        reasons[group] |= {reason: None} if reason else {}
+    return [
+        PlannedGroup(
+            preset=preset,
+            method=method,
+            backbone=backbone,
+            counts=dict(n),
+            mean_s=sum(taken) / len(taken) if (taken := times.get((preset, method))) else None,
+            reasons=tuple(reasons[preset, method, backbone]),
+        )
+        for (preset, method, backbone), n in counts.items()
+    ]
+
+
+def run_missing(
+    cells: Sequence[PlannedCell],
+    catalogue: Catalogue,
+    store: Store,
+    *,
+    absent: Mapping[str, str],
+    engine: Engine,
+    workers: int | None = None,
+    label: str = "reproduction",
+    progress: bool = True,
+) -> None:
+    """Run what has no result yet and has its data here, as ``cglsuite run`` does.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    runnable = [p for p in cells if p.cell is not None and p.cell.scenario.dataset not in absent]
+    options = RunOptions(catalogue=catalogue, engine=engine.reference, workers=workers or 1, label=label, progress=progress)
+    find_executor(catalogue, "local").run(runnable, store, options)

@@ -1,0 +1,129 @@
+"""The published tables as data: complete, spelt alike, and every printed value with a way to it or a reason why there is none."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from cglsuite.host import load_catalogue
+from cglsuite.reference import dataset_statistics, known_artefacts, names, protocols, published_results, welch_begin_fig7
+from cglsuite.reference.matching import Recipe, dataset_key, method_key
+from cglsuite.reference.papers import PAPERS
+from cglsuite.reference.reproduction import Selection, reproduction_of
+from cglsuite.reference.values import UNITS, Tolerance, known_about, printed_deviation
+
+REASONS = (
+    r"a running time: it depends on the machine, and the ledger compares performance",
+    r"method (\S+) is not implemented here: no plugin provides it",
+    r"no preset of [\w-]+( or [\w-]+)* is (\S+) in \S+ \(\w\w\): no plugin provides one",
+    r"self-supervised pre-training \(\w+\) is not implemented here",
+    r"the paper's five groups of molecules are not public: .*",
+)
+"""Every reason for which an installation with all built-in plugins has no cell for a printed value."""
+
+
+def test_the_tables_are_complete() -> None:
+    """Row counts as the sources have them; notes that say N/A are text."""
+    assert (len(published_results()), len(dataset_statistics()), len(protocols()), len(welch_begin_fig7())) == (2656, 61, 390, 15)
+    missing = published_results().query("paper == 'CGLB' and method == 'Joint' and metric == 'AF'")
+    assert len(missing) > 0
+    assert missing["note"].str.contains("N/A").all()
+
+
+def test_every_known_artefact_concerns_a_published_row() -> None:
+    """No row is spelt so that it matches nothing."""
+    table, known = published_results(), known_artefacts()
+    assert len(known) > 10
+    assert set(known["kind"]) == {"artefact", "not-comparable", "unavailable", "remark"}
+    for row in known.to_dict(orient="records"):
+        rows = table
+        for column in ("paper", "problem", "setting", "dataset", "method", "metric"):
+            wanted = row[column].split("|") if row[column] else []
+            assert set(wanted) <= set(rows[column]), row
+            rows = rows[rows[column].isin(wanted)] if wanted else rows
+        assert len(rows), row
+        assert row["reason"]
+        assert not row["reason"].endswith(".")
+
+
+def test_every_unit_that_is_not_a_time_is_known() -> None:
+    assert set(published_results()["unit"]) == {*UNITS, "s"}
+
+
+@pytest.mark.parametrize(
+    ("deviation", "unit", "value", "rule"),
+    [
+        (1.8, "%", 3.6, "2 published standard deviations"),
+        (0.5, "%", 1.0, "2 published standard deviations"),
+        (0.4, "%", 1.0, "1 point"),
+        (float("nan"), "%", 1.0, "1 point"),
+        (0.004, "fraction", 0.01, "1 point (0.01 as a fraction)"),
+        (0.021, "fraction", 0.042, "2 published standard deviations"),
+        (0.049, "-MAE", 0.098, "2 published standard deviations (-MAE has no points)"),
+    ],
+)
+def test_tolerances(deviation: float, unit: str, value: float, rule: str) -> None:
+    """The larger of two deviations and a point, by hand."""
+    found = Tolerance.of(deviation, UNITS[unit])
+    assert found.value == pytest.approx(value)
+    assert found.rule == rule
+
+
+def test_deviations_in_the_unit_of_the_mean() -> None:
+    """AGALE's are on the scale from 0 to 1 beside means in percent; of its joint training they cannot be."""
+    rows = (
+        published_results()
+        .query("paper == 'AGALE' and dataset == 'PCG' and table == '3' and metric == 'AP'")
+        .set_index("method", drop=False)
+    )
+    found = {method: {str(k): v for k, v in rows.loc[method].items()} for method in ("Bare", "Joint")}
+    assert printed_deviation(found["Bare"]) == pytest.approx(4.0)
+    assert printed_deviation(found["Joint"]) == 0.47
+    assert not known_about(found["Joint"]).comparable
+    assert known_about(found["Bare"]).artefacts
+
+
+def test_names_are_printed_ones() -> None:
+    """Each line renames something that a table prints, and to one name only."""
+    table = published_results()
+    for row in names().to_dict(orient="records"):
+        assert row["printed"] in set(table[row["kind"]]), row
+    assert not names().duplicated(["kind", "printed"]).any()
+
+
+@pytest.mark.plugins
+def test_names_here_are_installed() -> None:
+    known = load_catalogue()
+    assert [row for row in names().to_dict(orient="records") if row["here"] not in known.names(row["kind"])] == []
+
+
+@pytest.mark.plugins
+@pytest.mark.parametrize("paper", [paper.name for paper in PAPERS])
+def test_every_printed_value_has_a_cell_or_a_reason(paper: str) -> None:
+    """Nothing is left over, no reason is a crash, and what is called absent is absent under every spelling."""
+    known = load_catalogue()
+    wanted = reproduction_of(Selection(paper=paper, repeats=1), known)
+    table = published_results().query(f"paper == '{paper}'")
+    assert len(wanted.entries) + wanted.unprinted == len(table)
+    assert len(wanted.entries) == table["mean"].notna().sum()
+    methods = {method_key(name) for name in known.names("method")}
+    presets = {(dataset_key(name.partition("/")[0]), name.partition("@")[2]) for name in known.names("scenario")}
+    protocols_of = next(one.protocols for one in PAPERS if one.name == paper)
+    used: Counter[str] = Counter()
+    for entry in wanted.entries:
+        if entry.recipe is not None:
+            assert isinstance(entry.recipe, Recipe)
+            assert entry.recipe.preset in known.names("scenario")
+            assert entry.recipe.method in known.names("method")
+            used["cell"] += 1
+            continue
+        matched = [pattern for pattern in REASONS if re.fullmatch(pattern, entry.reason)]
+        assert len(matched) == 1, entry.reason
+        used["reason"] += 1
+        if entry.reason.startswith("method "):
+            assert method_key(entry.row["method"]) not in methods
+        if entry.reason.startswith("no preset"):
+            assert not presets & {(dataset_key(entry.row["dataset"]), protocol) for protocol in protocols_of}
+    assert used["cell"] > used["reason"] / 2

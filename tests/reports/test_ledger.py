@@ -1,0 +1,349 @@
+"""The reproduction ledger: verdicts by hand, what is missing and why, its files, and pages that say the same to the last digit."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from ledger_lab import ACCURACY, CORA, engine, fill, flat, ledger_of
+from report_lab import EVIL, Elements, Tables, assert_harmless, page_with, record_of
+
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.record import Record
+from cglsuite.cells.store import Store
+from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.host import load_catalogue
+from cglsuite.reference.reproduction import Selection, reproduction_of
+from cglsuite.reports import show_ledger
+from cglsuite.reports.ledger import JUDGED, VERDICTS, Ledger, load_ledger, write_ledger
+from cglsuite.reports.render import LARGEST_PAGE, render_notebook
+
+SECTIONS = ("overview", "totals", "judged", "failed", "not_run", "not_runnable", "provenance")
+
+
+def steady(planned: PlannedCell) -> Record | None:
+    """The accuracies of ``ACCURACY``; ewc diverges; of mas there is none."""
+    method = planned.request.method
+    if method == "ewc":
+        return record_of(planned, status="diverged", reason=f"the loss is not finite {EVIL}")
+    return flat(planned, ACCURACY[method]) if method in ACCURACY else None
+
+
+def row(ledger: Ledger, method: str, metric: str = "AP") -> Any:
+    """One row of a ledger."""
+    found = ledger.rows[(ledger.rows["method"] == method) & (ledger.rows["metric"] == metric) & (ledger.rows["table"] < "7")]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def page_of(ledger: Ledger) -> str:
+    """A page with all sections, as the notebook gives them."""
+    return page_with(*(getattr(show_ledger, section)(ledger) for section in SECTIONS))
+
+
+# --- verdicts --------------------------------------------------------------------------------------------------------------------
+
+
+def test_verdicts_by_hand(tmp_path: Path) -> None:
+    """Bare 90.0 beside 90.3 ± 1.8; LwF 95.0 beside 91.5 ± 1.2, its AF 0.0 beside 1.2 ± 1.9; CGNN, near as it is, is an artefact."""
+    fill(tmp_path, steady)
+    ledger = ledger_of(tmp_path)
+    bare, lwf = row(ledger, "Bare"), row(ledger, "LwF")
+    assert (bare["verdict"], bare["rule"], bare["our_n"], bare["planned_n"], bare["published_n"]) == (
+        "reproduced", "2 published standard deviations", 10, 10, 10,
+    )  # fmt: skip
+    assert (bare["our_mean"], bare["difference"], bare["points"]) == tuple(map(pytest.approx, (90.0, -0.3, -0.3)))
+    assert (bare["deviations"], bare["tolerance"], bare["our_std"]) == tuple(map(pytest.approx, (-0.3 / 1.8, 3.6, 0.0)))
+    assert (lwf["verdict"], lwf["deviations"], lwf["reason"]) == ("differs", pytest.approx(3.5 / 1.2), "")
+    assert (row(ledger, "LwF", "AF")["verdict"], row(ledger, "LwF", "AF")["metric_here"]) == ("reproduced", "forgetting_from_diagonal")
+    # The diagonal is 2 points below joint training's: INT 2.0 beside 0.1 ± 1.3, within 2.6.
+    assert (row(ledger, "Bare", "INT")["our_mean"], row(ledger, "Bare", "INT")["verdict"]) == (pytest.approx(2.0), "reproduced")
+    flawless = row(ledger, "PackNet", "AF")  # 0.0 beside 0.0 ± 0.0: no deviation to count in, and still a point of room
+    assert (flawless["rule"], flawless["tolerance"], flawless["verdict"]) == ("1 point", 1.0, "reproduced")
+    assert math.isnan(flawless["deviations"])
+    assert len(row(ledger, "Bare", "INT")["records"].split()) == 20
+    cgnn = row(ledger, "CGNN")
+    assert abs(cgnn["difference"]) < 1
+    assert (cgnn["verdict"], "EWC penalty" in cgnn["reason"]) == ("published artefact", True)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "verdict"),
+    [(0.939, "reproduced"), (0.9389, "reproduced"), (0.9391, "differs"), (0.8671, "reproduced"), (0.8669, "differs")],
+)
+def test_the_bound_on_both_sides(tmp_path: Path, accuracy: float, verdict: str) -> None:
+    """90.3 ± 1.8: from 86.7 to 93.9, these included."""
+    fill(tmp_path, lambda planned: flat(planned, accuracy), method="Bare")
+    assert row(ledger_of(tmp_path, method="Bare"), "Bare")["verdict"] == verdict
+
+
+def test_units(tmp_path: Path) -> None:
+    """The mean absolute error has no points; a fraction's point is 0.01; AGALE's deviations are brought to the unit of its means."""
+    zinc = {"paper": "BeGin", "dataset": "ZINC", "setting": "domain-IL", "method": "MAS"}
+    fill(tmp_path, lambda planned: flat(planned, -0.400), **zinc)
+    found = row(ledger_of(tmp_path, **zinc), "MAS")  # -0.472 ± 0.051
+    assert (found["unit"], found["our_mean"], found["tolerance"]) == ("-MAE", pytest.approx(-0.4), pytest.approx(0.102))
+    assert (found["verdict"], math.isnan(found["points"])) == ("reproduced", True)
+    sider = {"paper": "CGLB", "dataset": "sider", "setting": "task-IL", "method": "MAS"}
+    fill(tmp_path, lambda planned: flat(planned, 0.5), **sider)
+    found = row(ledger_of(tmp_path, **sider), "MAS")  # 0.627 ± 0.018, and test items were trained on
+    assert (found["unit"], found["our_mean"], found["backbone_here"]) == ("fraction", pytest.approx(0.5), "graph-gcn")
+    assert (found["difference"], found["points"]) == (pytest.approx(-0.127), pytest.approx(-12.7))
+    assert (found["verdict"], pd.isna(found["published_n"])) == ("published artefact", True)
+    pcg = {"paper": "AGALE", "dataset": "PCG", "setting": "task-IL", "method": "LwF"}
+    fill(tmp_path, lambda planned: flat(planned, 0.55), **pcg)
+    found = row(ledger_of(tmp_path, **pcg), "LwF")  # 58.12 ± 0.05, which stands for 5 points
+    assert (found["shown"], found["printed"], found["published_std"]) == ("58.12 ± 5", "58.12 ± 0.05", pytest.approx(5.0))
+    assert (found["verdict"], found["tolerance"], "scale from 0 to 1" in found["unit_note"]) == ("reproduced", pytest.approx(10.0), True)
+
+
+def test_rows_without_two_means_say_why(tmp_path: Path) -> None:
+    """Failed, not run, no method, no preset, no data: none of them is compared."""
+    fill(tmp_path, lambda planned: None if planned.request.method == "lwf" else steady(planned))
+    ledger = ledger_of(tmp_path)
+    verdicts = {method: row(ledger, method)["verdict"] for method in ("Bare", "EWC", "LwF", "CaT")}
+    assert verdicts == {"Bare": "reproduced", "EWC": "failed", "LwF": "not run", "CaT": "not runnable here"}
+    assert row(ledger, "EWC")["reason"].startswith("none of its 10 cells has a result: 10 diverged: the loss is not finite")
+    assert row(ledger, "LwF")["reason"] == "none of its 10 cells has been run"
+    assert row(ledger, "CaT")["reason"] == "method CaT is not implemented here: no plugin provides it"
+    citeseer = ledger_of(tmp_path, dataset="Citeseer", method="Bare")
+    assert set(citeseer.rows["verdict"]) == {"not runnable here"}
+    assert set(citeseer.rows["reason"]) == {
+        "the data file CiteSeer/raw/ind.citeseer.x is absent; a run would download it from https://example.org/citeseer.zip"
+    }
+    for one in (ledger, citeseer):
+        silent = one.rows[~one.rows["verdict"].isin(JUDGED)]
+        assert silent["our_mean"].isna().all()
+        assert (silent["reason"] != "").all()
+    assert sum(ledger.counts.values()) == len(ledger.rows)
+    assert list(ledger.counts) == [verdict for verdict in VERDICTS if verdict in ledger.counts]
+
+
+def test_a_mean_over_fewer_cells_says_which_are_lacking(tmp_path: Path) -> None:
+    """Of ten, two diverged and three were not run; INT lacks what joint training lacks too."""
+
+    def some(planned: PlannedCell) -> Record | None:
+        n, method = planned.request.seeds.init // 1000, planned.request.method
+        if method == "joint":
+            return flat(planned, 0.92) if n < 4 else None
+        if n < 2:
+            return record_of(planned, status="diverged", reason="the loss is not finite")
+        return flat(planned, 0.90) if n < 7 else None
+
+    fill(tmp_path, some, method="Bare")
+    ledger = ledger_of(tmp_path, method="Bare")
+    performance, intransigence = row(ledger, "Bare"), row(ledger, "Bare", "INT")
+    assert (performance["our_n"], performance["planned_n"]) == (5, 10)
+    assert performance["lacking"] == "5 of 10 cells have no result: 3 not run; 2 diverged: the loss is not finite"
+    assert (intransigence["our_n"], intransigence["planned_n"]) == (2, 10)
+    assert intransigence["lacking"].startswith("11 of 20 cells have no result: 9 not run; 2 diverged")
+    page = page_of(ledger)
+    assert "5 of 10 cells have no result" in page
+    assert "means are over fewer records than are planned" in page
+
+
+def test_a_metric_that_compares_with_failed_joint_training(tmp_path: Path) -> None:
+    """AP is compared; INT has failed, and says that it was joint training that did."""
+    fill(
+        tmp_path,
+        lambda p: record_of(p, status="failed", reason="MemoryError: 9 GB") if p.request.method == "joint" else flat(p, 0.9),
+        method="Bare",
+        repeats=2,
+    )
+    ledger = ledger_of(tmp_path, method="Bare", repeats=2)
+    assert row(ledger, "Bare")["verdict"] == "reproduced"
+    assert row(ledger, "Bare", "INT")["verdict"] == "failed"
+    assert row(ledger, "Bare", "INT")["reason"] == (
+        "intransigence compares with joint training: none of its 2 cells has a result: 2 failed: MemoryError: 9 GB"
+    )
+
+
+def test_records_that_other_code_made_are_told(tmp_path: Path) -> None:
+    """Their values count, and the row says what differs."""
+    cells = fill(tmp_path, lambda planned: None, method="Bare", repeats=1)
+    store = Store(tmp_path)
+    for planned in cells:
+        store.put(flat(planned, 0.9, key="e" * 31 + planned.key[0], provenance=_elsewhere(planned)))
+    found = row(ledger_of(tmp_path, method="Bare", repeats=1), "Bare")
+    assert found["verdict"] == "reproduced"
+    assert found["stale"].startswith("core by cglsuite 0.1.0 (cccccccc), now 0.1.0 (aaaaaaaa)")
+    assert "other code" in page_of(ledger_of(tmp_path, method="Bare", repeats=1))
+
+
+def _elsewhere(planned: PlannedCell) -> dict[str, Any]:
+    provenance = dict(flat(planned, 0.9).provenance)
+    return provenance | {"core": {"version": "0.1.0", "source": "c" * 64}}
+
+
+# --- orders ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.plugins
+def test_spreads_over_orders_need_every_order(tmp_path: Path) -> None:
+    """N-UCLA, task orders: AOPD by brute force over 120 orders; with one of them absent in a repetition, only the other is counted."""
+    wanted: dict[str, Any] = {"paper": "SkeletonCGL", "dataset": "UCLA-CIL", "method": "Bare", "repeats": 2}
+    known = load_catalogue()
+    store, finals = Store(tmp_path), {0: [], 1: []}  # type: ignore[var-annotated]
+    cells = [p for p in reproduction_of(Selection(**wanted), known).plan(known) if p.cell and p.cell.scenario.class_order == "all-tasks"]
+    assert len(cells) == 240
+    left_out = next(planned for planned in cells if planned.request.seeds.init == 1)
+    from cglsuite.graphs.orders import nth_permutation
+
+    for planned in cells:
+        seeds = planned.request.seeds
+        order = nth_permutation(5, seeds.order)
+        last = np.random.default_rng([seeds.order, seeds.init]).uniform(0.2, 0.9, 5)
+        finals[seeds.init].append(last[np.argsort(order)])
+        matrix = np.vstack([np.tile(np.array([0.1]), (5, 5)), last])
+        tasks = [{"name": str(k), "classes": [2 * k, 2 * k + 1], "n_train": 9, "n_validation": 1, "n_test": 1} for k in order]
+        if planned is not left_out:
+            store.put(record_of(planned, matrix=matrix, tasks=tasks, per_class=[[0.5] * 10]))
+    found = ledger_rows(load_ledger(wanted, tmp_path), "order=task")
+    spread = np.ptp(np.array(finals[0]), axis=0)
+    aopd, mopd = found.loc["AOPD"], found.loc["MOPD"]
+    assert aopd["our_mean"] == pytest.approx(100 * spread.mean())
+    assert mopd["our_mean"] == pytest.approx(100 * spread.max())
+    assert (aopd["our_n"], aopd["planned_n"], len(aopd["records"].split())) == (1, 2, 120)
+    assert aopd["lacking"].startswith("1 of 240 cells have no result: 1 not run")
+    store.put(record_of(left_out, matrix=np.full((6, 5), 0.5), tasks=_tasks(nth_permutation(5, left_out.request.seeds.order))))
+    assert ledger_rows(load_ledger(wanted, tmp_path), "order=task").loc["AOPD", "our_n"] == 2
+
+
+def _tasks(order: Any) -> list[dict[str, Any]]:
+    return [{"name": str(k), "classes": [2 * k, 2 * k + 1], "n_train": 9, "n_validation": 1, "n_test": 1} for k in order]
+
+
+def ledger_rows(ledger: Ledger, variant: str) -> pd.DataFrame:
+    """The rows of one variant by metric."""
+    return ledger.rows[ledger.rows["variant"] == variant].set_index("metric")
+
+
+# --- files and pages -------------------------------------------------------------------------------------------------------------
+
+
+def test_files(tmp_path: Path) -> None:
+    """CSV and JSON hold every row and number; writing again changes no byte."""
+    fill(tmp_path / "store", steady)
+    ledger = ledger_of(tmp_path / "store")
+    paths = write_ledger(ledger, tmp_path / "out")
+    before = [path.read_bytes() for path in paths]
+    with paths[0].open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    told = json.loads(paths[1].read_text())
+    assert [one["verdict"] for one in rows] == [one["verdict"] for one in told["rows"]] == list(ledger.rows["verdict"])
+    assert [one["our_mean"] for one in told["rows"]] == [None if math.isnan(x) else x for x in ledger.rows["our_mean"]]
+    assert [float(one["our_mean"] or "nan") for one in rows] == pytest.approx(list(ledger.rows["our_mean"]), nan_ok=True)
+    assert told["verdicts"] == ledger.counts
+    assert told["selection"] == CORA
+    assert all(Store(tmp_path / "store").cached(key) for one in told["rows"] for key in one["records"])
+    assert [path.read_bytes() for path in write_ledger(ledger_of(tmp_path / "store"), tmp_path / "out")] == before
+
+
+def assert_page_says(page: str, ledger: Ledger) -> None:
+    """Every number of every compared row stands on the page with its exact value, in the row of its method and metric."""
+    compared = ledger.rows[ledger.rows["verdict"].isin(JUDGED)]
+    shown = {}
+    for table in Tables(page).tables:
+        if table[0][0][0] == "method" and table[0][-1][0] == "records":
+            heads = [text for text, _ in table[0]]
+            # Two columns are called n: published and ours.
+            names = [f"our {text}" if text == "n" and i > heads.index("n") else text for i, text in enumerate(heads)]
+            for cells in table[1:]:
+                one = dict(zip(names, cells, strict=True))
+                shown[one["method"][0].split(" ")[0], one["metric"][0].split(" ")[0], one["table"][0]] = one
+    assert len(shown) == len(compared)
+    rows: list[Any] = compared.to_dict(orient="records")
+    for printed in rows:
+        found = shown[printed["method"], printed["metric"], f"{printed['table']}{printed['variant']}"]
+        exact = {"published": "published_mean", "ours": "our_mean", "our n": "our_n", "difference": "difference", "tolerance": "tolerance"}
+        assert {name: found[name][1] for name in exact} == {name: float(printed[column]) for name, column in exact.items()}
+        deviations = found["in published std"][1]
+        assert (deviations is None) == math.isnan(printed["deviations"])
+        assert deviations is None or deviations == printed["deviations"]
+        assert found["verdict"][0] == printed["verdict"]
+
+
+def test_pages_equal_the_records(tmp_path: Path) -> None:
+    """Without Jupyter: numbers, verdicts, totals; a hostile reason of a failure is text."""
+    fill(tmp_path, steady)
+    ledger = ledger_of(tmp_path)
+    page = page_of(ledger)
+    assert_page_says(page, ledger)
+    assert_harmless(page)
+    assert "&lt;script&gt;" in page
+    tiles = {label: int(n) for n, label in _tiles(page)}
+    assert tiles == {"published values": len(ledger.rows), **ledger.counts}
+    totals = Tables(page).tables[0]
+    assert [text for text, _ in totals[0]] == ["data set", "setting", "values", *ledger.counts]
+    assert [value for _, value in totals[1][2:]] == [len(ledger.rows), *ledger.counts.values()]
+
+
+def _tiles(page: str) -> list[tuple[str, str]]:
+    from bs4 import BeautifulSoup
+
+    found = BeautifulSoup(page, "html.parser").select(".tiles li")
+    return [(parts[0].get_text(), parts[1].get_text()) for parts in (tile.find_all(recursive=False) for tile in found)]
+
+
+def test_an_empty_store(tmp_path: Path) -> None:
+    """Nothing is compared, and every section says so; nothing is written."""
+    ledger = ledger_of(tmp_path / "none")
+    page = page_of(ledger)
+    assert "No row has been compared" in page
+    assert "No cell of these rows has a result yet." in page
+    assert not (tmp_path / "none").exists()
+    assert set(ledger.counts) == {"not run", "not runnable here"}
+
+
+@pytest.mark.notebook
+@pytest.mark.plugins
+def test_the_notebook_says_what_its_records_say(tmp_path: Path) -> None:
+    """Rendered by Jupyter from the installed catalogue: the same numbers as computed here, on a self-contained page of moderate size."""
+    wanted: dict[str, Any] = {"paper": "BeGin", "dataset": "Cora", "setting": "task-IL", "repeats": 2}
+    known = load_catalogue()
+    store = Store(tmp_path / "store")
+    for planned in reproduction_of(Selection(**wanted), known).plan(known):
+        noise = 0.01 * planned.request.seeds.init / 1000
+        if planned.request.method == "twp":
+            store.put(record_of(planned, status="failed", reason="DivergenceError: the loss is not finite"))
+        elif planned.request.method != "gem":
+            store.put(flat(planned, 0.9 + noise))
+    given = {name: value for name, value in wanted.items() if name != "repeats"} | {"method": "", "seeds": 2, "train_missing": False}
+    report = render_notebook("reproduction", given | {"store": str(store.path)}, tmp_path / "page.html", catalogue=known)
+    assert report.done, report.reason
+    page = report.path.read_text()
+    assert len(page.encode()) < LARGEST_PAGE
+    assert_harmless(page)
+    ledger = load_ledger(wanted, store)
+    assert {"reproduced", "published artefact", "failed", "not run"} <= set(ledger.counts)
+    assert_page_says(page, ledger)
+    assert any(attributes.get("class") == "badge good" for _, attributes in Elements(page).found)
+    assert "DivergenceError: the loss is not finite" in page
+
+
+# --- wrong requests --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"paper": "BegIn2"}, "unknown paper 'BegIn2'. Did you mean 'BeGin'"),
+        ({"dataset": "Corra"}, "unknown data set of BeGin 'Corra'. Did you mean 'Cora'"),
+        ({"method": "Baer"}, "unknown method of BeGin 'Baer'. Did you mean 'Bare'"),
+    ],
+)
+def test_names_that_are_not_there(tmp_path: Path, wrong: dict[str, str], told: str) -> None:
+    with pytest.raises(UnknownNameError, match=told):
+        ledger_of(tmp_path, **wrong)
+
+
+def test_settings_are_not_for_a_ledger(tmp_path: Path) -> None:
+    """Values of changed presets stand beside nothing."""
+    with pytest.raises(UsageError, match="training.epochs=5 is set"):
+        load_ledger(CORA, tmp_path, overrides={"training.epochs": 5}, engine=engine())
