@@ -119,7 +119,10 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
         ctx.matrix, ctx.transposed = matrix, transposed
-        return torch.mm(matrix._columns if transposed else matrix._rows, dense)
+        sparse = matrix._columns if transposed else matrix._rows
+        # Into a tensor of its own: what torch.mm allocates it fills with zeros, and copies, which takes as long as the product.
+        out = dense.new_empty(sparse.shape[0], dense.shape[1])
+        return torch.addmm(out, sparse, dense, beta=0, out=out)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
