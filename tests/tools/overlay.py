@@ -32,7 +32,7 @@ import venv
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["attach", "ensure_base", "fingerprint", "install", "main", "requirements"]
+__all__ = ["all_but", "attach", "ensure_base", "fingerprint", "install", "main", "requirements"]
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = re.compile(r"cglsuite\b", re.IGNORECASE)
@@ -51,6 +51,21 @@ def requirements(root: Path) -> list[str]:
             if name != "dev":  # dev adds tox, which is outside of every environment
                 found.update(extra)
     return sorted(r for r in found if not OURS.match(r))
+
+
+def all_but(root: Path, name: str) -> list[Path]:
+    """The folders of the core and of every built-in plugin but ``name`` and those that need it."""
+    projects = {}
+    for path in sorted(root.glob("plugins/*/pyproject.toml")):
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        needs = {re.split(r"[^A-Za-z0-9-]", d, maxsplit=1)[0] for d in project.get("dependencies", ())}
+        projects[project["name"]] = (path.parent, needs)
+    if name not in projects:
+        raise SystemExit(f"overlay: no plugin {name!r}; there are {', '.join(projects)}")
+    dropped = {name}
+    while more := {n for n, (_, needs) in projects.items() if n not in dropped and needs & dropped}:
+        dropped |= more
+    return [root, *(folder for n, (folder, _) in projects.items() if n not in dropped)]
 
 
 def fingerprint(wanted: list[str], constraints: str) -> str:
@@ -144,7 +159,10 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("packages", nargs="*", type=Path, help="folders of our packages to install, editable")
     parser.add_argument("--work-dir", type=Path, default=ROOT / ".tox", help="where the shared base lives")
+    parser.add_argument("--all-but", metavar="NAME", help="install the core and all plugins but this one (without-NAME also names it)")
     options = parser.parse_args(argv)
+    if options.all_but:
+        options.packages = all_but(ROOT, "cglsuite-" + options.all_but.removeprefix("without-").removeprefix("cglsuite-"))
     if sys.prefix == sys.base_prefix:
         raise SystemExit("overlay: run this with the Python of a virtual environment; it changes the environment it runs in")
     base = ensure_base(options.work_dir.resolve(), ROOT)

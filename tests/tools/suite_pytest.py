@@ -26,7 +26,10 @@ import pytest
 
 __all__ = ["SuitePlugin", "register"]
 
-BUILT_IN = ("cglsuite-node", "cglsuite-methods", "cglsuite-metrics", "cglsuite-skeleton", "cglsuite-drift")
+BUILT_IN = (
+    *("cglsuite-node", "cglsuite-methods", "cglsuite-metrics", "cglsuite-skeleton", "cglsuite-drift"),
+    *("cglsuite-link", "cglsuite-graph"),
+)
 ENVIRONMENTS = {"notebook": "tox -e notebooks", "plugins": "tox -e plugins"}  # a test with both runs where notebooks do
 REFUSING_PROXY = "http://127.0.0.1:9"
 
