@@ -39,9 +39,7 @@ def new(session: Session, kind: str, name: str, into: Path | None, author: str) 
         raise UsageError(f"{kind} name {name!r}: expected {form}")
     catalogue = session.catalogue()
     if name in catalogue.names(kind):
-        raise UsageError(
-            f"the {kind} {name!r} exists already: it is provided by {catalogue.get(kind, name).provider}. Choose another name."
-        )
+        raise UsageError(f"{catalogue.get(kind, name).provider} provides the {kind} {name!r} already: choose another name")
     distribution = _distribution(name)
     folder = into or Path(distribution)
     if folder.exists() and any(folder.iterdir()):
@@ -64,8 +62,6 @@ def _distribution(name: str) -> str:
 
 
 def _copy(folder: Path, answers: dict[str, str]) -> None:
-    try:
-        from copier import run_copy
-    except ImportError as error:
-        raise UsageError('the template is filled in by copier, which is not installed: pip install "cglsuite[author]"') from error
+    from copier import run_copy
+
     run_copy(str(template_folder()), folder, data=answers, defaults=True, quiet=True)

@@ -54,8 +54,11 @@ def _findings(catalogue: Catalogue, entry: Entry) -> Iterator[Finding]:
 
 
 def _licensed(spec: Any) -> None:
-    if spec.licence == "not stated" or not spec.licence.strip():
-        raise CheckFailed("the spec does not say under which licence the data are", "set licence=..., and home=... where they come from")
+    if spec.licence in ("", "not stated") and not spec.home:
+        raise CheckFailed(
+            "the spec says neither under which licence the data are nor where they come from",
+            "set licence=..., and home=...; where the publisher states no licence, home alone",
+        )
 
 
 def _of_the_content(catalogue: Catalogue, entry: Entry) -> Iterator[Finding]:

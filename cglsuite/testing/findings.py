@@ -9,6 +9,7 @@ from typing import Literal
 
 from cglsuite.errors import CglsuiteError, NotApplicable
 from cglsuite.host import Entry
+from cglsuite.markup import card, grid
 
 __all__ = ["CheckFailed", "CheckReport", "Finding", "Seen", "performed", "reported"]
 
@@ -57,6 +58,13 @@ class CheckReport:
     def passed(self) -> bool:
         """Whether no check failed and at least one was made."""
         return not self.failed and any(f.status == "ok" for f in self.findings)
+
+    def _repr_html_(self) -> str:
+        verdict = "conforms" if self.passed else "does not conform"
+        order = sorted(self.findings, key=lambda f: ("failed", "skipped", "ok").index(f.status))
+        rows = [(f.status, f.check, f.where.partition("@")[0], f.message, f.fix) for f in order]
+        table = grid(("status", "check", "where", "message", "fix"), rows)
+        return card(f"{self.kind} {self.name} {verdict}", [("provider", self.provider)], table)
 
     def raise_failures(self) -> None:
         """Do nothing where all is well.

@@ -12,7 +12,6 @@ import pytest
 from cglsuite.cli.main import run
 from cglsuite.cli.new import template_folder
 
-pytest.importorskip("copier", reason='the template is filled in by copier: pip install "cglsuite[author]"')
 NAMES = {
     "method": "pulls-back",
     "dataset": "ring-of-four",

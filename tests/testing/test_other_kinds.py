@@ -61,7 +61,7 @@ def catalogue() -> Catalogue:
 @pytest.mark.parametrize(
     ("kind", "name", "check", "told"),
     [
-        ("dataset", "no-licence", "licence", "under which licence"),
+        ("dataset", "no-licence", "licence", "neither under which licence"),
         ("dataset", "not-data", "form", "it returns a dict"),
         ("dataset", "restless", "repeatable", "loaded twice it differs"),
         ("dataset", "seeds-globally", "repeatable", "changes global randomness"),
@@ -79,7 +79,10 @@ def catalogue() -> Catalogue:
         ("scenario", "testing-nodes/no-such-backbone@faulty-1", "names", "no-such"),
     ],
 )
-def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, kind: str, name: str, check: str, told: str) -> None:
+def test_named_by_the_check_that_it_breaks(
+    catalogue: Catalogue, kind: str, name: str, check: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     here = Path.cwd()
     found = [f for f in examine(kind, name, catalogue).failed if f.check == check]
     assert found

@@ -23,7 +23,7 @@ _PINNED = ("torch",)
 def pins(root: Path) -> list[str]:
     """One ``name==version`` per direct requirement, sorted; the highest of several lower bounds."""
     lowest: dict[str, str] = {}
-    for wanted in requirements(root):
+    for wanted in requirements(root, leave_out=("dev", "lint", "docs", "text")):
         found = _REQUIREMENT.match(wanted)
         if found is None:
             raise SystemExit(f"{wanted!r} has no lower bound: write one in pyproject.toml")

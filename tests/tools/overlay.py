@@ -40,15 +40,15 @@ COMPLETE = "complete.json"
 PTH = "_shared_base.pth"
 
 
-def requirements(root: Path) -> list[str]:
-    """What every package of the repository needs from third parties: to run, to be built, to be tested."""
+def requirements(root: Path, leave_out: tuple[str, ...] = ("dev",)) -> list[str]:
+    """What every package of the repository needs from third parties: to run, to be built, to be tested; ``leave_out`` names extras."""
     found: set[str] = set()
     for path in sorted([root / "pyproject.toml", *root.glob("plugins/*/pyproject.toml")]):
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         project = content["project"]
         found.update(content["build-system"]["requires"], project.get("dependencies", ()))
         for name, extra in project.get("optional-dependencies", {}).items():
-            if name != "dev":  # dev adds tox, which is outside of every environment
+            if name not in leave_out:  # dev adds tox, which is outside of every environment
                 found.update(extra)
     return sorted(r for r in found if not OURS.match(r))
 

@@ -164,6 +164,7 @@ def _of_task_free_streams() -> list[MetricSpec]:
             unit="steps",
             settings=_TASK_FREE,
             label="time to recover",
+            citation="cglsuite, 2026 (defined here: see the formula)",
             factory="cglsuite.metrics:time_to_recover",
         ),
     ]
