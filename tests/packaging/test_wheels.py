@@ -16,7 +16,9 @@ PACKAGES = {
     "cglsuite-methods": (ROOT / "plugins" / "cglsuite-methods", "cglsuite_methods"),
     "cglsuite-metrics": (ROOT / "plugins" / "cglsuite-metrics", "cglsuite_metrics"),
     "cglsuite-skeleton": (ROOT / "plugins" / "cglsuite-skeleton", "cglsuite_skeleton"),
+    "cglsuite-graph": (ROOT / "plugins" / "cglsuite-graph", "cglsuite_graph"),
     "cglsuite-drift": (ROOT / "plugins" / "cglsuite-drift", "cglsuite_drift"),
+    "cglsuite-link": (ROOT / "plugins" / "cglsuite-link", "cglsuite_link"),
 }
 
 

@@ -1,0 +1,156 @@
+"""What every loader shares: damaged files named, graphs as cached arrays, and those as a dataset."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cglsuite import datafiles
+from cglsuite.datafiles import DataRoot
+from cglsuite.errors import DataError
+from cglsuite.graphs import GraphData
+from cglsuite.graphs.categories import one_hot
+from cglsuite.graphs.packed import PackedSource
+from cglsuite_graph.datasets.specs import SIZES, Sizes
+
+__all__ = ["UNREADABLE", "Array", "Categories", "Features", "both_ways", "check_sizes", "graph_data", "reading", "start_of", "taken"]
+
+Array = np.ndarray[Any, Any]
+#: What readers raise on damaged files, pandas, pyarrow and pickles included.
+UNREADABLE = (*datafiles.UNREADABLE, AttributeError, RuntimeError, pickle.UnpicklingError)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """Features that are ids of categories: integers [N, K], column k in ``0..sizes[k]-1``; a model is given their indicators."""
+
+    columns: Array
+    sizes: tuple[int, ...]
+
+    def __getitem__(self, rows: Array) -> Categories:
+        """Those of some rows (a mask or positions)."""
+        return Categories(self.columns[rows], self.sizes)
+
+
+Features = Array | Categories
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever a reader raises inside becomes a DataError that names the file."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise DataError(f"{path} is truncated or not in its format ({type(error).__name__}: {error}): replace the file") from error
+
+
+def start_of(sizes: Array) -> Array:
+    """int64 [n + 1]: where each of n consecutive groups of ``sizes`` begins, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def both_ways(pairs: Array) -> Array:
+    """Undirected edges (integers [2, B]) in both directions, the two of an edge one after the other: [2, 2 B]."""
+    return np.stack([pairs, pairs[::-1]], axis=2).reshape(2, -1)
+
+
+def taken(sizes: Array, edge_index: Array, chosen: Array) -> tuple[Array, Array, Array]:
+    """Which nodes and edges belong to some of the graphs, in order, and those edges renumbered.
+
+    Args:
+        sizes: nodes of each graph, integers [n]. edge_index: integers [2, E] over all nodes, within graphs.
+        chosen: bool [n].
+
+    Returns:
+        nodes bool [N], edges bool [E], and integers [2, E'].
+    """
+    nodes = np.repeat(chosen, sizes)
+    edges = nodes[edge_index[0]]
+    place = np.cumsum(nodes, dtype=np.int64) - 1
+    return nodes, edges, place[edge_index[:, edges]]
+
+
+def graph_data(
+    name: str,
+    *,
+    x: Features,
+    edge_index: Array,
+    sizes: Array,
+    y: Array,
+    n_classes: int,
+    edge_attr: Features | None = None,
+    known: Array | None = None,
+    split: Array | None = None,
+    keys: Mapping[str, Array] | None = None,
+    notes: Mapping[str, int] | None = None,
+) -> GraphData:
+    """The dataset of checked tensors; all loaders end here.
+
+    Args:
+        x: features of all nodes, graph by graph: numbers [N, F], or categories, which become sparse indicators.
+        edge_index: integers [2, E], directed edges numbered over all nodes. edge_attr: their features.
+        sizes: integers [n], nodes of each graph.
+        y: class ids [n], bool [n, C], or real targets [n, C]. known: bool [n, C], which labels are known.
+        split: [n], 0 training, 1 validation, 2 test, -1 unused. keys: further integers [n] by name.
+        notes: counts for the record; those of 0 are left out.
+
+    Raises:
+        DataError: shapes that do not fit, an empty graph, a feature or target that is not finite, an edge between two graphs.
+    """
+    told = {key: int(count) for key, count in (notes or {}).items() if count}
+    if told:
+        _log.info("%s: %s", name, ", ".join(f"{key.replace('_', ' ')}: {count}" for key, count in told.items()))
+    return GraphData(
+        items=PackedSource(
+            _tensor(x, name, sparse=True),
+            _int64(edge_index),
+            _int64(sizes),
+            name,
+            edge_attr=None if edge_attr is None else _tensor(edge_attr, f"{name}, edges", sparse=False),
+        ),
+        y=torch.from_numpy(_labels(y)),
+        n_classes=n_classes,
+        known=None if known is None else torch.from_numpy(known),
+        official_split=None if split is None else torch.from_numpy(np.asarray(split).astype(np.int8)),
+        keys={key: _int64(values) for key, values in (keys or {}).items()},
+        name=name,
+        notes=told,
+    )
+
+
+def check_sizes(data: GraphData, root: DataRoot, where: object) -> GraphData:
+    """``data``, if it is as large as the dataset that it is named for; not asked where ``root`` verifies nothing.
+
+    Raises:
+        DataError: other numbers of graphs or classes; the message names the files, ``where``.
+    """
+    expected, found = SIZES[data.name], Sizes(data.n_items, data.n_classes)
+    if root.verify and found != expected:
+        raise DataError(f"{data.name}: found {found}; expected {expected}: the files are not those of this dataset (read from {where})")
+    return data
+
+
+def _labels(y: Array) -> Array:
+    if y.dtype == np.bool_:
+        return y
+    return y.astype(np.int64 if y.ndim == 1 else np.float32)
+
+
+def _tensor(features: Features, name: str, *, sparse: bool) -> torch.Tensor:
+    if isinstance(features, Categories):
+        return one_hot(_int64(features.columns), features.sizes, name, sparse=sparse)
+    return torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
+
+
+def _int64(array: Array) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64))

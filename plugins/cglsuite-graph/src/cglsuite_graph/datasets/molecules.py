@@ -1,0 +1,139 @@
+"""SMILES to tables of atoms and bonds through RDKit, once per file; rows that RDKit rejects are recovered, or left out and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from cglsuite.datafiles import DataRoot
+from cglsuite.errors import DataError
+from cglsuite_graph.datasets.assemble import Array
+from cglsuite_graph.datasets.atoms import ATOM, BOND
+
+__all__ = ["chemistry", "molecule_table", "parsed", "table_of"]
+
+_READER = 2  # part of the cache key: raise it when a reader changes what it returns
+
+
+def chemistry() -> ModuleType:
+    """``rdkit.Chem``.
+
+    Raises:
+        DataError: RDKit is not installed; the message names the extra that brings it.
+    """
+    try:
+        from rdkit import Chem
+    except ImportError as error:
+        raise DataError(
+            "molecules are read through RDKit, which is not installed here: python -m pip install 'cglsuite-graph[molecules]'"
+        ) from error
+    module: ModuleType = Chem
+    return module
+
+
+def molecule_table(root: DataRoot, name: str, path: Path, smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Array]:
+    """:func:`table_of` the column ``smiles`` of the file ``path``, from the cache where it is there for this version of RDKit.
+
+    Raises:
+        DataError: RDKit is not installed, or as :func:`table_of`; the message names the file.
+    """
+    chemistry()
+    import rdkit
+
+    def build() -> dict[str, Array]:
+        try:
+            return table_of(smiles, kekulize=kekulize)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
+
+    key = {"reader": _READER, "rdkit": rdkit.__version__, "sha256": root.sha256(path), "kekulize": kekulize}
+    return root.derived(name, key, build)
+
+
+def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Array]:
+    """Molecules, hydrogens left implicit, as arrays.
+
+    A SMILES that RDKit rejects for its chemistry is read without that check (see :func:`parsed`). Rows that are no SMILES at all are left
+    out.
+
+    Args:
+        kekulize: single and double bonds in place of aromatic ones.
+
+    Returns:
+        ``row`` int64 [M], positions in ``smiles`` of what was kept; ``sizes`` int32 [M]; ``atoms`` int16 [N, len(ATOM)]; ``pairs`` int32
+        [2, B], each bond once, atoms numbered over all molecules; ``bonds`` int16 [B, len(BOND)]; and int64 positions of the
+        ``recovered`` and ``unreadable`` rows.
+
+    Raises:
+        DataError: a row without atoms.
+    """
+    from rdkit import rdBase
+
+    rows, atoms, pairs, bonds, sizes = [], [], [], [], []
+    recovered, unreadable = [], []
+    begin = 0
+    with rdBase.BlockLogs():
+        for row, text in enumerate(smiles):
+            molecule, checked = parsed(text)
+            if molecule is None:
+                unreadable.append(row)
+                continue
+            if not molecule.GetNumAtoms():
+                raise DataError(f"data row {row} (counted from 0) has a molecule without atoms ({text!r}): remove the row or repair it")
+            if not checked:
+                recovered.append(row)
+            if kekulize and checked:
+                chemistry().Kekulize(molecule, clearAromaticFlags=True)
+            rows.append(row)
+            sizes.append(molecule.GetNumAtoms())
+            atoms += [_atom(atom) for atom in molecule.GetAtoms()]
+            pairs += [(begin + bond.GetBeginAtomIdx(), begin + bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+            bonds += [(int(b.GetBondType()), int(b.GetStereo()), int(b.GetIsConjugated())) for b in molecule.GetBonds()]
+            begin += sizes[-1]
+    return {
+        "row": np.array(rows, dtype=np.int64),
+        "sizes": np.array(sizes, dtype=np.int32),
+        "atoms": np.array(atoms, dtype=np.int16).reshape(-1, len(ATOM)),
+        "pairs": np.array(pairs, dtype=np.int32).reshape(-1, 2).T,
+        "bonds": np.array(bonds, dtype=np.int16).reshape(-1, len(BOND)),
+        "recovered": np.array(recovered, dtype=np.int64),
+        "unreadable": np.array(unreadable, dtype=np.int64),
+    }
+
+
+def parsed(smiles: str) -> tuple[Any, bool]:
+    """The molecule of a SMILES, and whether RDKit accepted its chemistry.
+
+    What it rejects (a valence, an aromatic ring without Kekulé form) is read without sanitisation, with hydrogens counted and rings found
+    as far as that goes. ``None`` where the text is no SMILES.
+    """
+    chem = chemistry()
+    molecule = chem.MolFromSmiles(smiles)
+    if molecule is not None:
+        return molecule, True
+    molecule = chem.MolFromSmiles(smiles, sanitize=False)
+    if molecule is not None:
+        molecule.UpdatePropertyCache(strict=False)
+        chem.FastFindRings(molecule)
+    return molecule, False
+
+
+def _atom(atom: Any) -> tuple[int, ...]:
+    return (
+        atom.GetAtomicNum(),
+        int(atom.GetChiralTag()),
+        atom.GetDegree(),
+        atom.GetTotalDegree(),
+        atom.GetFormalCharge(),
+        atom.GetTotalNumHs(),
+        atom.GetNumImplicitHs(),
+        atom.GetNumExplicitHs(),
+        atom.GetNumRadicalElectrons(),
+        int(atom.GetHybridization()),
+        int(atom.GetIsAromatic()),
+        int(atom.IsInRing()),
+    )

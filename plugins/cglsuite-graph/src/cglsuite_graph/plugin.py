@@ -1,0 +1,24 @@
+"""What the package offers: datasets of whole graphs, and the presets over them."""
+
+from __future__ import annotations
+
+from cglsuite import DatasetSpec, ScenarioSpec, hookimpl
+
+__all__ = ["cglsuite_datasets", "cglsuite_scenarios"]
+
+
+@hookimpl
+def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
+    """Molecules, superpixels, taxi trips, posts and protein neighbourhoods, read from a data root, and embedded graphs."""
+    from cglsuite_graph.datasets.specs import DATASETS
+
+    return DATASETS
+
+
+@hookimpl
+def cglsuite_scenarios() -> list[ScenarioSpec]:
+    """Graph classification and regression under the protocols of BeGin and CGLB."""
+    from cglsuite_graph.protocols.begin import begin_presets
+    from cglsuite_graph.protocols.cglb import cglb_presets
+
+    return begin_presets() + cglb_presets()
