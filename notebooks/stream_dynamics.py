@@ -27,7 +27,7 @@ device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite report` pass False
 
 # %%
-from cglsuite.reports import flows, load_pooled_results, show_flows
+from cglsuite.reports import flows, load_pooled_results, show, show_flows
 from cglsuite.reports.architecture import sweep
 
 how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
@@ -101,6 +101,14 @@ show_flows.recoveries(study)
 show_flows.summary(study)
 
 # %% [markdown]
+# ## Beside published values
+#
+# Where a paper prints a value for the same preset, method and metric. For data that no paper streamed there is none.
+
+# %%
+show.published(study.pooled)
+
+# %% [markdown]
 # ## Overlap against A_AUC
 #
 # Streams that differ in their schedule only. The more latent tasks overlap, the closer a stream is to shuffled data.
@@ -123,6 +131,14 @@ show_flows.sweeps(along, "aa")
 
 # %%
 show_flows.sweeps(along, "af")
+
+# %% [markdown]
+# ### Batches of several sizes
+#
+# σ and windows count batches: with larger ones latent tasks overlap further, and there are fewer steps.
+
+# %%
+show_flows.contrast(along, "training.batch_size")
 
 # %% [markdown]
 # ## What is missing

@@ -101,7 +101,10 @@ class Method:
         """Called once before a task is learnt."""
 
     def phases(self, view: TaskView) -> Iterable[Phase]:
-        """The rounds of optimisation of a task; a generator may prune or grow the model between them."""
+        """The rounds of optimisation of a task; a generator may prune or grow the model between them.
+
+        A task without any is passed by: nothing is trained, and nothing is asked after it (its row of the performance matrix is NaN).
+        """
         yield Phase()
 
     def before_epoch(self, epoch: int) -> None:

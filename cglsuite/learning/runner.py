@@ -154,9 +154,9 @@ class StreamRunner:
         if self.stream.spec.head == "growing" and k > 0:
             self._grow(k, prefix)
         with scope(self.init_seed, "learn", prefix):
-            curve = self._learn(view)
+            curve, learnt = self._learn(view)
         self.stream.forget()
-        fingerprint, scores = self._asked(k + 1)
+        fingerprint, scores = self._asked(k + 1) if learnt else ("", _Scores())
         now = self.clock.reading()
         return _Stage(
             scores=scores,
@@ -187,7 +187,8 @@ class StreamRunner:
         view = self.stream.view(k)
         return replace(view, past=tuple(self.stream.view(j, k) for j in range(k))) if self.past_views else view
 
-    def _learn(self, view: TaskView) -> Curve:
+    def _learn(self, view: TaskView) -> tuple[Curve, bool]:
+        """The curve, and whether the task was learnt at all: a method without a phase for it passes it by, and is not asked after it."""
         method, clock = self.method, self.clock
         with clock.section("method"):
             method.model.train()
@@ -196,8 +197,9 @@ class StreamRunner:
         views = method.training_views(view)
         # Draws of their own: all methods meet the same batches, whatever else they draw.
         batches = self.problem.epochs(views, generator(self.init_seed, "batches", self._draws.prefix))
-        curve = Curve()
+        curve, rounds = Curve(), 0
         for phase in method.phases(view):
+            rounds += 1
             self.optimizer = self._optimizer()
             monitor = self._monitor(views) if self.training.monitor != "none" else None
             epochs = math.ceil(phase.share * self.training.epochs)
@@ -217,7 +219,7 @@ class StreamRunner:
             method.model.eval()
             self.norms.end(view.position, method.model)
             method.after_task(view)
-        return curve
+        return curve, rounds > 0
 
     def _optimizer(self) -> torch.optim.Optimizer:
         """The optimiser carried over where the protocol says so and its parameters are still the model's; else a fresh one."""

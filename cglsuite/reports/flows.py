@@ -7,7 +7,6 @@ scenario and its seeds: streams are dealt again here, and the hash of what arriv
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from cglsuite.reports.measures import FLOW_MEASURES, stream_facts
 from cglsuite.reports.performance import is_fraction, performance_name
 from cglsuite.reports.tables import mean_matrices
 from cglsuite.reports.variants import setting_text
-from cglsuite.streams.mixing import mid_steps, mixture_of, overlap_index
+from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index, smallest_setting, step_entropies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,11 +42,9 @@ __all__ = [
     "courses",
     "exposure",
     "flow_study",
-    "mixing_entropy",
     "one_at_a_time",
     "overlap_points",
     "recoveries",
-    "solve",
     "solved_settings",
     "streams",
 ]
@@ -57,7 +54,6 @@ STREAM_AXES = ("schedule.", "stream.", "training.batch_size")
 QUANTITIES = ("overlap", "entropy")
 """What a schedule's setting can be solved for."""
 _MOST_DRAWN = 3
-_DOUBLINGS, _HALVINGS = 40, 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -279,31 +275,14 @@ def one_at_a_time(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
 # --- the streams -----------------------------------------------------------------------------------------------------------------
 
 
-def mixing_entropy(mixture: NDArray[np.float64]) -> float:
-    """``mean_t H(α(t)) / ln K``: 0 where every step is of one latent task, 1 where all latent tasks share every step alike.
-
-    Args:
-        mixture: float64 [T, K], rows sum to 1.
-    """
-    if mixture.shape[1] < 2:
-        return 0.0
-    return float(_entropies(mixture).mean() / math.log(mixture.shape[1]))
-
-
-def _entropies(mixture: NDArray[np.float64]) -> NDArray[np.float64]:
-    shares = np.where(mixture > 0, mixture, 1.0)
-    out: NDArray[np.float64] = -(mixture * np.log(shares)).sum(axis=1)
-    return out
-
-
 def streams(study: FlowStudy) -> pd.DataFrame:
     """One row per stream.
 
     Returns:
         Columns preset, title, told (the schedule with its settings), steps, tasks, batch, evaluations, overlap (share of steps at which no
         latent task's share reaches the threshold), overlap_delivered (the same of what arrived, in whole items), entropy (see
-        :func:`mixing_entropy`), at_a_time (``mean_t exp H``: how many equally frequent latent tasks would mix as much), never (share of
-        training items that never arrive), most (how often the most frequent one does), mean (draws per item), same.
+        :func:`~cglsuite.streams.mixing.mixing_entropy`), at_a_time (``mean_t exp H``: how many equally frequent latent tasks would mix as
+        much), never (share of training items that never arrive), most (how often the most frequent one does), mean (draws per item), same.
     """
     rows = []
     for flow in study.flows.values():
@@ -320,7 +299,7 @@ def streams(study: FlowStudy) -> pd.DataFrame:
                 "overlap": overlap_index(flow.mixture, study.threshold),
                 "overlap_delivered": overlap_index(flow.counts / flow.batch, study.threshold),
                 "entropy": mixing_entropy(flow.mixture),
-                "at_a_time": float(np.exp(_entropies(flow.mixture)).mean()),
+                "at_a_time": float(np.exp(step_entropies(flow.mixture)).mean()),
                 "never": float((draws == 0).mean()),
                 "most": int(draws.max()),
                 "mean": float(draws.mean()),
@@ -347,41 +326,6 @@ _TIMES = [*map(str, range(_MOST_DRAWN)), f"{_MOST_DRAWN} or more"]
 
 
 # --- a schedule's setting from what is wanted of it ------------------------------------------------------------------------------
-
-
-def solve(
-    measure: Callable[[float], float], target: float, start: float, *, minimum: float | None = None, maximum: float | None = None
-) -> float:
-    """The smallest setting at which a measure that rises with it reaches ``target``, to four significant digits, by bisection.
-
-    Args:
-        measure: may rise in steps. start: where to look first, above 0. minimum, maximum: of the setting.
-
-    Raises:
-        SpecError: the target is not reached within the setting's range, or is exceeded everywhere in it.
-    """
-    high, floor, ceiling = max(start, 1e-9), minimum or 0.0, maximum if maximum is not None else math.inf
-    for _ in range(_DOUBLINGS):
-        if measure(min(high, ceiling)) >= target or high >= ceiling:
-            break
-        high *= 2.0
-    high = min(high, ceiling)
-    if (reached := measure(high)) < target:
-        raise SpecError(f"it reaches {reached:.3g} at most")
-    low = high
-    for _ in range(_HALVINGS):
-        low = max(low / 2.0, floor)
-        if measure(low) < target:
-            break
-        high = low
-        if low <= max(floor, 1e-9):
-            raise SpecError(f"it is {measure(low):.3g} at least")
-    while high - low > 5e-5 * high:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if measure(middle) >= target else (middle, high)
-    digits = 3 - math.floor(math.log10(high))
-    rounded = math.ceil(high * 10.0**digits - 1e-6) / 10.0**digits
-    return min(rounded, ceiling)
 
 
 def solved_settings(study: FlowStudy, targets: Mapping[str, Sequence[float]], knob: str = "", catalogue: Catalogue | None = None) -> Any:
@@ -439,7 +383,9 @@ def _solved(study: FlowStudy, flow: Flow, spec: ScheduleSpec, knob: str, quantit
     declared = next(h for h in spec.hyperparameters if h.name == knob)
     try:
         start = float(flow.settings.get(knob) or declared.default or 1.0)
-        value = solve(lambda v: measures[quantity](mixture(v)), target, start, minimum=declared.minimum, maximum=declared.maximum)
+        value = smallest_setting(
+            lambda v: measures[quantity](mixture(v)), target, start, minimum=declared.minimum, maximum=declared.maximum
+        )
     except SpecError as error:
         return row | {"refused": str(error)}
     found = mixture(value)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.reports import flows, show, show_architecture
 from cglsuite.reports.architecture import Sweep
 from cglsuite.reports.figures import Gallery, Theme, picture
+from cglsuite.reports.flow_contrast import contrast as contrasted
 from cglsuite.reports.flow_figures import Course, course_figure, exposure_figure, overlap_figure, progress_figure, stream_figure
 from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.markup import Content, Fragment, element, join
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "accuracy",
+    "contrast",
     "courses",
     "exposure",
     "overlap",
@@ -297,6 +299,45 @@ def sweeps(study: Sweep, measure: str = "a_auc") -> Gallery | Fragment:
     if measure not in study.measures:
         return empty(_NOTHING)
     return show_architecture.curves(study, measure)
+
+
+def contrast(study: Sweep, axis: str) -> Fragment:
+    """A table per design: A_AUC and AF_s of every method at every value of a setting, and what they change from the first to the last."""
+    frame = contrasted(study, axis)
+    if frame.empty:
+        return empty(f"{axis} takes one value only among the finished cells of each scenario.")
+    name, tables = axis.partition(".")[2] or axis, []
+    for (design, rest), part in frame.groupby(["design", "rest"], sort=False):
+        percent = study.percent[str(design)]
+        scale = 100.0 if percent else 1.0
+        values = list(dict.fromkeys(part.sort_values("place")["value"]))
+        kept = [m for m in study.measures if m in set(part["measure"])]
+        head = [head_cell("method", "name")]
+        for measure in kept:
+            head += [head_cell(f"{study.measures[measure].label}, {name} = {value}", "number") for value in values]
+            head.append(head_cell(f"{study.measures[measure].label.split()[0]}: {values[-1]} − {values[0]}", "number"))
+        rows = [[element("th", ", ".join(filter(None, [str(design), str(rest)])), colspan=len(head), scope="colgroup")]]
+        rows += [_contrast_row(str(label), own, kept, values, scale) for label, own in part.groupby("label", sort=False)]
+        counts = sorted({int(n) for n in part["n"]})
+        units = f"n = {counts[0]}" if len(counts) == 1 else f"n from {counts[0]} to {counts[-1]}"
+        tables.append(table(head, rows, f"Means ± standard deviations{' in percent' if percent else ''}, {units}; changes in points."))
+    return join(tables)
+
+
+def _contrast_row(label: str, own: pd.DataFrame, measures: Sequence[str], values: Sequence[str], scale: float) -> list[Fragment]:
+    digits, cells = 1 if scale > 1 else 4, [row_head(label)]
+    for measure in measures:
+        points: Any = own[own["measure"] == measure].set_index("value")
+        for value in values:
+            if value not in points.index:
+                cells.append(number_cell(None))
+                continue
+            mean, std = float(points.loc[value, "mean"]), float(points.loc[value, "std"])
+            told = number_text(scale * mean, digits) + ("" if math.isnan(std) else f" ± {number_text(scale * std, digits)}")
+            cells.append(element("td", told, class_="number nowrap", data_value=repr(mean)))
+        change = float(points["change"].iloc[0]) if len(points) else math.nan
+        cells.append(number_cell(None) if math.isnan(change) else number_cell(scale * change, digits))
+    return cells
 
 
 # --- what is missing, and whose code ---------------------------------------------------------------------------------------------

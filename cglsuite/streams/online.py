@@ -18,13 +18,14 @@ from torch import Tensor
 from cglsuite.errors import SpecError
 from cglsuite.graphs import GraphData, GraphSet, MessageGraph, NodeData
 from cglsuite.hashing import digest
+from cglsuite.markup import card
 from cglsuite.specs import OnlineSpec, ScenarioSpec, Seeds
 from cglsuite.streams.assembly import Assembly, check_labels
 from cglsuite.streams.build import NodeGraphs
 from cglsuite.streams.layout import Layout, layout_of
 from cglsuite.streams.mixing import Schedule, allocate, deal, mid_steps, mixture_of, spans_of
 from cglsuite.streams.oracle import Oracle
-from cglsuite.streams.stream import QueryGroup, TaskFacts
+from cglsuite.streams.stream import QueryGroup, TaskFacts, task_grid
 from cglsuite.streams.views import Batch
 
 __all__ = ["BatchStream", "build_batch_stream"]
@@ -67,6 +68,16 @@ class BatchStream:
     def __len__(self) -> int:
         """Number of latent tasks K."""
         return len(self.tasks)
+
+    def __repr__(self) -> str:
+        size = f"{self.n_steps} steps of {self.items.shape[1]} items"
+        return f"<BatchStream of {self.spec.name}: {size}, {len(self)} latent tasks, {self.n_outputs} outputs>"
+
+    def _repr_html_(self) -> str:
+        facts = [("scenario", self.spec.name), ("steps", self.n_steps), ("items per step", int(self.items.shape[1]))]
+        facts += [("evaluations", len(self.evaluations)), ("outputs", self.n_outputs), ("features", self.n_features)]
+        facts += [("data", self.data_hash)]
+        return card(f"stream of {self.n_steps} steps over {len(self)} latent tasks", facts, task_grid(self.tasks))
 
     @property
     def n_steps(self) -> int:

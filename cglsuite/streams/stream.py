@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from cglsuite.markup import Fragment, card, grid
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams.oracle import Oracle
 from cglsuite.streams.views import Batch, TaskView
 
-__all__ = ["AskedItems", "QueryGroup", "TaskFacts", "TaskStream"]
+__all__ = ["AskedItems", "QueryGroup", "TaskFacts", "TaskStream", "task_grid"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,12 @@ class TaskFacts:
     n_validation: int
     n_test: int
     content: str
+
+
+def task_grid(tasks: Sequence[TaskFacts]) -> Fragment:
+    """The facts of the tasks of a stream, for a notebook."""
+    rows = ((k + 1, t.name, t.classes, t.n_train, t.n_validation, t.n_test) for k, t in enumerate(tasks))
+    return grid(("task", "name", "classes", "training", "validation", "test"), rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +93,13 @@ class TaskStream:
 
     def __len__(self) -> int:
         return len(self.tasks)
+
+    def __repr__(self) -> str:
+        return f"<TaskStream of {self.spec.name}: {len(self)} tasks, {self.n_outputs} outputs, {self.n_features} features>"
+
+    def _repr_html_(self) -> str:
+        facts = [("scenario", self.spec.name), ("outputs", self.n_outputs), ("features", self.n_features), ("data", self.data_hash)]
+        return card(f"stream of {len(self)} tasks", facts, task_grid(self.tasks))
 
     def view(self, position: int, stage: int | None = None) -> TaskView:
         """The view of the task at ``position`` in the message graph of task ``stage`` (its own by default)."""

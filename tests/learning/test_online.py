@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tiny_flows import flow_runner, tiny_flow
-from tiny_streams import KeptCheckpoints, assert_same_run, node_numbers, tiny_graphs
+from tiny_streams import KeptCheckpoints, assert_same_run, node_numbers, tiny_data, tiny_graphs
 
 from cglsuite import Method
 from cglsuite.errors import DivergenceError, LeakError, NotApplicable
@@ -62,6 +62,22 @@ def test_every_batch_is_learnt_once_in_its_order(graphs: bool, fan_out: tuple[in
     assert result.stream["evaluations"] == [0, 3, 6, 9, 12, 15, 18]
     assert result.stream["delivered"][-1] == stream.counts.sum(0).tolist()
     assert result.stream["delivered"][0] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_validation_is_scored_after_the_last_step(graphs: bool) -> None:
+    """By hand, from the trained model."""
+    stream = flow(graphs)
+    runner = flow_runner(stream, Keeps)
+    found = runner.run().validation_matrix
+    assert len(found) == 7
+    assert all(math.isnan(v) for row in found[:-1] for v in row)
+    query = stream.make_queries(18)[1].query
+    y = tiny_data(per_class=20).y[node_numbers(query.graph, query.ids)]
+    with torch.no_grad():
+        logits = runner.method.model.eval()(query.graph, query.ids)
+    right = logits.masked_fill(~query.allowed, -math.inf).argmax(1) == y
+    assert found[-1] == pytest.approx([float(right[y // 2 == k].float().mean()) for k in range(3)])
 
 
 @pytest.mark.parametrize("graphs", [False, True])

@@ -18,7 +18,7 @@ from cglsuite.cells.campaign import Campaign
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.planning import plan_campaign
 from cglsuite.cells.store import Store
-from cglsuite.errors import SpecError, UnknownNameError, UsageError
+from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.graphs import NodeData
 from cglsuite.hashing import plain
 from cglsuite.host import Catalogue
@@ -29,7 +29,7 @@ from cglsuite.reports.flows import FlowStudy, flow_study
 from cglsuite.reports.order_study import pool
 from cglsuite.reports.results import CampaignResults, load_pooled_results
 from cglsuite.specs import DatasetSpec, Hyperparameter, MethodSpec, MetricSpec, OnlineSpec, ScenarioSpec, ScheduleSpec, TrainingSpec
-from cglsuite.streams.mixing import mid_steps, mixture_of, overlap_index
+from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index
 from cglsuite.streams.online import build_batch_stream
 
 NAME = "tiny/gaussian@drift-1"
@@ -164,14 +164,6 @@ def test_titles_tell_streams_apart_over_campaigns(results_of: Make) -> None:
     assert {study.title(p) for p in study.flows} == {f"{NAME}, {words}" for words in study.words.values()}
 
 
-@pytest.mark.parametrize(
-    ("mixture", "expected"),
-    [([[1, 0], [0, 1]], 0.0), ([[0.5, 0.5]], 1.0), ([[0.5, 0.5], [1, 0]], 0.5), ([[0.25, 0.25, 0.5, 0]], 1.5 / 2), ([[1.0]], 0.0)],
-)
-def test_mixing_entropy_by_hand(mixture: Any, expected: float) -> None:
-    assert flows.mixing_entropy(np.array(mixture, dtype=np.float64)) == pytest.approx(expected)
-
-
 def test_threshold_is_a_share(results_of: Make) -> None:
     with pytest.raises(UsageError, match="threshold"):
         flow_study(results_of()[0], threshold=0.0)
@@ -181,25 +173,6 @@ def test_threshold_is_a_share(results_of: Make) -> None:
 
 
 # --- a setting from what is wanted -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("start", [1e-6, 0.3, 7.0, 1e5])
-@pytest.mark.parametrize("target", [0.01, 2.0, 123.4])
-def test_bisection_finds_the_smallest_value(start: float, target: float) -> None:
-    """Of a rising measure, from wherever it starts; of a step, its edge."""
-    found = flows.solve(lambda v: v**2, target, start)
-    assert target <= found**2 <= target * 1.003
-    edge = flows.solve(lambda v: float(v >= target), 1.0, start)
-    assert target <= edge <= target * 1.002
-
-
-def test_targets_out_of_reach_are_refused() -> None:
-    with pytest.raises(SpecError, match="at most"):
-        flows.solve(lambda v: 0.5, 0.6, 1.0)
-    with pytest.raises(SpecError, match="at most"):
-        flows.solve(lambda v: v, 3.0, 1.0, maximum=2.0)
-    with pytest.raises(SpecError, match="at least"):
-        flows.solve(lambda v: 1.0 + v, 0.5, 1.0)
 
 
 def test_settings_reach_what_is_wanted(study: FlowStudy) -> None:
@@ -213,7 +186,7 @@ def test_settings_reach_what_is_wanted(study: FlowStudy) -> None:
             assert "at most" in row["refused"]
             continue
         below = mixture_of(blended(mid_steps(flow.spans), flow.spans, width=0.99 * row["value"]), "x")
-        measured = overlap_index(below, 0.9) if row["quantity"] == "overlap" else flows.mixing_entropy(below)
+        measured = overlap_index(below, 0.9) if row["quantity"] == "overlap" else mixing_entropy(below)
         assert measured < row["target"] <= row[row["quantity"]]
     with pytest.raises(UnknownNameError, match="overlpa"):
         flows.solved_settings(study, {"overlpa": [0.3]}, catalogue=catalogue)
@@ -283,7 +256,7 @@ def test_course_of_a_stream() -> None:
 def test_the_page(study: FlowStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every number has its exact value behind it, nothing on the page is harmful, and every stream has its figures."""
     monkeypatch.setattr(flows, "_installed", lambda: catalogue_of(*EXTRA))
-    plain = [getattr(show_flows, name)(study) for name in show_flows.__all__ if name not in {"solved", "sweeps"}]
+    plain = [getattr(show_flows, name)(study) for name in show_flows.__all__ if name not in {"contrast", "solved", "sweeps"}]
     page = page_with(*plain, show_flows.solved(study, {"overlap": [0.5], "entropy": [2.0]}))
     assert_harmless(page)
     shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
@@ -322,6 +295,6 @@ def test_streams_of_tasks_are_left_out(results_of: Make, results: CampaignResult
 def test_nothing_finished(results: CampaignResults) -> None:
     """A campaign without task-free cells: every part says so."""
     study = flow_study([results])
-    parts = [getattr(show_flows, name)(study) for name in show_flows.__all__ if name not in {"solved", "sweeps"}]
+    parts = [getattr(show_flows, name)(study) for name in show_flows.__all__ if name not in {"contrast", "solved", "sweeps"}]
     page = page_with(*parts, show_flows.solved(study, {"overlap": [0.5]}))
     assert "No task-free cell of these campaigns is finished yet." in page

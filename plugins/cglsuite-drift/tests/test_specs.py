@@ -24,7 +24,9 @@ from cglsuite.specs import DatasetSpec, OnlineSpec
 PRESETS = {preset.name: preset for preset in drift_presets()}
 SCHEDULES = ("gaussian", "hard", "global", "boundary-local")
 PUBLISHED = {"corafull": 20, "ogbn-arxiv": 60, "reddit": 120, "roman-empire": 40}
-INSTALLED = ("cglsuite", "cglsuite-drift", "cglsuite-node", "cglsuite-methods")
+SEQUENCES = {"nw-ucla", "synthetic-motion"}
+EMBEDDED = {"synthetic-csbm", "synthetic-motion"}
+INSTALLED = ("cglsuite", "cglsuite-drift", "cglsuite-node", "cglsuite-skeleton", "cglsuite-methods")
 
 
 def online(preset: ScenarioSpec) -> OnlineSpec:
@@ -76,20 +78,36 @@ def test_a_datasets_spec_is_complete_and_its_factory_exists(spec: DatasetSpec) -
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda p: p.name)
 def test_drifts_protocol(preset: ScenarioSpec) -> None:
-    assert (preset.level, preset.setting, preset.labels, preset.accuracy) == ("NC", "task-free", "single", "micro")
+    nodes = preset.dataset not in SEQUENCES
+    assert (preset.level, preset.setting, preset.labels) == ("NC" if nodes else "GC", "task-free", "single")
+    assert preset.accuracy == "micro"
     assert (preset.classes_per_task, preset.class_order, preset.leftover, preset.edge_policy) == (2, "native", "drop", "full")
     assert (preset.split, preset.split_ratio, preset.train_outputs) == ("per-class", (0.6, 0.2, 0.2), "seen")
     assert (preset.undirected, preset.feature_normalisation, preset.head, preset.memory_budget) == (True, "none", "fixed", 100)
     training = preset.training
-    assert (training.backbone, training.optimizer, training.lr, training.weight_decay) == ("gcn", "adam", 5e-3, 5e-4)
-    assert (training.batch_size, training.epochs, training.fan_out) == (10, 1, (10, 25))
+    assert (training.optimizer, training.lr, training.weight_decay) == ("adam", 5e-3, 5e-4)
+    assert (training.batch_size, training.epochs) == (10, 1)
+    assert (training.backbone, training.fan_out) == (("gcn", (10, 25)) if nodes else ("graph-gcn", ()))
     assert (training.class_balanced, training.monitor, training.plateau_patience) == (False, "none", None)
-    backbone = dict(preset.backbone_settings)
-    assert (backbone["layers"], backbone["width"], backbone["batch_norm"]) == (2, 256, False)
-    assert (backbone["dropout"], backbone["input_dropout"]) == (0.0, 0.0)
+    if nodes:
+        backbone = dict(preset.backbone_settings)
+        assert (backbone["layers"], backbone["width"], backbone["batch_norm"]) == (2, 256, False)
+        assert (backbone["dropout"], backbone["input_dropout"]) == (0.0, 0.0)
     assert (online(preset).draw, online(preset).query_graph) == ("without-replacement", "own")
     assert preset.citation
     assert preset.note
+
+
+@pytest.mark.plugins("cglsuite-skeleton")
+@pytest.mark.parametrize("dataset", sorted(SEQUENCES))
+def test_sequences_meet_the_backbone_of_the_skeleton_benchmark(dataset: str) -> None:
+    catalogue = load_catalogue(allow=INSTALLED)
+    theirs: Any = catalogue.get("scenario", f"{dataset}/class-il@skeleton-1").spec
+    for preset in PRESETS.values():
+        if preset.dataset == dataset:
+            assert preset.backbone_settings == theirs.backbone_settings
+            assert preset.training.backbone == theirs.training.backbone
+            assert preset.level == theirs.level == "GC"
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda p: p.name)
@@ -139,7 +157,7 @@ def test_methods_as_benchmarked() -> None:
             assert found == (values if preset.protocol == "drift-1" else {})
 
 
-@pytest.mark.plugins("cglsuite-node", "cglsuite-methods")
+@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton", "cglsuite-methods")
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_resolves_with_every_method_for_it(name: str) -> None:
     """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden."""
@@ -147,7 +165,7 @@ def test_every_preset_resolves_with_every_method_for_it(name: str) -> None:
     assert set(PRESETS[name].method_defaults) <= set(catalogue.names("method"))
     for entry in catalogue.entries("method"):
         spec: Any = entry.spec
-        if "task-free" not in spec.settings or "NC" not in spec.levels:
+        if "task-free" not in spec.settings or PRESETS[name].level not in spec.levels:
             with pytest.raises(NotApplicable):
                 resolve_cell(catalogue, name, entry.name)
             continue
@@ -193,14 +211,15 @@ def overlap_of(dataset: str, root: DataRoot) -> float:
     return overlap_index(build_batch_stream(scenario.spec, data, Seeds()).mixture)
 
 
-@pytest.mark.plugins("cglsuite-node")
-def test_width_for_the_embedded_graph(tmp_path: Path) -> None:
-    assert overlap_of("synthetic-csbm", DataRoot(None, tmp_path)) == pytest.approx(0.3, abs=0.05)
+@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton")
+@pytest.mark.parametrize("dataset", sorted(EMBEDDED))
+def test_widths_for_embedded_data(dataset: str, tmp_path: Path) -> None:
+    assert overlap_of(dataset, DataRoot(None, tmp_path)) == pytest.approx(0.3, abs=0.05)
 
 
 @pytest.mark.realdata
-@pytest.mark.plugins("cglsuite-node")
-@pytest.mark.parametrize("dataset", [name for name, sigma in SIGMAS.items() if not sigma.published and name != "synthetic-csbm"])
+@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton")
+@pytest.mark.parametrize("dataset", [name for name, sigma in SIGMAS.items() if not sigma.published and name not in EMBEDDED])
 def test_widths_that_are_not_the_papers(dataset: str, tmp_path: Path) -> None:
     assert overlap_of(dataset, DataRoot(DataRoot.from_environment().root, tmp_path, offline=True)) == pytest.approx(0.3, abs=0.06)
 
@@ -219,3 +238,22 @@ def test_a_cell_runs(tmp_path: Path) -> None:
         )
         assert record.status == "done", record.reason
         assert len(record.matrix[-1]) == 2
+
+
+@pytest.mark.plugins("cglsuite-skeleton", "cglsuite-methods")
+@pytest.mark.parametrize("method", ["bare", "er", "ssm", "dmsg", "joint"])
+def test_a_cell_over_sequences_runs(method: str, tmp_path: Path) -> None:
+    from cglsuite.cells.run import run_cell
+    from cglsuite.cells.store import Store
+
+    catalogue = load_catalogue(allow=INSTALLED)
+    small = {"dataset.per_class": 20, "dataset.n_classes": 4, "dataset.frames": 8, "backbone.width": 8, "stream.evaluate_every": 2}
+    more = {"scenario.memory_budget": 7} | ({"method.offline_epochs": 3} if method == "joint" else {})
+    cell = resolve_cell(catalogue, "synthetic-motion/gaussian@drift-honest-1", method, settings=small | more)
+    record = run_cell(cell, catalogue, Store(tmp_path))
+    assert record.status == "done", record.reason
+    assert record.stream["evaluations"] == [0, 2, 4, 6]
+    assert [sum(row) for row in record.stream["delivered"]] == [0, 20, 40, 60]
+    assert len(record.matrix) == 4
+    assert record.memory["items"] == (0 if method in ("bare", "joint") else 7)
+    assert all(value is not None and 0 <= value <= 1 for row in record.matrix for value in row)

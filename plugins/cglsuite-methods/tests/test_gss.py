@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from cglsuite_methods.gss import GSS, gradient_similarity, replacements
+from cglsuite_methods.gradient_products import gradient_similarity
+from cglsuite_methods.gss import GSS, replacements
 from cglsuite_methods.online_rehearsal import MEMORY
 from scipy.stats import chisquare
 from tiny_flows import flow_runner, tiny_flow

@@ -97,3 +97,13 @@ def test_the_monitored_loss_is_of_all_tasks_so_far() -> None:
     stream.oracle.monitor = lambda tokens, criterion: (counts.append(len(tokens)), original(tokens, criterion))[1]  # type: ignore[method-assign]
     tiny_runner(stream, Joint, past_views=True).run()
     assert counts == [1, 2, 3]
+
+
+def test_only_last_learns_once_and_ends_as_every_prefix_does() -> None:
+    stream = {"setting": "class-il", "training": {"epochs": 3}}
+    whole = tiny_runner(tiny_stream(DATA, **stream), Joint, past_views=True, settings={"only_last": False}).run()
+    last = tiny_runner(tiny_stream(DATA, **stream), Joint, past_views=True, settings={"only_last": True}).run()
+    assert [len(curve["loss"]) for curve in last.curves] == [0, 0, 3]
+    assert all(v != v for row in last.matrix[1:-1] for v in row)  # NaN
+    assert all(v == v for v in last.matrix[-1])
+    assert len(whole.matrix) == len(last.matrix)

@@ -1,8 +1,12 @@
-"""DRIFT: task-free streams over pairs of classes, one pass, as benchmarked and with an honest mask."""
+"""DRIFT: task-free streams over pairs of classes, one pass, as benchmarked and with an honest mask.
+
+The paper has graphs of nodes. Skeleton sequences (whole graphs) arrive by the same schedules and are evaluated by the same rules.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from cglsuite import OnlineSpec, ScenarioSpec, TrainingSpec
@@ -14,6 +18,7 @@ _CITATION = (
     "Sun, Zhang, Ni & Song, DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts, arXiv:2605.12998"
 )
 _TRAINING = TrainingSpec(backbone="gcn", lr=5e-3, weight_decay=5e-4, epochs=1, batch_size=10, fan_out=(10, 25))
+_SEQUENCE_TRAINING = replace(_TRAINING, backbone="graph-gcn", fan_out=())
 _BACKBONE: tuple[tuple[str, Value], ...] = (
     ("batch_norm", False),
     ("bias", True),
@@ -23,6 +28,17 @@ _BACKBONE: tuple[tuple[str, Value], ...] = (
     ("layers", 2),
     ("normalisation", "symmetric"),
     ("width", 256),
+)
+#: That of the skeleton benchmark (``@skeleton-1``).
+_SEQUENCE_BACKBONE: tuple[tuple[str, Value], ...] = (
+    ("batch_norm", True),
+    ("dropout", 0.0),
+    ("layers", 2),
+    ("normalisation", "none"),
+    ("predictor_width", 64),
+    ("readout", "weighted-sum-and-max"),
+    ("residual", True),
+    ("width", 64),
 )
 
 
@@ -47,6 +63,8 @@ SIGMAS = {
     "citationfull-dblp": _Sigma(200.0, False),
     "actor": _Sigma(60.0, False, 20),
     "synthetic-csbm": _Sigma(7.0, False, 20),
+    "nw-ucla": _Sigma(5.0, False, 10),
+    "synthetic-motion": _Sigma(3.0, False, 5),
 }
 _WORDS = {
     "gaussian": "coming and going as Gaussians",
@@ -68,6 +86,28 @@ _MASKS = {
     "seen": "All classes that the stream has shown compete for every query.",
 }
 _ARCHITECTURE = "The paper does not state the convolution's normalisation and bias: symmetric, with bias."
+
+
+class _Items(NamedTuple):
+    """What differs between a dataset of nodes and one of whole graphs."""
+
+    what: str
+    level: str
+    training: TrainingSpec
+    backbone: tuple[tuple[str, Value], ...]
+    note: str
+
+
+_NODES = _Items("pairs of classes", "NC", _TRAINING, _BACKBONE, _ARCHITECTURE)
+_SEQUENCES = _Items(
+    "pairs of actions",
+    "GC",
+    _SEQUENCE_TRAINING,
+    _SEQUENCE_BACKBONE,
+    "The paper has nodes only: the items are whole graphs, on the backbone of the skeleton benchmark, and the memory holds 100 of them.",
+)
+#: The datasets of whole graphs, with parameters that differ from the dataset's defaults.
+_OF_SEQUENCES: dict[str, tuple[tuple[str, Value], ...]] = {"nw-ucla": (), "synthetic-motion": (("per_class", 100),)}
 
 
 def _method_defaults(honest: bool) -> dict[str, Mapping[str, Value]]:
@@ -103,14 +143,17 @@ def _preset(dataset: str, schedule: str, *, honest: bool) -> ScenarioSpec:
         "" if sigma.evaluate_every == 100 else f"Evaluated every {sigma.evaluate_every} batches, as the stream is short (the paper: 100)."
     )
     protocol = "drift-honest-1" if honest else "drift-1"
+    items = _SEQUENCES if dataset in _OF_SEQUENCES else _NODES
     return ScenarioSpec(
         name=f"{dataset}/{schedule}@{protocol}",
-        summary=f"pairs of classes of {dataset} in batches of 10, no task boundaries, {_WORDS[schedule]} "
+        summary=f"{items.what} of {dataset} in batches of 10, no task boundaries, {_WORDS[schedule]} "
         f"(DRIFT, {'classes shown so far compete' if honest else 'as benchmarked'})",
         citation=_CITATION,
         dataset=dataset,
         setting="task-free",
+        dataset_settings=_OF_SEQUENCES.get(dataset, ()),
         protocol=protocol,
+        level=items.level,
         builder="cglsuite.streams.online:build_batch_stream",
         classes_per_task=2,
         class_order="native",
@@ -121,7 +164,7 @@ def _preset(dataset: str, schedule: str, *, honest: bool) -> ScenarioSpec:
         train_outputs="seen",
         accuracy="micro",
         memory_budget=100,
-        training=_TRAINING,
+        training=items.training,
         online=OnlineSpec(
             schedule=schedule,
             schedule_settings=settings.get(schedule, ()),
@@ -129,9 +172,9 @@ def _preset(dataset: str, schedule: str, *, honest: bool) -> ScenarioSpec:
             mask=mask,
             query_graph="own",
         ),
-        backbone_settings=_BACKBONE,
+        backbone_settings=items.backbone,
         method_defaults=_method_defaults(honest),
-        note=" ".join(filter(None, (_MASKS[mask], _NOTES[schedule], own, often, _ARCHITECTURE))),
+        note=" ".join(filter(None, (_MASKS[mask], _NOTES[schedule], own, often, items.note))),
     )
 
 

@@ -166,7 +166,7 @@ def _normalised(weights: Floats) -> Floats:
 def sigma_for_overlap(spans: Floats, overlap: float, threshold: float = 0.9) -> float:
     """The smallest σ with which at least a share ``overlap`` of the steps has no latent task whose share reaches ``threshold``.
 
-    By bisection of ln σ: a wider Gaussian lowers the largest share of every step, so that the overlap index rises with σ.
+    A wider Gaussian lowers the largest share of every step, so that the overlap index rises with σ.
 
     Args:
         spans: float64 [K + 1], in steps.
@@ -174,20 +174,17 @@ def sigma_for_overlap(spans: Floats, overlap: float, threshold: float = 0.9) -> 
         threshold: the share τ from which on a latent task dominates a step.
 
     Raises:
-        SpecError: an overlap that no σ gives.
+        SpecError: an overlap that no σ gives, or that every σ exceeds.
     """
-    from cglsuite.streams.mixing import mid_steps, overlap_index
+    from cglsuite.streams.mixing import mid_steps, overlap_index, smallest_setting
 
     steps = mid_steps(spans)
 
     def reached(sigma: float) -> float:
         return overlap_index(gaussian(steps, spans, sigma), threshold)
 
-    low, high = 1e-3, 1e3 * float(spans[-1])
-    most = reached(high)
+    widest = 1e3 * float(spans[-1])
+    most = reached(widest)
     if not 0 < overlap <= most:
         raise SpecError(f"overlap = {overlap!r}: expected above 0 and at most {most:g}, which {len(spans) - 1} latent tasks can have")
-    while high > low * (1 + 1e-9):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if reached(middle) >= overlap else (middle, high)
-    return high
+    return smallest_setting(reached, overlap, 1.0, maximum=widest, digits=8)

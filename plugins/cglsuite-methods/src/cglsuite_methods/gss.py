@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cglsuite.learning.gradients import per_item_gradients
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch
+from cglsuite_methods.gradient_products import gradient_similarity, products_of
 from cglsuite_methods.online_rehearsal import MEMORY, Rehearsing
 
-__all__ = ["GSS", "gradient_similarity", "replacements"]
+__all__ = ["GSS", "replacements"]
 
 
 class GSS(Rehearsing):
@@ -60,39 +60,16 @@ class GSS(Rehearsing):
         training = self.model.training
         self.model.eval()
         asked = self.problem.recall(self.problem.join([memory.take(drawn), items]), batch)
-        losses = self.problem.loss(self.forward(asked), asked, "none")
+        with products_of(self.model) as products:
+            losses = self.problem.loss(self.forward(asked), asked, "none")
         parameters = list(self.problem.parameters(self.model).values())
-        similarity = gradient_similarity(losses, len(drawn), parameters, self.settings.chunk)
+        similarity = gradient_similarity(losses, len(drawn), parameters, self.settings.chunk, products)
         self.model.train(training)
         return 1 + similarity.amax(dim=1).cpu()
 
     def counters(self) -> dict[str, int]:
         """The items of the memory that gave way."""
         return {"replaced": self.replaced}
-
-
-def gradient_similarity(losses: Tensor, references: int, parameters: list[torch.nn.Parameter], chunk: int) -> Tensor:
-    """The cosines between the gradients of items: float32 [n - references, references].
-
-    Args:
-        losses: float32 [n], one per item; the first ``references`` are the items that the others are compared with.
-        chunk: items per batched backward pass.
-    """
-    kept = [torch.cat(parts).flatten(1) for parts in zip(*per_item_gradients(losses[:references], parameters, chunk), strict=True)]
-    norms = _norms(kept)
-    out = []
-    for rows in per_item_gradients(losses[references:], parameters, chunk):
-        flat = [g.flatten(1) for g in rows]
-        products = torch.stack([mine @ theirs.T for mine, theirs in zip(flat, kept, strict=True)]).sum(dim=0)
-        # An item without gradient points nowhere.
-        out.append(products / torch.outer(_norms(flat), norms).clamp(min=torch.finfo(products.dtype).tiny))
-    return torch.cat(out)
-
-
-def _norms(gradients: list[Tensor]) -> Tensor:
-    """Of n gradients in pieces (float32 [n, p] each): float32 [n]."""
-    norms: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g, dim=1) for g in gradients]), dim=0)
-    return norms
 
 
 def replacements(scores: Tensor, arriving: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:

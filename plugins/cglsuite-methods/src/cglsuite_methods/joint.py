@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cglsuite import Method
+from cglsuite.learning.method import Phase
 from cglsuite.streams import TaskView
 
 __all__ = ["Joint"]
@@ -15,6 +16,9 @@ class Joint(Method):
 
     Of a stream without tasks one model learns all training items offline, in ``offline_epochs`` passes over batches of ``offline_batch``;
     every evaluation along the stream asks that model.
+
+    With ``only_last`` a stream of tasks is learnt once, after its last task: the last row of the performance matrix means the same, at a
+    fraction of the cost; the rows before it are NaN, and with them metrics that need them.
     """
 
     def before_task(self, view: TaskView) -> None:
@@ -25,3 +29,7 @@ class Joint(Method):
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
         """All tasks so far."""
         return (*view.past, view)
+
+    def phases(self, view: TaskView) -> Iterable[Phase]:
+        """One, but none before the last task where only that is asked for."""
+        return () if self.settings.get("only_last") and view.position + 1 < view.n_tasks else (Phase(),)

@@ -6,7 +6,8 @@ from cglsuite import Hyperparameter, MethodSpec, hookimpl
 
 __all__ = ["cglsuite_methods"]
 
-_ITEMS = ("NC", "GC")
+_LEVELS = ("NC", "LC", "LP", "GC", "GR")
+_ITEMS = ("NC", "GC")  # of methods for streams without tasks
 _EVERYWHERE = ("task-il", "class-il", "domain-il", "time-il", "task-free")
 _TASK_FREE = ("task-free",)
 _NEIGHBOURHOOD = Hyperparameter(
@@ -26,13 +27,33 @@ _CHUNK = Hyperparameter(name="chunk", default=16, minimum=1, doc="items per batc
 
 
 _SMALL_CHUNK = Hyperparameter(  # with two items the gradients of a model of millions of weights still lie in memory that is used again
-    name="chunk", default=2, minimum=1, doc="items per batched backward pass; bounds memory, not the result"
+    name="chunk",
+    default=2,
+    minimum=1,
+    doc="items per batched backward pass; bounds memory, not the result",
+    effect="memory and time only",
 )
 _MEMORY = Hyperparameter(
-    name="memory", default=100, minimum=1, doc="items kept in all where the scenario has no budget (scenario.memory_budget)"
+    name="memory",
+    default=100,
+    minimum=1,
+    doc="items kept in all where the scenario has no budget (scenario.memory_budget)",
+    effect="more items: more of the stream is rehearsed and less forgotten; no effect where the scenario has a budget",
 )
-_FAN_OUT = Hyperparameter(name="fan_out", default=5, minimum=1, doc="neighbours that every node of a kept subgraph keeps, per hop")
-_HOPS = Hyperparameter(name="hops", default=2, minimum=1, doc="how far a kept subgraph reaches")
+_FAN_OUT = Hyperparameter(
+    name="fan_out",
+    default=5,
+    minimum=1,
+    doc="neighbours that every node of a kept subgraph keeps, per hop",
+    effect="more neighbours: replayed centres hear more of what they heard when they came, and fewer of them fit a budget of nodes",
+)
+_HOPS = Hyperparameter(
+    name="hops",
+    default=2,
+    minimum=1,
+    doc="how far a kept subgraph reaches",
+    effect="fewer than the backbone has layers: replayed centres hear less than when they came, and more of them fit a budget of nodes",
+)
 _CENTRES_ONLY = Hyperparameter(
     name="centres_only",
     default=False,
@@ -51,16 +72,18 @@ def _with_tasks() -> list[MethodSpec]:
     return [
         MethodSpec(
             name="bare",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="fine-tuning on each task in turn; the lower bound",
+            citation="McCloskey & Cohen, Catastrophic Interference in Connectionist Networks: The Sequential Learning Problem, 1989",
             factory="cglsuite:Method",
             category="baseline",
             settings=_EVERYWHERE,
         ),
         MethodSpec(
             name="joint",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="a fresh model on the union of all tasks so far; the upper bound",
+            citation="Caruana, Multitask Learning, Machine Learning 28, 1997",
             factory="cglsuite_methods.joint:Joint",
             category="baseline",
             settings=_EVERYWHERE,
@@ -80,12 +103,19 @@ def _with_tasks() -> list[MethodSpec]:
                     minimum=1,
                     doc="items per step in these passes, none = all (DRIFT: 2000); elsewhere training.batch_size counts",
                 ),
+                Hyperparameter(
+                    name="only_last",
+                    default=False,
+                    doc="learn all tasks once, after the last one, instead of every prefix of the stream",
+                    effect="cheaper; rows of the matrix before the last are NaN, and intransigence has nothing to compare with",
+                ),
             ),
         ),
         MethodSpec(
             name="replay",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="a random part of every past task is learnt along with the current one",
+            citation="Robins, Catastrophic Forgetting, Rehearsal and Pseudorehearsal, Connection Science 7, 1995",
             factory="cglsuite_methods.replay:Replay",
             category="baseline",
             needs=("task-boundaries",),
@@ -102,7 +132,7 @@ def _with_tasks() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="ewc",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="elastic weight consolidation",
             citation="Kirkpatrick et al., Overcoming catastrophic forgetting in neural networks, PNAS 2017",
             factory="cglsuite_methods.ewc:EWC",
@@ -116,7 +146,7 @@ def _with_tasks() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="lwf",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="learning without forgetting: the model before the task teaches the old outputs",
             citation="Li & Hoiem, Learning without Forgetting, ECCV 2016",
             factory="cglsuite_methods.lwf:LwF",
@@ -129,7 +159,7 @@ def _with_tasks() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="mas",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="memory aware synapses",
             citation="Aljundi et al., Memory Aware Synapses: Learning what (not) to forget, ECCV 2018",
             factory="cglsuite_methods.mas:MAS",
@@ -149,7 +179,7 @@ def _with_tasks() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="twp",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="topology-aware weight preserving: what matters to the loss and to the attention over edges is held",
             citation="Liu et al., Overcoming Catastrophic Forgetting in Graph Neural Networks, AAAI 2021",
             factory="cglsuite_methods.twp:TWP",
@@ -176,7 +206,7 @@ def _with_tasks() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="er-gnn",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="experience replay of chosen nodes",
             citation="Zhou & Cao, Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay, AAAI 2021",
             factory="cglsuite_methods.er_gnn:ERGNN",
@@ -202,7 +232,7 @@ def _with_tasks() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="gem",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="gradient episodic memory: no step against a past task's memory",
             citation="Lopez-Paz & Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017",
             factory="cglsuite_methods.gem:GEM",
@@ -228,7 +258,7 @@ def _with_tasks() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="continual-gnn",
-            levels=_ITEMS,
+            levels=_LEVELS,
             summary="replay of a proportional memory and of the old items that new data changes most, and EWC",
             citation="Wang et al., Streaming Graph Neural Networks via Continual Learning, CIKM 2020",
             factory="cglsuite_methods.continual_gnn:ContinualGNN",
@@ -257,6 +287,7 @@ def _with_tasks() -> list[MethodSpec]:
         ),
         MethodSpec(
             name="evolve-gcn",
+            levels=("NC", "LC", "LP"),
             summary="the weights of the convolutions evolve from task to task through a recurrent cell; a dynamic-graph baseline",
             citation="Pareja et al., EvolveGCN: Evolving Graph Convolutional Networks for Dynamic Graphs, AAAI 2020",
             factory="cglsuite_methods.evolve_gcn:EvolveGCN",
@@ -296,6 +327,7 @@ def _task_free() -> list[MethodSpec]:
                     optional=True,
                     minimum=1,
                     doc="items of the memory that the reference gradient is taken from; none = as many as a batch has",
+                    effect="more of them: a less noisy reference, so that fewer steps against the memory pass, at the cost of time",
                 ),
                 _NEIGHBOURHOOD,
             ),
@@ -310,7 +342,13 @@ def _task_free() -> list[MethodSpec]:
             category="Rep",
             hyperparameters=(
                 _MEMORY,
-                Hyperparameter(name="compared", default=10, minimum=1, doc="items of the memory that an arriving item is compared with"),
+                Hyperparameter(
+                    name="compared",
+                    default=10,
+                    minimum=1,
+                    doc="items of the memory that an arriving item is compared with",
+                    effect="more of them: scores rise, fewer arriving items are candidates, and the memory changes less",
+                ),
                 _SMALL_CHUNK,
                 _NEIGHBOURHOOD,
             ),
@@ -324,16 +362,41 @@ def _task_free() -> list[MethodSpec]:
             factory="cglsuite_methods.mas_star:MASStar",
             category="Reg",
             hyperparameters=(
-                Hyperparameter(name="lambda", default=0.5, minimum=0, doc="weight λ of the penalty"),
-                Hyperparameter(name="window", default=5, minimum=2, doc="batches whose losses are watched"),
-                Hyperparameter(name="mean_threshold", default=0.2, minimum=0, doc="the loss rests below this mean"),
-                Hyperparameter(name="variance_threshold", default=0.1, minimum=0, doc="and below this variance"),
+                Hyperparameter(
+                    name="lambda",
+                    default=0.5,
+                    minimum=0,
+                    doc="weight λ of the penalty",
+                    effect="a larger weight: less is forgotten of what was learnt before the detector fired, and less is learnt afterwards",
+                ),
+                Hyperparameter(
+                    name="window",
+                    default=5,
+                    minimum=2,
+                    doc="batches whose losses are watched",
+                    effect="longer: single batches count less and the detector fires later and more rarely",
+                ),
+                Hyperparameter(
+                    name="mean_threshold",
+                    default=0.2,
+                    minimum=0,
+                    doc="the loss rests below this mean",
+                    effect="lower: the detector fires more rarely; where it never does, the method is fine-tuning with its buffer",
+                ),
+                Hyperparameter(
+                    name="variance_threshold",
+                    default=0.1,
+                    minimum=0,
+                    doc="and below this variance",
+                    effect="lower: the detector fires more rarely, and only where the loss is steady",
+                ),
                 Hyperparameter(
                     name="hard_buffer",
                     default=30,
                     minimum=0,
                     doc="items with the highest losses that are learnt again and that importance is measured on, the scenario's budget at "
                     "most; as benchmarked by DRIFT: 0, importance is measured on the batch at hand",
+                    effect="0: nothing is rehearsed, and importance is that for the latest batch alone",
                 ),
                 _SMALL_CHUNK,
                 _NEIGHBOURHOOD,
@@ -356,6 +419,7 @@ def _task_free() -> list[MethodSpec]:
                     default="degree",
                     choices=("degree", "uniform"),
                     doc="how the neighbours that are kept are drawn: in proportion to their degrees, or uniformly",
+                    effect="degree: hubs, which many centres share, are kept more often; uniform: as in the neighbourhoods of training",
                 ),
                 _CENTRES_ONLY,
             ),
@@ -378,6 +442,8 @@ def _task_free() -> list[MethodSpec]:
                     choices=("forman", "ollivier", "overlap"),
                     doc="Forman's (closed form), Ollivier's (optimal transport, needs cglsuite-methods[curvature]), or as benchmarked by "
                     "DRIFT the overlap of neighbourhoods in its place",
+                    effect="which edges the memory keeps: forman depends on degrees and favours sparse surroundings, ollivier costs some "
+                    "hundred times as long, overlap ranks by common neighbours alone",
                 ),
                 _CENTRES_ONLY,
             ),
@@ -392,10 +458,34 @@ def _task_free() -> list[MethodSpec]:
             category="Rep",
             hyperparameters=(
                 _MEMORY,
-                Hyperparameter(name="inter", default=1.0, minimum=0, doc="weight of the distance to other classes in the selection"),
-                Hyperparameter(name="reconstruction", default=0.1, minimum=0, doc="weight λ_r of telling which items share a class"),
-                Hyperparameter(name="kl", default=0.1, minimum=0, doc="weight λ_kl of the divergence from a standard normal"),
-                Hyperparameter(name="adversarial", default=0.1, minimum=0, doc="weight λ_a of the discriminator's loss"),
+                Hyperparameter(
+                    name="inter",
+                    default=1.0,
+                    minimum=0,
+                    doc="weight of the distance to other classes in the selection",
+                    effect="larger: the memory keeps items far from other classes, which are easy, rather than ones that cover their class",
+                ),
+                Hyperparameter(
+                    name="reconstruction",
+                    default=0.1,
+                    minimum=0,
+                    doc="weight λ_r of telling which items share a class",
+                    effect="larger: synthesised embeddings of a class lie closer together",
+                ),
+                Hyperparameter(
+                    name="kl",
+                    default=0.1,
+                    minimum=0,
+                    doc="weight λ_kl of the divergence from a standard normal",
+                    effect="larger: embeddings are smaller and varied further; 0 lets the variation vanish, which leaves plain replay",
+                ),
+                Hyperparameter(
+                    name="adversarial",
+                    default=0.1,
+                    minimum=0,
+                    doc="weight λ_a of the discriminator's loss",
+                    effect="larger: synthesised embeddings are held closer to true ones",
+                ),
             ),
         ),
     ]
