@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_type_hints
 
 from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.facts import spec_card
 
 __all__ = [
     "API_VERSION",
     "KINDS",
     "LEVELS",
     "MEASURES",
+    "OLDEST_API_VERSION",
     "SETTINGS",
     "TASK_ORDERS",
     "BackboneSpec",
@@ -43,6 +45,9 @@ __all__ = [
 ]
 
 API_VERSION = 1
+"""The plugin interface of this version of the suite."""
+OLDEST_API_VERSION = 1
+"""The oldest plugin interface whose plugins still work."""
 Level = Literal["NC", "LC", "LP", "GC", "GR"]
 Setting = Literal["task-il", "class-il", "domain-il", "time-il", "task-free"]
 LEVELS: tuple[str, ...] = get_args(Level)
@@ -131,7 +136,8 @@ def _as_int(given: str | int | float) -> int:
 class PluginSpec:
     """What all specs share. ``factory`` is a lazy ``"package.module:Object"`` string, so that listing imports no torch.
 
-    ``replaces`` names the distribution whose entry of the same name this one overrides on purpose.
+    ``api_version`` is the plugin interface that the plugin was made for, written out as a number (left out: the present one); plugins from
+    :data:`OLDEST_API_VERSION` on work. ``replaces`` names the distribution whose entry of the same name this one overrides on purpose.
     """
 
     name: str
@@ -156,6 +162,9 @@ class PluginSpec:
         for setting in getattr(self, "settings", ()):
             if setting not in SETTINGS:
                 raise UnknownNameError("incremental setting", setting, SETTINGS)
+
+    def _repr_html_(self) -> str:
+        return spec_card(self, next(kind for kind, known in KINDS.items() if isinstance(self, known)))
 
 
 def resolve_hyperparameters(declared: tuple[Hyperparameter, ...], given: Mapping[str, Any], where: str) -> dict[str, Value]:

@@ -1,19 +1,22 @@
-"""The parts of a record that say what was run and by whose code; the same for a result and for a failure. Imports no torch."""
+"""The parts of a record that say what was run and by whose code, and how that code differs from today's. Imports no torch."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.cells.sources import NUMERICAL_ROOMS, closure_digest
 from cglsuite.hashing import plain
 from cglsuite.specs import switches
 
 if TYPE_CHECKING:
+    from cglsuite.cells.record import Record
     from cglsuite.cells.spec import CellSpec
+    from cglsuite.host import Catalogue, Entry
     from cglsuite.specs import OnlineSpec
 
-__all__ = ["describe", "providers"]
+__all__ = ["describe", "metric_providers", "providers", "unlike_metrics"]
 
 
 def describe(cell: CellSpec) -> dict[str, Any]:
@@ -42,3 +45,31 @@ def _stream(online: OnlineSpec | None) -> dict[str, Any]:
 def providers(used: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """A record's ``plugins`` and ``core`` from :func:`cglsuite.cells.spec.sources`."""
     return {"plugins": [{**source, "role": role} for role, source in used.items() if role != "core"], "core": used["core"]}
+
+
+def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[str, Any]]:
+    """A record's ``metrics`` of its provenance: distribution, version and source hash of these metrics, with the ``names`` of each.
+
+    They are no part of a cell's key, for a metric trains nothing: what its code would give today follows from the matrix.
+    """
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for name in names:
+        entry = catalogue.get("metric", name)
+        found.setdefault((entry.record.distribution, entry.record.version, _metric_source(entry)), []).append(name)
+    keys = ("distribution", "version", "source")
+    return [{**dict(zip(keys, maker, strict=True)), "names": sorted(values)} for maker, values in sorted(found.items())]
+
+
+def unlike_metrics(record: Record, catalogue: Catalogue) -> Iterator[str]:
+    """In words: the metrics of a record whose code is not today's. Nothing for records that do not say whose code it was."""
+    for then in record.provenance.get("metrics") or ():
+        known = [name for name in then["names"] if name in catalogue.names("metric")]
+        for now in metric_providers(catalogue, known):
+            if now["source"] != then["source"]:
+                change = f"{then['version']} ({then['source'][:8]}), now {now['version']} ({now['source'][:8]})"
+                yield f"metric {', '.join(now['names'])} by {now['distribution']} {change}"
+
+
+def _metric_source(entry: Entry) -> str:
+    factory: str = entry.spec.factory  # type: ignore[attr-defined]
+    return closure_digest(factory.partition(":")[0], (*NUMERICAL_ROOMS, "metrics"))

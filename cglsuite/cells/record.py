@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cglsuite.errors import StoreError
+from cglsuite.markup import card, fold, grid
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,9 +85,42 @@ class Record:
         return f"{self.cell['preset']} × {self.cell['method']} (order {seeds['order']}, split {seeds['split']}, init {seeds['init']})"
 
     @property
+    def facts(self) -> list[tuple[str, Any]]:
+        """(label, value) of what was run on what, in a line each."""
+        device = f"{self.cell['device']}, {self.cell['threads']} threads"
+        return [("backbone", self.cell["backbone"]), ("device", device), ("key", self.key)]
+
+    @property
+    def makers(self) -> list[Mapping[str, Any]]:
+        """Whose code computed this: ``distribution``, ``version`` and ``source`` (SHA-256, hex) by ``role``; the core's is ``core``,
+        that of the metrics (absent from older records) ``metric``, with their ``names``."""
+        core = {"role": "core", "distribution": "cglsuite", **self.provenance["core"]}
+        return [core, *self.provenance["plugins"], *({"role": "metric", **part} for part in self.provenance.get("metrics") or ())]
+
+    def __repr__(self) -> str:
+        return f"<Record {self.key[:12]} of {self.label}: {self.status}>"
+
+    def _repr_html_(self) -> str:
+        after = self.stream.get("evaluations") or range(len(self.matrix))
+        rows = [[k or "none", *("–" if v is None else f"{v:.4g}" for v in row)] for k, row in zip(after, self.matrix, strict=True)]
+        columns = [f"task {j + 1}" for j in range(len(self.matrix[0]) if self.matrix else 0)]
+        named = [(p.get("role"), p.get("name") or p.get("names") or "") for p in self.makers]
+        makers = [(*n, p.get("distribution"), p["version"], p["source"][:12]) for n, p in zip(named, self.makers, strict=True)]
+        metrics = [(name, f"{value:.4g}") for name, value in self.metrics.items() if value is not None]
+        total = self.timings_s.get("total")
+        facts = [("reason", self.reason)] if self.reason else []
+        return card(
+            f"{self.label}: {self.status}",
+            [*facts, *self.facts, *([("time", f"{total:.1f} s")] if total is not None else [])],
+            fold("performance", grid(("after step" if self.stream else "after task", *columns), rows)) if 0 < len(columns) <= 30 else None,
+            fold("metrics", grid(("metric", "value"), metrics)) if metrics else None,
+            fold("code", grid(("role", "name", "distribution", "version", "source"), makers)),
+        )
+
+    @property
     def stream(self) -> Mapping[str, Any]:
         """Of a task-free stream the ``evaluations`` (steps made) that the rows of the matrix belong to, and the items of each latent task
-        ``delivered`` by then; empty for a stream of tasks."""
+        ``delivered`` by then; ``exposure`` says how many of its training items arrive 0, 1, 2, ... times. Empty for a stream of tasks."""
         stream: Mapping[str, Any] = self.provenance.get("stream") or {}
         return stream
 

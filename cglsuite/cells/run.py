@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cglsuite.cells.describe import describe, providers
+from cglsuite.cells.describe import describe, metric_providers, providers
 from cglsuite.cells.record import Record
 from cglsuite.cells.spec import CellSpec, cell_key, design_key, prefix_keys, share_key, sources
 from cglsuite.cells.store import Store
@@ -254,6 +254,7 @@ def _record(
     data_hash: str | None,
 ) -> Record:
     used = sources(cell, catalogue)
+    metrics = metrics_of(cell, catalogue, outcome.matrix, stream=outcome.stream | {"tasks": tasks}) if outcome else {}
     return Record(
         key=key,
         design=design_key(cell),
@@ -265,12 +266,13 @@ def _record(
         validation_matrix=outcome.validation_matrix if outcome else [],
         per_class=[outcome.per_class] if outcome else [],
         curves=outcome.curves if outcome else [],
-        metrics=metrics_of(cell, catalogue, outcome.matrix, stream=outcome.stream | {"tasks": tasks}) if outcome else {},
+        metrics=metrics,
         timings_s=outcome.timings_s if outcome else {},
         memory={**outcome.memory, "peak_bytes": _peak(cell.device)} if outcome else {},
         parameters=outcome.parameters if outcome else {},
         provenance={
             **providers(used),
+            "metrics": metric_providers(catalogue, [name for name, value in metrics.items() if value is not None]),
             "data": data_hash,
             "resumed_from_task": outcome.resumed_from_task if outcome else 0,
             # timings_s are those of the whole stream; what of it was spent here, and what on tasks that a checkpoint covered:

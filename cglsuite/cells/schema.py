@@ -67,15 +67,25 @@ class SourceModel(_Open):
     source: str
 
 
+class MetricSourceModel(SourceModel):
+    """The same of the code that computed the metrics ``names``."""
+
+    names: list[Text]
+
+
 class StreamModel(_Open):
-    """A task-free stream: the steps made at each evaluation, one per row of the matrix, and what had arrived of each latent task."""
+    """A task-free stream: the steps made at each evaluation, one per row of the matrix, and what had arrived of each latent task.
+
+    ``exposure`` (absent from older records): of each latent task, how many training items arrive 0, 1, 2, ... times.
+    """
 
     evaluations: list[Count]
     delivered: list[list[Count]]
+    exposure: list[list[Count]] = Field(default_factory=list)
 
 
 class ProvenanceModel(_Open):
-    """Whose code computed this, where a resumed run took up, and what it trained itself.
+    """Whose code computed this (``metrics``: absent from older records), where a resumed run took up, and what it trained itself.
 
     A record's ``timings_s`` are those of its whole stream. ``trained_s`` of them were spent on the ``trained_tasks`` of this run,
     ``covered_s`` before it, on tasks that checkpoints cover: of a cell that begins with the same tasks, or of an earlier attempt.
@@ -83,6 +93,7 @@ class ProvenanceModel(_Open):
 
     plugins: list[SourceModel]
     core: SourceModel
+    metrics: list[MetricSourceModel] = Field(default_factory=list)
     resumed_from_task: Count
     trained_tasks: Count | None = None
     trained_s: float | None = None

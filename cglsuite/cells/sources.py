@@ -6,26 +6,33 @@ A record's key carries a hash of these files, so that a change in any of them ma
 from __future__ import annotations
 
 import ast
+import importlib.machinery
+import importlib.metadata
 import importlib.util
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from cglsuite.hashing import digest, source_digest
 
 __all__ = ["NUMERICAL_ROOMS", "closure", "closure_digest"]
 
 NUMERICAL_ROOMS = ("graphs", "streams", "backbones", "problems", "learning")
+_ENDINGS = (".py", *importlib.machinery.EXTENSION_SUFFIXES)
 
 
 @lru_cache(maxsize=256)
-def closure_digest(module: str) -> str:
-    """SHA-256 (hex) over the names and contents of :func:`closure`."""
-    return digest([[name, source_digest(path)] for name, path in closure(module)])
+def closure_digest(module: str, rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> str:
+    """SHA-256 (hex) over the names and contents of :func:`closure`; over the providers' versions where no file is to be had."""
+    files: list[Any] = [[name, source_digest(path)] for name, path in closure(module, rooms)]
+    if not files and module.partition(".")[0] != "cglsuite":  # of which the runner's own closure holds what counts
+        files = ["without source", module, _providers(module)]
+    return digest(files)
 
 
-def closure(module: str) -> list[tuple[str, Path]]:
-    """``module`` and what it imports, directly or not, from its own top-level package and from the numerical rooms; sorted by name.
+def closure(module: str, rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> list[tuple[str, Path]]:
+    """``module`` and what it imports, directly or not, from its own top-level package and from ``rooms`` of ours; sorted by name.
 
     Imports inside functions count, those made by name at run time cannot be seen. Other libraries are not followed: of them a key
     carries torch's version only.
@@ -35,32 +42,39 @@ def closure(module: str) -> list[tuple[str, Path]]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in found or not _followed(name, home) or (path := _file(name)) is None:
+        if name in found or not _followed(name, home, rooms) or (path := _file(name)) is None:
             continue
         found[name] = path
         waiting += [name.rpartition(".")[0]] if "." in name else []
-        waiting += _imports(name, path)
+        waiting += _imports(name, path) if path.suffix == ".py" else ()
     return sorted(found.items())
 
 
-def _followed(name: str, home: str) -> bool:
+def _providers(module: str) -> list[str]:
+    """The distributions of a module's top-level package, with versions: all that is known of one in an archive or without sources."""
+    names = importlib.metadata.packages_distributions().get(module.partition(".")[0], [])
+    return sorted(f"{name} {importlib.metadata.version(name)}" for name in set(names))
+
+
+def _followed(name: str, home: str, rooms: tuple[str, ...]) -> bool:
     parts = name.split(".")
     if parts[0] == "cglsuite":
-        return len(parts) > 1 and parts[1] in NUMERICAL_ROOMS
+        return len(parts) > 1 and parts[1] in rooms
     return parts[0] == home
 
 
 def _file(name: str) -> Path | None:
-    """The source of a module, found without importing anything."""
+    """The source of a module, or the compiled extension that it is, found without importing anything."""
     top, *rest = name.split(".")
     spec = importlib.util.find_spec(top)
     if spec is None:
         return None
     if not rest:
-        return Path(spec.origin) if spec.origin and spec.origin.endswith(".py") else None
+        path = Path(spec.origin or "")
+        return path if path.name.endswith(_ENDINGS) and path.is_file() else None
     for folder in spec.submodule_search_locations or ():
         place = Path(folder, *rest)
-        for path in (place / "__init__.py", place.with_suffix(".py")):
+        for path in (place / "__init__.py", *(place.with_name(place.name + ending) for ending in _ENDINGS)):
             if path.is_file():
                 return path
     return None  # "from package import function": the last part is no module

@@ -18,6 +18,7 @@ from cglsuite.cells.atomic import sweep_temporaries, write_atomic
 from cglsuite.cells.lease import LIFETIME_S, Holder, Lease, discard_if_stale, read_holder
 from cglsuite.cells.record import NewerSchemaError, Record
 from cglsuite.errors import StoreError
+from cglsuite.markup import card
 
 __all__ = ["Problem", "Store", "default_store"]
 
@@ -58,6 +59,13 @@ class Store:
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        """What lies there, counted without reading it."""
+        folders = (("records", "cells", "*.json"), ("searches", "searches", "*.json"), ("checkpoints", "checkpoints", "*.pt"))
+        counts = [(label, sum(not p.name.startswith(".") for p in (self.path / name).glob(form))) for label, name, form in folders]
+        set_aside = sum(1 for _ in (self.path / "corrupt").glob("*"))
+        return card(f"Store {self.path}", [*counts, *([("unreadable, set aside", set_aside)] if set_aside else [])])
 
     # Records
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -11,23 +11,13 @@ import click
 from cglsuite.cli.output import descriptions, heading, paragraph, print_json, properties, table, tidy
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.errors import nearest
+from cglsuite.facts import COLUMNS, allowed, declared, shown_value, spec_facts, switch_rows
 from cglsuite.host import Entry
-from cglsuite.specs import KINDS, Hyperparameter, MetricSpec, ScenarioSpec, switches
+from cglsuite.specs import KINDS, Hyperparameter, ScenarioSpec
 
-__all__ = ["kind_of", "list_names", "show", "shown_value"]
+__all__ = ["kind_of", "list_names", "show"]
 
 _log = logging.getLogger(__name__)
-_COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "dataset": {"LEVELS": lambda s: s.levels, "LICENCE": lambda s: s.licence},
-    "scenario": {"LEVEL": lambda s: s.level, "EDGES": lambda s: s.edge_policy},
-    "backbone": {"LEVELS": lambda s: s.levels},
-    "method": {"CATEGORY": lambda s: s.category, "LEVELS": lambda s: s.levels},
-    "metric": {"BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
-    "schedule": {},
-    "notebook": {"FOR": lambda s: "exploring" if s.interactive else "reports"},
-    "executor": {},
-}
-"""What the table of each kind shows between the name and the provider."""
 
 
 def kind_of(ctx: click.Context, param: click.Parameter, given: str | None) -> str | None:
@@ -87,7 +77,7 @@ def show(session: Session, kind: str, name: str, as_json: bool) -> None:
 
 
 def _listing(kind: str, entries: Sequence[Entry]) -> str:
-    columns = _COLUMNS[kind]
+    columns = COLUMNS[kind]
     header = ("NAME", *columns, "PROVIDER", "SUMMARY")
     rows = [(e.name, *(column(e.spec) for column in columns.values()), e.record.distribution, e.spec.summary) for e in entries]
     return table(header, rows)
@@ -98,68 +88,23 @@ def _page(entry: Entry) -> Iterable[str]:
     yield heading(f"{entry.kind} {entry.name}")
     yield paragraph(tidy(spec.summary), first="  ", rest="  ")
     yield ""
-    yield properties(_facts(entry))
+    yield properties([("provider", entry.provider), *spec_facts(spec)])
     if isinstance(spec, ScenarioSpec):
         yield from _scenario(spec)
-    for title, prefix, declared in _declared(entry):
-        yield from ("", heading(title), _settings(prefix, declared))
+    for title, settings in declared(spec):
+        yield from ("", heading(f"{title} (--set {entry.kind}.NAME=VALUE)"), _settings(entry.kind, settings))
 
 
-def _facts(entry: Entry) -> Iterable[tuple[str, Any]]:
-    """What is known of the entry in a line each; empty fields are left out."""
-    spec: Any = entry.spec
-    yield "provider", entry.provider
-    labels = {"levels": "levels", "settings": "settings", "needs": "needs", "category": "category", "formula": "formula"}
-    labels |= {"needs_joint": "needs joint", "licence": "licence", "home": "home", "embedded": "embedded", "citation": "citation"}
-    labels |= {
-        "note": "note",
-        "factory": "factory",
-        "builder": "builder",
-        "path": "path",
-        "interactive": "interactive",
-        "replaces": "replaces",
-    }
-    for attribute, label in labels.items():
-        value = getattr(spec, attribute, None)
-        if value not in (None, "", ()):
-            yield label, value
-    if isinstance(spec, MetricSpec):
-        low, high = spec.range
-        yield "range", f"{low:g} to {high:g}, {'higher' if spec.direction == 'up' else 'lower'} is better"
-
-
-def _declared(entry: Entry) -> Iterable[tuple[str, str, tuple[Hyperparameter, ...]]]:
-    for attribute, title in (("hyperparameters", "hyper-parameters"), ("parameters", "parameters")):
-        if declared := getattr(entry.spec, attribute, ()):
-            yield f"{title} (--set {entry.kind}.NAME=VALUE)", entry.kind, declared
-
-
-def _settings(prefix: str, declared: Sequence[Hyperparameter]) -> str:
-    rows = [(f"{prefix}.{h.name}", h.type.__name__, tidy(h.default), _bounds(h), h.doc) for h in declared]
+def _settings(prefix: str, settings: Sequence[Hyperparameter]) -> str:
+    rows = [(f"{prefix}.{h.name}", h.type.__name__, tidy(h.default), allowed(h), h.doc) for h in settings]
     return descriptions(("SETTING", "TYPE", "DEFAULT", "ALLOWED", "MEANING"), rows)
-
-
-def _bounds(h: Hyperparameter) -> str:
-    if h.choices:
-        return " | ".join(map(tidy, h.choices))
-    limits = [f">= {h.minimum:g}" if h.minimum is not None else "", f"<= {h.maximum:g}" if h.maximum is not None else ""]
-    text = ", ".join(filter(None, limits)) or "any"
-    return f"{text} or none" if h.optional else text
 
 
 def _scenario(spec: ScenarioSpec) -> Iterable[str]:
     """Every switch of the protocol with its value and meaning, how tasks are trained, and what the preset's search chose."""
     for title, prefix, part in (("protocol", "scenario", spec), ("training", "training", spec.training)):
-        documents = {f.name: f.metadata["doc"] for f in type(part).__dataclass_fields__.values() if f.metadata.get("doc")}
-        rows = [(f"{prefix}.{name}", shown_value(value), documents[name]) for name, value in switches(part).items()]
-        yield from ("", heading(f"{title} (--set {prefix}.NAME=VALUE)"), descriptions(("SWITCH", "VALUE", "MEANING"), rows))
+        described = descriptions(("SWITCH", "VALUE", "MEANING"), switch_rows(part, prefix))
+        yield from ("", heading(f"{title} (--set {prefix}.NAME=VALUE)"), described)
     if spec.method_defaults:
         rows = [(m, k, shown_value(v)) for m, settings in sorted(spec.method_defaults.items()) for k, v in sorted(settings.items())]
         yield from ("", heading("settings of this preset per method"), table(("METHOD", "SETTING", "VALUE"), rows, indent="  "))
-
-
-def shown_value(value: Any) -> str:
-    """A setting's value as one line of text: pairs of names and values as ``name=value``."""
-    if isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
-        return ", ".join(f"{name}={tidy(v)}" for name, v in value)
-    return tidy(value)

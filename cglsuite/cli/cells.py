@@ -17,6 +17,7 @@ from cglsuite.cli.options import check_tasks, init_seed_option, order_seed_optio
 from cglsuite.cli.output import heading, print_json, properties, table
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.errors import NotApplicable, UsageError
+from cglsuite.reports.performance import is_fraction, performance_name
 from cglsuite.specs import MetricSpec, Seeds
 
 if TYPE_CHECKING:
@@ -157,15 +158,15 @@ def _obtain(planned: PlannedCell, catalogue: Catalogue, store: Store, engine: En
 
 
 def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:
-    """A record for the eye: accuracies in percent, metrics with their definition and sign, shares of time."""
-    facts = {"backbone": record.cell["backbone"], "device": f"{record.cell['device']}, {record.cell['threads']} threads", "key": record.key}
-    lines = [heading(f"{record.label}: {record.status}"), properties(facts.items())]
+    """A record for the eye: fractions in percent, errors as they are, metrics with their definition and sign, shares of time."""
+    lines = [heading(f"{record.label}: {record.status}"), properties(record.facts)]
     if record.matrix:
         n_tasks, steps = len(record.matrix[0]), record.stream.get("evaluations")
-        kind = "latent task" if steps else "task"
+        kind, entry = "latent task" if steps else "task", _percent if is_fraction(record) else _plain
         header = ["after step" if steps else "after task", *(f"{kind} {j + 1}" for j in range(n_tasks)), ""]
-        rows = [["none" if k == 0 else str(steps[k] if steps else k), *map(_percent, row), ""] for k, row in enumerate(record.matrix)]
-        lines += ["", heading("performance, %"), table(header, rows, indent="  ")]
+        rows = [["none" if k == 0 else str(steps[k] if steps else k), *map(entry, row), ""] for k, row in enumerate(record.matrix)]
+        unit = "%" if is_fraction(record) else performance_name(record.scenario)
+        lines += ["", heading(f"performance, {unit}"), table(header, rows, indent="  ")]
     if record.metrics:
         by_name = {spec.name: spec for spec in metrics}
         lines += ["", heading("metrics"), table(["METRIC", "VALUE", "BETTER", "DEFINITION"], _metric_rows(record, by_name), indent="  ")]
@@ -182,6 +183,10 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
+def _plain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
 def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[str]]:
     for name, value in record.metrics.items():
         spec = specs.get(name)
@@ -192,7 +197,7 @@ def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[
         if value is None:
             shown = "needs joint" if spec and spec.needs_joint else "-"
         else:
-            shown = f"{100 * value:{sign}.1f} %" if max(-low, high) <= 1 else f"{value:{sign}.4g}"
+            shown = f"{100 * value:{sign}.1f} %" if max(-low, high) <= 1 and is_fraction(record) else f"{value:{sign}.4g}"
         better = {"up": "higher", "down": "lower"}[spec.direction] if spec else ""
         yield [name, shown, better, spec.formula if spec else ""]
 

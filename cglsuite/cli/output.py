@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from cglsuite.hashing import plain
+from cglsuite.markup import tidy
 
 __all__ = [
     "configure_logging",
@@ -45,17 +46,6 @@ def terminal_width() -> int:
     if os.environ.get("COLUMNS") or sys.stdout.isatty():
         return max(20, shutil.get_terminal_size().columns)
     return _UNLIMITED
-
-
-def tidy(value: Any) -> str:
-    """One line of text for any value: no line breaks, no control characters (escape sequences of strangers' summaries included)."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(tidy(v) for v in value) or "none"
-    return " ".join("".join(c if c.isspace() or unicodedata.category(c)[0] != "C" else "?" for c in str(value)).split())
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None, indent: str = "") -> str:

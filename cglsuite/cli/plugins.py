@@ -57,7 +57,7 @@ def doctor(as_json: bool, timeout_s: float, deep: bool) -> int:
     """Load every plugin in a process of its own and name each fault, its distribution and the fix.
 
     Finds what cannot be caught in process: a plugin that ends the process, crashes or hangs; and plugins whose listing imports torch.
-    The exit status is 4 if there is any fault.
+    What a plugin uses that is deprecated is a notice. The exit status is 4 if there is any fault.
     """
     diagnoses = diagnose(timeout_s=timeout_s, deep=deep)
     if as_json:
@@ -86,7 +86,7 @@ def _provided(record: PluginRecord) -> str:
 
 
 def _lines(diagnoses: list[Diagnosis]) -> Iterable[str]:
-    """The doctor's report: one line per healthy plugin, a paragraph per fault, a closing line."""
+    """The doctor's report: one line per healthy plugin, a paragraph per fault and per notice, a closing line."""
     labels = Counter(d.record.label for d in diagnoses if d.record)
     for diagnosis in diagnoses:
         record = diagnosis.record
@@ -99,6 +99,9 @@ def _lines(diagnoses: list[Diagnosis]) -> Iterable[str]:
             yield f"{click.style('blocked', fg='yellow')}  {label}: not examined"
         else:
             yield f"{click.style('ok', fg='green')}       {label}"
+        for notice in record.notices if record else ():
+            text = paragraph(f"{label}: {notice}", first="notice   ", rest=" " * 9)
+            yield click.style("notice", fg="yellow") + text.removeprefix("notice")
     faults = sum(len(d.faults) for d in diagnoses)
     examined = sum(d.record is not None and d.record.status != "blocked" for d in diagnoses)
     yield ""

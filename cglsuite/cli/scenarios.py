@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cglsuite.cli.catalogue import shown_value
 from cglsuite.cli.output import descriptions, heading, print_json, properties
 from cglsuite.cli.session import Session, pass_session
+from cglsuite.facts import shown_value
 
 if TYPE_CHECKING:
     from cglsuite.cells.differences import Difference

@@ -1,4 +1,4 @@
-"""One line of progress over many cells: a bar on a terminal, now and then a line elsewhere."""
+"""One line of progress over many cells: a bar on a terminal, a line of text that changes in a notebook, now and then a line elsewhere."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from typing import Any
 __all__ = ["CellProgress", "TaskProgress", "say"]
 
 LINE_EVERY_S = 15.0
+NOTEBOOK_EVERY_S = 1.0
+MOST_LOG_LINES = 20
+"""So many warnings are shown in a notebook while cells run; the others are counted."""
+_BAR_WIDTH = 20
 LINES = logging.getLogger("cglsuite.progress")
 
 
@@ -30,6 +34,37 @@ def _terminal() -> bool:
         return False
 
 
+def _kernel() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")  # a kernel has imported it
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
+class _NotebookLine:
+    """One line of plain text in a cell's output, replaced in place.
+
+    A widget is an empty box once the notebook is opened without its kernel, and a line per change would fill it: the last text of an
+    output that is updated is saved with the notebook.
+    """
+
+    def __init__(self, text: str) -> None:
+        from IPython.display import display
+
+        self._handle: Any = display({"text/plain": text}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        self._text, self._shown = text, time.monotonic()
+
+    def show(self, text: str, now: bool = False) -> None:
+        """Replace the text, at most once a second unless it must be ``now``."""
+        if text != self._text and (now or time.monotonic() - self._shown >= NOTEBOOK_EVERY_S):
+            self._text, self._shown = text, time.monotonic()
+            self._handle.update({"text/plain": text}, raw=True)
+
+
+def _drawn(label: str, done: int, total: int) -> str:
+    full = _BAR_WIDTH * done // max(total, 1)
+    return f"{label} {'█' * full}{'░' * (_BAR_WIDTH - full)}"
+
+
 def _bar(**options: Any) -> Any:
     from tqdm import tqdm
 
@@ -37,7 +72,8 @@ def _bar(**options: Any) -> Any:
 
 
 class CellProgress:
-    """Counts finished cells. On a terminal a bar that log lines do not tear; else a log line now and then.
+    """Counts finished cells. On a terminal a bar that log lines do not tear; in a notebook a line of text that stays when it is saved;
+    else a log line now and then.
 
     Args:
         total: cells to run. label: what they are called. shown: False counts in silence.
@@ -47,10 +83,13 @@ class CellProgress:
         self.total, self.label, self.counts = total, label, Counter[str]()
         self._began = self._told = time.monotonic()
         self._current = ""
-        self._lines = shown and total > 0 and not _terminal()
         self._stack = contextlib.ExitStack()
         self._bar: Any = None
-        if shown and total and not self._lines:
+        self._line = _NotebookLine(self._drawn()) if shown and total and _kernel() else None
+        self._lines = shown and total > 0 and self._line is None and not _terminal()
+        if self._line is not None:
+            self._stack.enter_context(_few_log_lines())
+        elif shown and total and not self._lines:
             self._bar = self._stack.enter_context(_bar(total=total, desc=label, unit="cell"))
             self._stack.enter_context(_logging_above_bar())
 
@@ -69,6 +108,8 @@ class CellProgress:
         """Time has passed: keep the clock going. Called several times a second."""
         if self._bar is not None:
             self._show()
+        if self._line is not None:
+            self._line.show(", ".join(filter(None, [self._drawn(), self._current])))
         now = time.monotonic()
         # Every quarter of a minute at first, in a run of hours every tenth of the time so far.
         if self._lines and now - self._told >= max(LINE_EVERY_S, 0.1 * (self._told - self._began)):
@@ -83,14 +124,21 @@ class CellProgress:
 
     def _tell(self) -> None:
         self._told = time.monotonic()
-        elapsed = int(self._told - self._began)
-        parts = [f"{self.label}: {self.counts.total()} of {self.total} cells", *self._others(), f"{elapsed // 60}:{elapsed % 60:02d}"]
-        say(", ".join(parts))
+        say(f"{self.label}: {self._counted()}")
+
+    def _counted(self) -> str:
+        elapsed = int(time.monotonic() - self._began)
+        return ", ".join([f"{self.counts.total()} of {self.total} cells", *self._others(), f"{elapsed // 60}:{elapsed % 60:02d}"])
+
+    def _drawn(self) -> str:
+        return f"{_drawn(self.label, self.counts.total(), self.total)} {self._counted()}"
 
     def close(self) -> None:
         """Take the bar away, or write the last line."""
         if self._lines:
             self._tell()
+        if self._line is not None:
+            self._line.show(self._drawn(), now=True)
         self._stack.close()
 
     def __enter__(self) -> CellProgress:
@@ -101,13 +149,19 @@ class CellProgress:
 
 
 class TaskProgress:
-    """A bar over the tasks of one cell, on a terminal only; called with (tasks learnt, tasks in all)."""
+    """A bar over the tasks of one cell, on a terminal or in a notebook only; called with (tasks learnt, tasks in all)."""
 
     def __init__(self, label: str) -> None:
         self.label = label
         self._bar: Any = None
+        self._line: _NotebookLine | None = None
 
     def __call__(self, learnt: int, of: int) -> None:
+        if _kernel():
+            text = f"{_drawn(self.label, learnt, of)} {learnt} of {of} tasks"
+            self._line = self._line or _NotebookLine(text)
+            self._line.show(text, now=learnt == of)
+            return
         if self._bar is None:
             if not _terminal():
                 return
@@ -142,3 +196,33 @@ def _logging_above_bar() -> Iterator[None]:
         yield
     finally:
         root.handlers[:] = former
+
+
+class _Few(logging.Handler):
+    """Passes the first lines on to ``inner`` and counts the others."""
+
+    def __init__(self, inner: logging.Handler, most: int) -> None:
+        super().__init__(inner.level)
+        self.inner, self.most, self.met = inner, most, 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.met += 1
+        if self.met <= self.most:
+            self.inner.handle(record)
+
+
+@contextlib.contextmanager
+def _few_log_lines() -> Iterator[None]:
+    """Meanwhile no more than :data:`MOST_LOG_LINES` log lines are shown where nobody has set up logging; people's own set-up stays."""
+    logger, inner = logging.getLogger("cglsuite"), logging.lastResort
+    if logger.hasHandlers() or inner is None:
+        yield
+        return
+    few = _Few(inner, MOST_LOG_LINES)
+    logger.addHandler(few)
+    try:
+        yield
+    finally:
+        logger.removeHandler(few)
+        if few.met > few.most:
+            LINES.warning("%d further warnings are not shown; the records hold the reasons", few.met - few.most)

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.errors import CollisionError, PluginError, SpecError, UnknownNameError, nearest
+from cglsuite.host import deprecations
 from cglsuite.host.discovery import BLOCK, Gate, find_candidates, normalised, strict_by_environment
 from cglsuite.host.faults import one_line
 from cglsuite.host.loading import blocked, load_plugin
 from cglsuite.host.records import Entry, PluginRecord
+from cglsuite.host.views import KindViewOf, catalogue_card
 from cglsuite.specs import KINDS, NotebookSpec, PluginSpec
 
 __all__ = ["Catalogue", "Collision", "load_catalogue", "load_leniently"]
@@ -60,10 +62,21 @@ class Catalogue:
     A name that several plugins provide is withheld: it is in neither :meth:`names` nor :meth:`entries`, and :meth:`get` raises
     :class:`CollisionError`. An entry whose ``replaces`` names the distribution of another takes that one's place.
 
+    Every kind is also a read-only mapping from names to entries: ``catalogue.methods["ewc"]``, ``catalogue.datasets``, ...
+
     Args:
         records: one per plugin, loaded or not.
         entries: everything that the loaded ones provide, in any order.
     """
+
+    datasets = KindViewOf("dataset")
+    scenarios = KindViewOf("scenario")
+    backbones = KindViewOf("backbone")
+    methods = KindViewOf("method")
+    metrics = KindViewOf("metric")
+    schedules = KindViewOf("schedule")
+    notebooks = KindViewOf("notebook")
+    executors = KindViewOf("executor")
 
     def __init__(self, records: Iterable[PluginRecord], entries: Iterable[Entry]) -> None:
         self._records = tuple(records)
@@ -79,6 +92,9 @@ class Catalogue:
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(names)} {kind}s" for kind, names in self._entries.items() if names)
         return f"<Catalogue of {len(self._records)} plugins: {counts or 'empty'}>"
+
+    def _repr_html_(self) -> str:
+        return catalogue_card(self)
 
     @property
     def records(self) -> list[PluginRecord]:
@@ -140,7 +156,7 @@ class Catalogue:
         spec = target.spec if isinstance(target, Entry) else target
         entry = target if isinstance(target, Entry) else self._of(_kind(target)).get(target.name)
         try:
-            return _notebook(spec) if isinstance(spec, NotebookSpec) else _imported(_reference(spec))
+            found = _notebook(spec) if isinstance(spec, NotebookSpec) else _imported(_reference(spec))
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -149,6 +165,9 @@ class Catalogue:
             raise PluginError(
                 f"{_kind(spec)} {spec.name!r} of {provider}: {_reference(spec)!r} cannot be loaded: {reason}. {_remedy(error, entry)}"
             ) from error
+        if entry is not None and entry.kind == "method":
+            deprecations.warn_of(entry.record, deprecations.used_by_method(found, entry.name))
+        return found
 
     def _of(self, kind: str) -> dict[str, Entry]:
         if kind not in self._entries:
@@ -206,6 +225,7 @@ def load_leniently(
     for candidate in candidates:
         refusal = gate.refusal(candidate.distribution)
         record, provided = (blocked(candidate, *refusal), ()) if refusal else load_plugin(candidate)
+        deprecations.warn_of(record, record.notices)
         records.append(record)
         entries.extend(provided)
     return Catalogue(records, entries)

@@ -14,6 +14,7 @@ from typing import Any
 
 from cglsuite.errors import PluginError
 from cglsuite.host.catalogue import Catalogue
+from cglsuite.host.deprecations import used_by_method
 from cglsuite.host.discovery import find_candidates
 from cglsuite.host.loading import load_plugin
 from cglsuite.host.records import Entry, PluginRecord
@@ -49,22 +50,26 @@ def main(report: str, plugins: str, deep: str) -> None:
             entries.extend(provided)
         heavy = [name for name in HEAVY if name in sys.modules and name not in before]
         catalogue = Catalogue(records, entries)
-        broken = _broken_factories(catalogue, write) if deep == "1" else []
+        broken, notices = _examined_factories(catalogue, write) if deep == "1" else ([], [])
         write(
             records=[record.as_json() for record in records],
             collisions=[(collision.problem, collision.remedy) for collision in catalogue.collisions],
             heavy=heavy,
             factories=broken,
+            notices=notices,
         )
 
 
-def _broken_factories(catalogue: Catalogue, write: Callable[..., None]) -> list[str]:
-    messages = []
+def _examined_factories(catalogue: Catalogue, write: Callable[..., None]) -> tuple[list[str], list[str]]:
+    """What is wrong with the factories, and a notice per deprecated thing that they use."""
+    messages, notices = [], []
     for kind in KINDS:
         for entry in catalogue.entries(kind):
             write(stage=f"factory of {kind} {entry.name}")
             try:
-                catalogue.resolve(entry)
+                found = catalogue.resolve(entry)
             except PluginError as error:
                 messages.append(str(error))
-    return messages
+                continue
+            notices += used_by_method(found, entry.name) if kind == "method" else []
+    return messages, notices

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from cglsuite.facts import spec_card
 from cglsuite.hashing import plain
 from cglsuite.specs import Hyperparameter, PluginSpec
 
@@ -21,6 +22,7 @@ class PluginRecord:
 
     ``error`` is one line that says what is wrong (or why it is blocked), ``fix`` what to do, ``details`` the traceback if there is one.
     ``source`` is the plugin's outermost package folder, or its file where it is a single module. ``provides`` maps a kind to names.
+    ``notices`` say, one line each, what it uses that is deprecated: it works all the same.
     """
 
     distribution: str
@@ -34,6 +36,7 @@ class PluginRecord:
     details: str | None = None
     source: Path | None = None
     provides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    notices: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -52,6 +55,7 @@ class PluginRecord:
             **{
                 **given,
                 "hooks": tuple(given["hooks"]),
+                "notices": tuple(given["notices"]),
                 "source": None if source is None else Path(source),
                 "provides": {kind: tuple(names) for kind, names in provides.items()},
             }
@@ -71,6 +75,12 @@ class Entry:
     def provider(self) -> str:
         """``"distribution version"`` of the plugin."""
         return self.record.label
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name} of {self.provider}>"
+
+    def _repr_html_(self) -> str:
+        return spec_card(self.spec, self.kind, [("provider", self.provider)])
 
     def describe(self) -> dict[str, Any]:
         """Plain JSON types: name, kind, provider, version, summary, then every other field of the spec."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.campaign import Campaign, load_campaign
+from cglsuite.cells.describe import unlike_metrics
 from cglsuite.cells.engine import Engine, default_engine
 from cglsuite.cells.overrides import Overrides
 from cglsuite.cells.plan import PlannedCell
@@ -244,8 +245,8 @@ def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, 
     record = exact or alike
     if record is None:
         return ReportedCell(planned=planned, state="missing", reason="not run yet")
-    stale = "" if exact is not None else _difference(record, planned, catalogue, engine)
-    return ReportedCell(planned=planned, state=record.status, reason=record.reason or "", record=record, stale=stale)
+    unlike = [*([] if exact is not None else [_difference(record, planned, catalogue, engine)]), *unlike_metrics(record, catalogue)]
+    return ReportedCell(planned=planned, state=record.status, reason=record.reason or "", record=record, stale="; ".join(unlike))
 
 
 def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engine: Engine) -> str:

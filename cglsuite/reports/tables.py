@@ -222,8 +222,7 @@ def _unique(texts: Iterable[str], most: int | None = None) -> str:
 
 def _made_of(record: Record) -> dict[tuple[str, str, str], set[str]]:
     parts: dict[tuple[str, str, str], set[str]] = {}
-    core = record.provenance["core"]
-    for part in ({"distribution": "cglsuite", "role": "core", **core}, *record.provenance["plugins"]):
+    for part in record.makers:
         key = (str(part.get("distribution", "unknown")), str(part["version"]), str(part["source"]))
         role, name = part.get("role", "plugin"), part.get("name", "")
         parts.setdefault(key, set()).add(f"{role} {name}".strip() if name != role else role)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from plugin_sites import Site
@@ -78,6 +80,46 @@ def test_doctor_names_each_of_ten_hostile_plugins_and_its_fix(site: Site) -> Non
         assert "    fix: " in fault
     assert "FAULT    all plugins together: method 'same' is provided by 2 plugins" in done.stdout
     assert done.stdout.rstrip().endswith("15 plugins examined, 13 faults")
+
+
+@pytest.mark.plugins
+@pytest.mark.slow
+def test_beside_ten_hostile_plugins_every_healthy_one_runs_a_cell(site: Site, tmp_path: Path) -> None:
+    """What can be caught in process needs nothing; three more that end or stop the process need the block that the doctor names."""
+    for name in HOSTILE:
+        site.add(name)
+    source = (Path(__file__).parents[1] / "example-plugin" / "cglsuite_l2_anchor.py").read_text(encoding="utf-8")
+    site.add("healthy").add("anchor", files={"cglsuite_l2_anchor.py": source}, entry_points={"plugin": "cglsuite_l2_anchor"})
+    allowed = ",".join([*site.distributions, "cglsuite-node", "cglsuite-methods", "cglsuite-metrics"])
+    methods = json.loads(site.run("list", "methods", "--json").stdout)
+    assert [(m["name"], m["provider"]) for m in methods] == [("alpha", "healthy"), ("l2-anchor", "anchor"), ("zeta", "healthy")]
+    tiny = [
+        "dataset.n_nodes=48",
+        "dataset.n_classes=4",
+        "dataset.n_features=20",
+        "dataset.words=4",
+        "training.epochs=1",
+        "backbone.width=4",
+    ]
+    settings = [word for text in tiny for word in ("--set", text)]
+    cell = ["cell", "--scenario", "synthetic-csbm/class-il@begin-1", *settings, "--store", str(tmp_path / "store"), "--json"]
+
+    def run(method: str, block: str = "none-of-them") -> dict[str, Any]:
+        done = site.run(*cell, "--method", method, CGLSUITE_PLUGINS_ALLOW=allowed, CGLSUITE_PLUGINS_BLOCK=block)
+        assert done.returncode == 0, done.stderr
+        record: dict[str, Any] = json.loads(done.stdout)
+        return record
+
+    assert {p["distribution"] for p in run("l2-anchor")["provenance"]["plugins"]} == {"cglsuite", "cglsuite-node", "anchor"}
+    fatal = ("crashes", "hangs", "os-exit")
+    for name in fatal:
+        site.add(name)
+    done = site.run("plugins", "doctor", "--timeout", "20")
+    faults = {fault.split(" ")[0]: fault for fault in done.stdout.split("FAULT    ")[1:]}
+    assert sorted(faults) == sorted([*HOSTILE, *fatal])
+    for name in fatal:
+        assert f"fix: block it (CGLSUITE_PLUGINS_BLOCK={name})" in " ".join(faults[name].split())
+    assert run("bare", ",".join(fatal))["status"] == "done"
 
 
 def test_doctor_ends_with_0_where_all_is_well_and_prints_json(site: Site) -> None:

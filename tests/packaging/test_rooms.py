@@ -25,6 +25,8 @@ ORDER = [
     "metrics",
     "host",
     "specs",
+    "facts",
+    "markup",
     "datafiles",
     "hashing",
     "errors",

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_base_holds_only_third_parties_and_what_the_plugins_need() -> None:
     wanted = overlay.requirements(ROOT)
     assert not [r for r in wanted if r.startswith("cglsuite")]
-    for name in ("torch>=", "hatchling>=", "pytest>=", "mypy>="):
+    for name in ("torch>=", "hatchling>=", "pytest>=", "mypy>=", "pot>="):
         assert any(r.startswith(name) for r in wanted)
 
 

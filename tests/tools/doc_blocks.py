@@ -33,6 +33,7 @@ __all__ = ["ROOT", "Block", "Reader", "blocks", "pages"]
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("bash", "python", "toml", "pycon")
 _FENCE = re.compile(r"(?:^<!-- parsed: (?P<why>[^\n]+) -->\n)?^```(?P<head>[^\n]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+_INCLUDED = re.compile(r"^\{\{ file (\S+) \}\}\n", re.MULTILINE)
 _HEAD = re.compile(r'(?P<language>\w+)(?: title="(?P<title>[^"]+)")?')
 
 
@@ -69,7 +70,8 @@ def blocks(page: Path) -> list[Block]:
         if head is None or head["language"] not in LANGUAGES:
             raise ValueError(f"{page.relative_to(ROOT)}:{line}: a block of {match['head']!r}; expected one of {', '.join(LANGUAGES)}")
         kind = {"language": head["language"], "title": head["title"] or "", "parsed": match["why"] or ""}
-        found.append(Block(page=page, line=line, text=match["body"], **kind))
+        content = _INCLUDED.sub(lambda included: (ROOT / included[1]).read_text(encoding="utf-8"), match["body"])
+        found.append(Block(page=page, line=line, text=content, **kind))
     return found
 
 

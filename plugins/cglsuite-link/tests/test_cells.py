@@ -36,9 +36,11 @@ def test_tasks_are_learnt(preset: Any, tmp_path: Path) -> None:
 
 @pytest.mark.plugins
 @pytest.mark.parametrize("name", ["synthetic-signed-links/class-il@begin-1", "synthetic-temporal-links/time-il@begin-paper-1"])
-def test_a_memory_keeps_to_the_budget(name: str, tmp_path: Path) -> None:
+def test_a_memory_keeps_to_the_budget_and_holds_pairs_alone(name: str, tmp_path: Path) -> None:
     record = record_of(name, "gem", tmp_path)
     assert 0 < record.memory["items"] <= record.memory["budget_items"]
+    # Both ends, task and label, 64 bits each at most: no features are kept, pairs are read in the graph.
+    assert record.memory["bytes"] <= record.memory["items"] * 32
 
 
 @pytest.mark.plugins

@@ -118,6 +118,18 @@ def test_dense_where_features_are_dense(tmp_path: Path) -> None:
     check(raw, data)
 
 
+def test_loading_prints_nothing(tmp_path: Path) -> None:
+    """PyG prints "Processing..." and "Done!", though not where pytest is imported."""
+    Raw("Cora", 7, list(range(N_ALL, N_ALL + 8))).write(tmp_path / "data")
+    code = (
+        "import sys; from pathlib import Path; from cglsuite.datafiles import DataRoot; from cglsuite_node.datasets import planetoid\n"
+        "root = DataRoot(Path(sys.argv[1], 'data'), Path(sys.argv[1], 'cache'), offline=True, verify=False)\n"
+        "planetoid.cora(root)\nassert 'torch_geometric.datasets' in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_data_root_is_never_written_and_the_cache_serves_equal_data(tmp_path: Path) -> None:
     Raw("Cora", 7, test=[N_ALL]).write(tmp_path / "data")
     before = {p: (p.stat().st_mtime_ns, p.is_dir()) for p in (tmp_path / "data").rglob("*")}

@@ -64,10 +64,12 @@ def _method_defaults(budget: int | None, n_tasks: int) -> dict[str, Mapping[str,
         "lwf": {"method.lambda": 1.0, "method.temperature": 2.0},
         "mas": {"method.importance": "batch", "method.lambda": 1.0},
         "twp": {"method.lambda_l": 1e4, "method.lambda_t": 100.0, "method.beta": 0.01},
-        "gem": {"method.margin": 0.5},
+        # Pairs in memory are read in the graph: standing alone they would teach batch norm statistics of nodes without neighbours.
+        "gem": {"method.margin": 0.5, "method.neighbourhood": True},
+        "replay": {"method.neighbourhood": True},
     }
     if budget is not None:
-        defaults["gem"] = {"method.margin": 0.5, "method.per_task": max(budget // n_tasks, 1)}
+        defaults["gem"] = {**defaults["gem"], "method.per_task": max(budget // n_tasks, 1)}
     return defaults
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import pickle
 import warnings
 import zipfile
@@ -53,8 +55,8 @@ def load(
         key["settings"] = dict(settings)
 
     def build() -> dict[str, Array]:
-        with root.stage(files) as folder, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what readers of third parties say about their own imports and old files
+        with root.stage(files) as folder, warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")  # what readers of third parties say about their own imports, old files and progress
             try:
                 for path in files.values():
                     if path.suffix == ".npz":

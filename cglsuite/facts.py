@@ -1,0 +1,92 @@
+"""What is known of a spec, a line each: the one source of what the command line prints and what notebooks show."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from cglsuite.markup import card, fold, grid, tidy
+
+__all__ = ["COLUMNS", "allowed", "declared", "shown_value", "spec_card", "spec_facts", "switch_rows"]
+
+COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "dataset": {"LEVELS": lambda s: s.levels, "LICENCE": lambda s: s.licence},
+    "scenario": {"LEVEL": lambda s: s.level, "EDGES": lambda s: s.edge_policy},
+    "backbone": {"LEVELS": lambda s: s.levels},
+    "method": {"CATEGORY": lambda s: s.category, "LEVELS": lambda s: s.levels},
+    "metric": {"BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
+    "schedule": {},
+    "notebook": {"FOR": lambda s: "exploring" if s.interactive else "reports"},
+    "executor": {},
+}
+"""What the table of each kind shows between the name and the provider."""
+_LABELS = {
+    name: name.replace("_", " ")
+    for name in (
+        *("levels", "settings", "needs", "category", "formula", "needs_joint", "licence", "home", "embedded", "citation"),
+        *("note", "factory", "builder", "path", "interactive", "replaces"),
+    )
+}
+
+
+def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
+    """(label, value) of what is known of any spec; empty fields are left out."""
+    for attribute, label in _LABELS.items():
+        value = getattr(spec, attribute, None)
+        if value not in (None, "", ()):
+            yield label, value
+    if hasattr(spec, "direction"):
+        low, high = spec.range
+        yield "range", f"{low:g} to {high:g}, {'higher' if spec.direction == 'up' else 'lower'} is better"
+
+
+def declared(spec: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """(title, settings) of what a spec lets people set."""
+    for attribute, title in (("hyperparameters", "hyper-parameters"), ("parameters", "parameters")):
+        if settings := getattr(spec, attribute, ()):
+            yield title, settings
+
+
+def allowed(setting: Any) -> str:
+    """The values that a :class:`cglsuite.Hyperparameter` takes, in words."""
+    if setting.choices:
+        return " | ".join(map(tidy, setting.choices))
+    limits = [
+        f">= {setting.minimum:g}" if setting.minimum is not None else "",
+        f"<= {setting.maximum:g}" if setting.maximum is not None else "",
+    ]
+    text = ", ".join(filter(None, limits)) or "any"
+    return f"{text} or none" if setting.optional else text
+
+
+def switch_rows(part: Any, prefix: str) -> list[tuple[str, str, str]]:
+    """(dotted name, value, meaning) of every switch of a protocol dataclass."""
+    return [
+        (f"{prefix}.{f.name}", shown_value(getattr(part, f.name)), f.metadata["doc"])
+        for f in dataclasses.fields(part)
+        if f.metadata.get("doc")
+    ]
+
+
+def shown_value(value: Any) -> str:
+    """A setting's value as one line of text: pairs of names and values as ``name=value``."""
+    if isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return ", ".join(f"{name}={tidy(v)}" for name, v in value)
+    return tidy(value)
+
+
+def spec_card(spec: Any, kind: str, facts: Iterable[tuple[str, Any]] = ()) -> str:
+    """A spec for a notebook; ``facts`` come before its own. What can be set is folded away."""
+    folds = [
+        fold(title, grid(("setting", "type", "default", "allowed", "meaning"), [_setting(h) for h in settings]))
+        for title, settings in declared(spec)
+    ]
+    for title, part, prefix in (("protocol", spec, "scenario"), ("training", getattr(spec, "training", None), "training")):
+        rows = switch_rows(part, prefix) if part is not None else []
+        folds += [fold(title, grid(("switch", "value", "meaning"), rows))] if rows else []
+    return card(f"{kind} {spec.name}", [*facts, *spec_facts(spec)], *folds, summary=spec.summary)
+
+
+def _setting(h: Any) -> tuple[str, str, Any, str, str]:
+    return h.name, h.type.__name__, h.default, allowed(h), h.doc

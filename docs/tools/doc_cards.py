@@ -1,0 +1,232 @@
+"""Pages made of the catalogue's specs: a card per method, a page per dataset with its scenarios, tables of the other kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from doc_text import CATEGORIES, LEVELS, code, link, page_name, table, text, value
+
+from cglsuite import Catalogue, Hyperparameter
+from cglsuite.facts import allowed
+from cglsuite.host import Entry
+from cglsuite.specs import switches
+
+__all__ = ["dataset_page", "dataset_path", "kind_page", "method_page", "method_path", "overview", "pages", "scenario_link"]
+
+Page = Iterator[str]
+_NEEDS = {
+    "past-views": "the training views of earlier tasks: an upper bound, no continual learner",
+    "task-id": "the task's number at prediction",
+    "task-boundaries": "to be told when a task ends",
+    "epochs": "several passes over a task",
+}
+
+
+def pages(catalogue: Catalogue) -> dict[str, str]:
+    """Path below docs/ to Markdown, for everything in the catalogue."""
+    made = {"catalogue/index.md": overview(catalogue)}
+    for kind in ("metric", "backbone", "schedule", "notebook"):
+        made[f"catalogue/{kind}s.md"] = "\n".join(kind_page(catalogue, kind))
+    for entry in catalogue.entries("method"):
+        made[method_path(entry.name)] = "\n".join(method_page(catalogue, entry))
+    for entry in catalogue.entries("dataset"):
+        made[dataset_path(entry.name)] = "\n".join(dataset_page(catalogue, entry))
+    return made
+
+
+def method_path(name: str) -> str:
+    """The page of a method, below docs/."""
+    return f"catalogue/methods/{page_name(name)}.md"
+
+
+def dataset_path(name: str) -> str:
+    """The page of a dataset and its scenarios, below docs/."""
+    return f"catalogue/datasets/{page_name(name)}.md"
+
+
+def overview(catalogue: Catalogue) -> str:
+    """The catalogue on one page."""
+    here = "catalogue/index.md"
+    scenarios = _scenarios_by_dataset(catalogue)
+    methods = [
+        (
+            link(e.name, method_path(e.name), here),
+            _category(e.spec),
+            _levels(e.spec),
+            text(e.spec.summary),
+        )
+        for e in _entries(catalogue, "method")
+    ]
+    datasets = [
+        (link(e.name, dataset_path(e.name), here), _levels(e.spec), str(len(scenarios.get(e.name, ()))), text(e.spec.summary))
+        for e in _entries(catalogue, "dataset")
+    ]
+    counts = ", ".join(f"{len(catalogue.names(kind))} {kind}s" for kind in ("method", "dataset", "scenario", "metric", "backbone"))
+    return "\n".join(
+        [
+            "# Catalogue",
+            "",
+            f"What the built-in plugins provide: {counts}. Generated from their specs when this site was built; an installation with other "
+            "plugins has more: `cglsuite list` prints what there is, `cglsuite show KIND NAME` one entry with all that can be set.",
+            "",
+            "## Methods",
+            "",
+            table(("method", "category", "levels", "what it does"), methods),
+            "## Datasets and their scenarios",
+            "",
+            table(("dataset", "levels", "scenarios", "what it is"), datasets),
+        ]
+    )
+
+
+def method_page(catalogue: Catalogue, entry: Entry) -> Page:
+    """The card of one method."""
+    spec: Any = entry.spec
+    yield from (f"# {text(entry.name)}", "", _sentence(spec.summary), "")
+    needs = "; ".join(_NEEDS.get(need, need) for need in spec.needs)
+    yield table(
+        ("", ""),
+        [
+            ("category", _category(spec)),
+            ("problem levels", _levels(spec)),
+            ("settings", text(", ".join(spec.settings))),
+            *([("needs", text(needs))] if needs else []),
+            ("citation", text(spec.citation) or "–"),
+            ("provided by", text(entry.provider)),
+        ],
+    )
+    yield from ("## Settings", "", "Set with `--set method.NAME=VALUE`, or in a campaign file.", "")
+    yield _declared("method", spec.hyperparameters) or "It has none.\n"
+    chosen = [s for s in _entries(catalogue, "scenario") if entry.name in s.spec.method_defaults]
+    if chosen:
+        here = method_path(entry.name)
+        rows = [(scenario_link(s, here), _given(s.spec.method_defaults[entry.name])) for s in chosen]
+        yield from ("## What presets choose for it", "", table(("preset", "settings"), rows))
+    yield from ("## Definition", "", f"::: {spec.factory.replace(':', '.')}", "    options:", "      members: false", "")
+
+
+def dataset_page(catalogue: Catalogue, entry: Entry) -> Page:
+    """A dataset, and every scenario over it: where they agree, and where not."""
+    spec: Any = entry.spec
+    yield from (f"# {text(entry.name)}", "", _sentence(spec.summary), "")
+    home = f"<{spec.home}>" if spec.home.startswith("http") else text(spec.home) or "–"
+    yield table(
+        ("", ""),
+        [
+            ("problem levels", _levels(spec)),
+            ("licence", text(spec.licence)),
+            ("home", home),
+            ("embedded", "yes: there is nothing to download" if spec.embedded else "no"),
+            ("citation", text(spec.citation) or "–"),
+            ("provided by", text(entry.provider)),
+        ],
+    )
+    if declared := _declared("dataset", spec.parameters):
+        yield from ("## Settings of the dataset", "", "Set with `--set dataset.NAME=VALUE`.", "", declared)
+    scenarios = _scenarios_by_dataset(catalogue).get(entry.name, [])
+    if scenarios:
+        yield from _scenario_section(scenarios)
+
+
+def _scenario_section(scenarios: list[Entry]) -> Page:
+    specs: list[Any] = [e.spec for e in scenarios]
+    yield from ("## Scenarios", "")
+    for entry in scenarios:
+        note = f" {text(entry.spec.note)}" if entry.spec.note else ""  # type: ignore[attr-defined]
+        yield f"- {code(entry.name)}{{: #{anchor(entry.name)} }}: {text(entry.spec.summary).rstrip('.')}.{note}"
+    short = {e.name: e.name.partition("/")[2] for e in scenarios}
+    yield from ("", "### Where they differ" if len(specs) > 1 else "### Protocol", "")
+    settings = [_settled(s) for s in specs]
+    keys = list(dict.fromkeys(k for s in settings for k in s))
+    differs = [k for k in keys if len({repr(s.get(k)) for s in settings}) > 1]
+    if differs:
+        rows = [(code(key), *(value(s[key]) if key in s else "–" for s in settings)) for key in differs]
+        yield table(("setting", *(code(name) for name in short.values())), rows)
+    elif len(specs) > 1:
+        yield "They differ in the settings that they choose per method only.\n"
+    same = [(code(key), value(settings[0][key])) for key in keys if key not in differs]
+    if len(specs) > 1:
+        yield from ("### What they have in common", "")
+    yield table(("setting", "value"), same)
+    chosen = [
+        (code(short[e.name]), code(method), _given(given))
+        for e, s in zip(scenarios, specs, strict=True)
+        for method, given in sorted(s.method_defaults.items())
+    ]
+    if chosen:
+        yield from ("### What they choose per method", "", table(("preset", "method", "settings"), chosen))
+
+
+def kind_page(catalogue: Catalogue, kind: str) -> Page:
+    """All entries of a kind that has no page per entry."""
+    yield from (f"# {kind.capitalize()}s", "")
+    for entry in _entries(catalogue, kind):
+        spec = entry.spec
+        yield from (f"## {text(entry.name)}", "", _sentence(spec.summary), "")
+        if formula := getattr(spec, "formula", ""):
+            low, high = spec.range
+            better = "higher" if spec.direction == "up" else "lower"
+            joint = "; needs the joint record of the same scenario and seeds" if spec.needs_joint else ""
+            yield from (f"{code(formula)}; {better} is better; range {low:g} to {high:g}{joint}.", "")
+            yield from (f"Settings: {text(', '.join(spec.settings))}.", "")
+        if levels := getattr(spec, "levels", ()):
+            yield from (f"Problem levels: {', '.join(LEVELS[level] for level in levels)}.", "")
+        if spec.citation:
+            yield from (_sentence(spec.citation), "")
+        yield _declared(kind, getattr(spec, "hyperparameters", ()))
+
+
+def anchor(scenario: str) -> str:
+    """The anchor of a scenario on the page of its dataset."""
+    return page_name(scenario).replace(".", "-")
+
+
+def scenario_link(entry: Entry, here: str, label: str = "") -> str:
+    """A link from the page ``here`` to a scenario on the page of its dataset; ``label``: its name, where none is given."""
+    marked = link(label or entry.name, dataset_path(entry.spec.dataset), here)  # type: ignore[attr-defined]
+    return f"{marked.removesuffix(')')}#{anchor(entry.name)})"
+
+
+def _settled(spec: Any) -> dict[str, Any]:
+    """Every switch of a preset by its dotted name, what it changes of backbone and dataset included."""
+    parts: dict[str, Mapping[str, Any]] = {"scenario": switches(spec)}
+    if spec.online is not None:
+        parts |= {"stream": switches(spec.online), "schedule": dict(spec.online.schedule_settings)}
+    parts |= {"training": switches(spec.training), "backbone": dict(spec.backbone_settings), "dataset": dict(spec.dataset_settings)}
+    skipped = {"scenario.dataset", "scenario.dataset_settings", "scenario.backbone_settings", "scenario.searched"}
+    found = {f"{part}.{name}": v for part, values in parts.items() for name, v in values.items()}
+    return {key: v for key, v in found.items() if key not in skipped}
+
+
+def _declared(prefix: str, declared: Iterable[Hyperparameter]) -> str:
+    rows = [(code(f"{prefix}.{h.name}"), value(h.default), text(allowed(h)), text(h.doc), text(h.effect) or "–") for h in declared]
+    return table(("setting", "default", "allowed", "meaning", "what changing it does"), rows)
+
+
+def _sentence(given: str) -> str:
+    told = text(given).rstrip(".")
+    return f"{told[:1].upper()}{told[1:]}."
+
+
+def _category(spec: Any) -> str:
+    return text(CATEGORIES.get(spec.category, spec.category))
+
+
+def _levels(spec: Any) -> str:
+    return ", ".join(LEVELS[level] for level in spec.levels)
+
+
+def _scenarios_by_dataset(catalogue: Catalogue) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in _entries(catalogue, "scenario"):
+        found.setdefault(entry.spec.dataset, []).append(entry)
+    return found
+
+
+def _entries(catalogue: Catalogue, kind: str) -> list[Any]:
+    return list(catalogue.entries(kind))
+
+
+def _given(settings: Mapping[str, Any]) -> str:
+    return " ".join(code(f"{key}={value(v).strip('`')}") for key, v in sorted(settings.items()))

@@ -1,0 +1,151 @@
+"""What pages ask for in braces, such as ``{{ diff cora/class-il@begin-1 cora/class-il@cglb-1 }}``: tables computed from specs and data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from doc_cards import scenario_link
+from doc_text import code, table, text, value
+
+from cglsuite import Catalogue
+from cglsuite.cells.differences import ABSENT, preset_differences
+
+__all__ = ["expanded"]
+
+ROOT = Path(__file__).resolve().parents[2]
+_DIRECTIVE = re.compile(r"^\{\{ (\w+)((?: [^}\n]+)?) \}\}$", re.MULTILINE)
+
+
+def expanded(markdown: str, here: str, catalogue: Catalogue) -> str:
+    """The text with every directive, which stands on a line of its own, replaced by what it computes.
+
+    Args:
+        here: the page, below docs/.
+
+    Raises:
+        KeyError: there is no such directive.
+    """
+
+    def replacement(found: re.Match[str]) -> str:
+        return _DIRECTIVES[found[1]](catalogue, here, found[2].split())
+
+    return _DIRECTIVE.sub(replacement, markdown)
+
+
+def _diff(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``diff A B [part]``: where two presets differ; ``settings`` leaves out what they choose per method."""
+    a, b, *rest = words
+    found = preset_differences(catalogue, a, b)
+    if "settings" in rest:
+        found = [d for d in found if d.section != "method_defaults"]
+    rows = [(code(d.field), _side(d.a), _side(d.b), text(d.effect)) for d in found]
+    shared = a.partition("/")[0] == b.partition("/")[0]
+    named = [scenario_link(catalogue.get("scenario", n), here, n.partition("/")[2] if shared else n) for n in (a, b)]
+    header = ("setting", *named, "what the difference does")
+    return f"{len(rows)} settings differ.\n\n{table(header, rows)}"
+
+
+def _presets(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``presets PROTOCOL...``: all presets of protocols, with their level and what arrives."""
+    rows = [
+        (scenario_link(e, here), text(e.spec.summary)) for e in catalogue.entries("scenario") if getattr(e.spec, "protocol", "") in words
+    ]
+    return f"{len(rows)} presets.\n\n{table(('preset', 'what arrives'), rows)}"
+
+
+def _published(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``published SETTING DATASET...``: average performance as papers print it, method by method; names as the papers have them."""
+    from cglsuite.reference import known_artefacts, published_results
+
+    setting, *datasets = words
+    rows, artefacts = published_results(), known_artefacts()
+    rows = rows[(rows["setting"] == setting) & rows["dataset"].isin(datasets) & (rows["metric"] == "AP") & (rows["variant"] == "")]
+    rows = rows[rows["mean"].notna() & (rows["backbone"] == "GCN")]
+    papers = list(dict.fromkeys(rows["paper"]))
+    printed = {(r.paper, r.method): r for r in rows.itertuples()}
+    methods = [m for m in dict.fromkeys(rows["method"]) if all((p, m) in printed for p in papers)]
+    known = artefacts[(artefacts["kind"] == "artefact")]
+
+    def cell(paper: str, method: str) -> str:
+        row: Any = printed[paper, method]
+        notes = [n.reason for n in known.itertuples() if _concerns(n, row)]
+        return text(f"{row.printed} %").replace(" ", "\N{NO-BREAK SPACE}") + (f" (artefact: {text('; '.join(notes))})" if notes else "")
+
+    header = ("method", *(text(p) for p in papers))
+    return table(header, [(text(m), *(cell(p, m) for p in papers)) for m in methods])
+
+
+def _concerns(note: Any, row: Any) -> bool:
+    """Whether a note of the table of known artefacts is about a published row: an empty field is about all."""
+    fields = ("paper", "problem", "setting", "dataset", "method", "metric")
+    return all(not getattr(note, f) or getattr(row, f) in getattr(note, f).split("|") for f in fields)
+
+
+def _gap(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``gap SETTING METHOD DATASET...``: the two printed values in one sentence."""
+    from cglsuite.reference import published_results
+
+    setting, method, *datasets = words
+    rows = published_results()
+    rows = rows[(rows["setting"] == setting) & (rows["method"] == method) & rows["dataset"].isin(datasets)]
+    rows = rows[(rows["metric"] == "AP") & (rows["variant"] == "") & rows["mean"].notna()]
+    told = [f"{r.paper} prints **{r.printed} %** (table {r.table}, {r.dataset}, {r.setting})" for r in rows.itertuples()]
+    return f"For the method {method}, " + ", ".join(told[:-1]) + f" and {told[-1]}.\n"
+
+
+def _artefacts(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``artefacts PAPER...``: what is known of how published rows came about, where it is not what the protocol says."""
+    from cglsuite.reference import known_artefacts
+
+    rows = known_artefacts()
+    rows = rows[rows["paper"].isin(words)]
+    columns = ("paper", "problem", "setting", "dataset", "method", "metric")
+    cells = [(*(text(getattr(r, c).replace("|", ", ")) or "all" for c in columns), text(r.kind), text(r.reason)) for r in rows.itertuples()]
+    return table((*columns, "kind", "reason"), cells)
+
+
+def _command(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``commands``: the help of every command, as the command line prints it."""
+    import click
+
+    from cglsuite.cli.main import COMMANDS, cli
+
+    context = click.Context(cli, info_name="cglsuite", max_content_width=100)
+    sections = []
+    for name in sorted(COMMANDS):
+        command = cli.get_command(context, name)
+        sections.append(_help(command, click.Context(command, info_name=name, parent=context, max_content_width=100)))
+    return "\n".join(sections)
+
+
+def _help(command: Any, context: Any) -> str:
+    import click
+
+    told = f"## {context.command_path}\n\n```text\n{click.unstyle(command.get_help(context))}\n```\n"
+    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+        inner = command.get_command(context, name)
+        told += _help(inner, click.Context(inner, info_name=name, parent=context, max_content_width=100)).replace("## ", "\n### ", 1)
+    return told
+
+
+def _file(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``file PATH``: the content of a file of the repository."""
+    return (ROOT / words[0]).read_text(encoding="utf-8").rstrip("\n")
+
+
+def _side(given: Any) -> str:
+    return "–" if given is ABSENT else value(given)
+
+
+_DIRECTIVES: dict[str, Callable[[Catalogue, str, list[str]], str]] = {
+    "artefacts": _artefacts,
+    "commands": _command,
+    "diff": _diff,
+    "file": _file,
+    "gap": _gap,
+    "presets": _presets,
+    "published": _published,
+}

@@ -1,0 +1,127 @@
+"""Every block of code in docs/ and in the README holds: see tests/tools/doc_blocks.py for how each is run, or checked."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from doc_blocks import ROOT, Block, Reader, blocks, pages
+from plugin_sites import Site, site
+
+from cglsuite.errors import UsageError
+
+__all__ = ["site"]
+
+README = ROOT / "README.md"
+WITH_CODE = [page for page in pages() if blocks(page)]
+Make = Callable[[bool], Reader]
+pytestmark = pytest.mark.plugins
+
+
+@pytest.fixture
+def reader(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """A reader in an empty folder, without settings, data or network of the caller's."""
+    for name in [n for n in os.environ if n.startswith("CGLSUITE_") and n != "CGLSUITE_CACHE"]:
+        monkeypatch.delenv(name)
+    folder = tmp_path / "page"
+    folder.mkdir()
+    monkeypatch.setenv("CGLSUITE_OFFLINE", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site.folder), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.chdir(folder)
+    return lambda whole: Reader(folder=folder, site=site, whole=whole)
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=named)
+def test_the_blocks_of_a_page_hold(page: Path, reader: Make) -> None:
+    follower = reader(False)
+    for block in blocks(page):
+        follower.follow(block)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("page", WITH_CODE, ids=named)
+def test_the_blocks_of_a_page_run_as_they_stand(page: Path, reader: Make) -> None:
+    if not re.search(r"^cglsuite (cell|run|report|check)|^pytest", page.read_text(encoding="utf-8"), re.MULTILINE):
+        return  # nothing of it is shortened in the test above
+    follower = reader(True)
+    for block in blocks(page):
+        follower.follow(block)
+    assert follower.shortened == []
+
+
+def test_what_is_only_parsed_says_why() -> None:
+    unexplained = [str(b) for page in WITH_CODE for b in blocks(page) if b.parsed and not re.search(r"\w+ \w+", b.parsed)]
+    assert unexplained == []
+
+
+def test_a_block_of_no_known_language_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import doc_blocks
+
+    monkeypatch.setattr(doc_blocks, "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```ruby\nputs 1\n```\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"page\.md:1: a block of 'ruby'"):
+        blocks(page)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "told"),
+    [
+        ("cglsuite list mehtods", AssertionError, "ended with status 2"),
+        ("cglsuite cell --scenario synthetic-csbm/class-il@begin-1", click.UsageError, "--method"),
+        ("cglsuite status absent.toml", AssertionError, "ended with status 2"),
+        ("cglsuite run absent.toml", UsageError, "no campaign file"),
+        ("python -m pip install something", ValueError, "mark it as parsed"),
+        ("rm -r here", ValueError, "the program 'rm'"),
+    ],
+)
+def test_a_command_that_does_not_hold_is_noticed(text: str, error: type[Exception], told: str, reader: Make) -> None:
+    with pytest.raises(error, match=told):
+        reader(False).follow(Block(page=README, line=1, language="bash", text=text))
+
+
+def test_a_python_block_that_fails_is_noticed(reader: Make) -> None:
+    with pytest.raises(AssertionError):
+        reader(False).follow(Block(page=README, line=1, language="python", text="assert 1 == 2"))
+
+
+# --- the README: its first two commands and its method are tested in tests/packaging/test_readme.py --------------------------------
+
+
+def test_commands_of_the_readme_hold(reader: Make) -> None:
+    follower = reader(False)
+    for block in [b for b in blocks(README) if b.language == "bash"][2:]:
+        follower.follow(block)
+
+
+def test_configuration_in_the_readme_is_toml(reader: Make) -> None:
+    found = [b for b in blocks(README) if b.language == "toml"]
+    assert found
+    for block in found:
+        reader(False).follow(block)
+
+
+def test_the_readme_reads_an_export(reader: Make) -> None:
+    """With embedded data in the place of Cora's, which are not here everywhere."""
+    (shown,) = (b.text for b in blocks(README) if b.language == "pycon")
+    preset, embedded = "cora-class-il@begin-1", "synthetic-csbm-class-il@begin-1"
+    assert preset in shown
+    follower = reader(False)
+    follower.follow(Block(page=README, line=1, language="bash", text="cglsuite export synthetic-csbm/class-il@begin-1"))
+    steps = [example.source.replace(preset, embedded) for example in doctest.DocTestParser().get_examples(shown)]
+    assert len(steps) == 4
+    for step in steps:
+        follower.follow(Block(page=README, line=1, language="python", text=step))
+    assert len(follower.namespace["splits"].classes(0)) == 2

@@ -1,0 +1,116 @@
+"""Pages and tables that are made of specs and data: complete, true to what they are made of, and safe from what names hold."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cglsuite import Catalogue, load_catalogue
+from cglsuite.cells.differences import preset_differences
+
+TOOLS = Path(__file__).resolve().parents[2] / "docs" / "tools"
+pytestmark = pytest.mark.plugins
+A, B = "aromaticity/class-il@begin-1", "aromaticity/class-il@cglb-1"
+HERE = "protocols/page.md"
+
+
+def tool(name: str) -> ModuleType:
+    """A module of docs/tools, where mkdocs finds its hooks."""
+    if str(TOOLS) not in sys.path:
+        sys.path.insert(0, str(TOOLS))
+    return importlib.import_module(name)
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue()
+
+
+@pytest.fixture(scope="module")
+def made(catalogue: Catalogue) -> dict[str, str]:
+    pages: dict[str, str] = tool("doc_cards").pages(catalogue)
+    return pages
+
+
+def test_every_method_and_every_scenario_has_its_place(made: dict[str, str], catalogue: Catalogue) -> None:
+    cards = tool("doc_cards")
+    for entry in catalogue.entries("method"):
+        page = made[cards.method_path(entry.name)]
+        assert all(f"`method.{h.name}`" in page for h in entry.spec.hyperparameters)  # type: ignore[attr-defined]
+    for entry in catalogue.entries("scenario"):
+        page = made[cards.dataset_path(entry.spec.dataset)]  # type: ignore[attr-defined]
+        assert page.count(f"#{cards.anchor(entry.name)} ") == 1, entry.name
+    for kind in ("metric", "backbone", "schedule", "notebook"):
+        assert made[f"catalogue/{kind}s.md"].count("\n## ") == len(catalogue.names(kind))
+
+
+def test_a_dataset_page_tells_what_presets_share_from_where_they_differ(made: dict[str, str]) -> None:
+    page = made["catalogue/datasets/aromaticity.md"]
+    differ, same = page.partition("### What they have in common")[::2]
+    assert "| `scenario.accuracy` | `micro` | `macro` | `micro` | `macro` |" in differ
+    assert "| `scenario.labels` | `single` |" in same
+    assert "`scenario.accuracy`" not in same
+
+
+def test_a_table_of_differences_has_a_row_per_difference(catalogue: Catalogue) -> None:
+    page = tool("doc_directives").expanded(f"Text.\n\n{{{{ diff {A} {B} }}}}\n", HERE, catalogue)
+    found = preset_differences(catalogue, A, B)
+    assert f"{len(found)} settings differ." in page
+    rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [d.field for d in found]
+    assert "| `scenario.accuracy` | `micro` | `macro` |" in page
+    assert f"(../catalogue/datasets/aromaticity.md#{tool('doc_cards').anchor(A)})" in page
+
+
+def test_published_values_are_those_of_the_tables_and_the_artefact_is_marked(catalogue: Catalogue) -> None:
+    page = tool("doc_directives").expanded("{{ published class-IL Aromaticity Aromaticity-CL }}", HERE, catalogue).replace("\xa0", " ")
+    assert "| Bare | 6.2 ± 1.4 % | 5.4 ± 0.2 % |" in page
+    (joint,) = [line for line in page.splitlines() if line.startswith("| Joint")]
+    assert joint.startswith("| Joint | 28.6 ± 1.8 % | 77.2 ± 1.3 % (artefact: ")
+    assert page.count("artefact") == 1
+    told = tool("doc_directives").expanded("{{ gap class-IL Joint Aromaticity Aromaticity-CL }}", HERE, catalogue)
+    assert "BeGin prints **28.6 ± 1.8 %** (table 4" in told
+    assert "CGLB prints **77.2 ± 1.3 %** (table 6" in told
+
+
+def test_every_command_has_its_help(catalogue: Catalogue) -> None:
+    from cglsuite.cli.main import COMMANDS
+
+    page = tool("doc_directives").expanded("{{ commands }}", "reference/command-line.md", catalogue)
+    assert [name for name in COMMANDS if f"\n## cglsuite {name}\n" not in f"\n{page}"] == []
+    assert "### cglsuite scenarios diff" in page
+
+
+def test_an_unknown_directive_is_an_error(catalogue: Catalogue) -> None:
+    with pytest.raises(KeyError, match="dif"):
+        tool("doc_directives").expanded("{{ dif a b }}", HERE, catalogue)
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=("C", "Z")) | st.sampled_from(" |<>[]()*_`\\#{}&"), max_size=30))
+def test_text_shows_exactly_that(given_text: str) -> None:
+    markdown = pytest.importorskip("markdown", reason='pages are rendered by the tools of the documentation: pip install "cglsuite[docs]"')
+    from bs4 import BeautifulSoup
+
+    doc_text = tool("doc_text")
+    shown = f"x {given_text} x"
+    html = markdown.markdown(doc_text.table(("a", "b"), [(doc_text.text(shown), "end")]), extensions=["tables"])
+    cells = [cell.get_text() for cell in BeautifulSoup(html, "html.parser").find_all("td")]
+    assert cells == [" ".join(shown.split()), "end"]
+
+
+def test_pages_are_made_without_torch() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(TOOLS)!r})\n"
+        "from cglsuite import load_catalogue\nfrom doc_cards import pages\nfrom doc_directives import expanded\n"
+        f"c = load_catalogue(); pages(c); expanded('{{{{ diff {A} {B} }}}}', 'a.md', c); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
