@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -16,6 +16,7 @@ from cglsuite.host.discovery import BLOCK, Gate, find_candidates, normalised, st
 from cglsuite.host.faults import one_line
 from cglsuite.host.loading import blocked, load_plugin
 from cglsuite.host.records import Entry, PluginRecord
+from cglsuite.host.trial import dangerous
 from cglsuite.host.views import KindViewOf, catalogue_card
 from cglsuite.specs import KINDS, NotebookSpec, PluginSpec
 
@@ -222,9 +223,16 @@ def load_leniently(
     gate.warn_of_unknown(c.distribution for c in candidates)
     records: list[PluginRecord] = []
     entries: list[Entry] = []
+    admitted = [c for c in candidates if gate.refusal(c.distribution) is None]
+    faults = dangerous(admitted) if entry_points is None else {}  # given entry points may be those of no installed distribution
+    provided: tuple[Entry, ...]
     for candidate in candidates:
-        refusal = gate.refusal(candidate.distribution)
-        record, provided = (blocked(candidate, *refusal), ()) if refusal else load_plugin(candidate)
+        if refusal := gate.refusal(candidate.distribution):
+            record, provided = blocked(candidate, *refusal), ()
+        elif fault := faults.get(candidate.key):
+            record, provided = replace(blocked(candidate, fault.error, fault.fix), status="failed"), ()
+        else:
+            record, provided = load_plugin(candidate)
         deprecations.warn_of(record, record.notices)
         records.append(record)
         entries.extend(provided)

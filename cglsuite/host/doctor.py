@@ -21,7 +21,7 @@ from cglsuite.host.hookspecs import HOOKS
 from cglsuite.host.loading import blocked
 from cglsuite.host.records import PluginRecord
 
-__all__ = ["Diagnosis", "Fault", "diagnose"]
+__all__ = ["Diagnosis", "Examiner", "Fault", "diagnose"]
 
 _CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from cglsuite.host.probe import main; main(*sys.argv[2:])"
 
@@ -46,7 +46,7 @@ def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None =
     """Examine all installed plugins, each in a process of its own, then the healthy ones together; nothing is imported here.
 
     Args:
-        timeout_s: seconds that a plugin may take, the start of Python included.
+        timeout_s: seconds that one step of a plugin may take, the start of Python included.
         deep: also import every factory that the plugins name (this imports torch, and takes as long).
         gate: block and allow lists; those of the environment by default.
 
@@ -54,7 +54,7 @@ def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None =
         One diagnosis per plugin, sorted as in the catalogue; if names collide or plugins disturb each other, one more at the end.
     """
     candidates = find_candidates()
-    examiner = _Examiner(timeout_s=timeout_s, deep=deep, gate=gate or Gate.from_environment(), stop=threading.Event())
+    examiner = Examiner(timeout_s=timeout_s, deep=deep, gate=gate or Gate.from_environment(), stop=threading.Event())
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         try:
             found = list(pool.map(examiner.examine, candidates))
@@ -68,10 +68,11 @@ def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None =
 
 @dataclass(frozen=True, kw_only=True)
 class _Visit:
-    """How a child process ended: its last report if it got that far, else the stage it was in and what became of it."""
+    """How a child process ended: its last report if it got that far, else the stage it was in, of which plugin, and what became of it."""
 
     report: dict[str, Any] | None
     stage: str
+    plugin: tuple[str, ...] | None
     ending: str
     stderr: str
 
@@ -81,7 +82,9 @@ class _Visit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Examiner:
+class Examiner:
+    """Loads plugins in child processes; ``timeout_s`` is what one step of one plugin may take, the start of Python included."""
+
     timeout_s: float
     deep: bool
     gate: Gate
@@ -91,7 +94,7 @@ class _Examiner:
         """One plugin, alone."""
         if refusal := self.gate.refusal(candidate.distribution):
             return Diagnosis(record=blocked(candidate, *refusal))
-        visit = self._visit([candidate], self.timeout_s, self.deep)
+        visit = self.visit([candidate], self.timeout_s, self.deep)
         if visit.report is None:
             fault = visit.fault(candidate.distribution)
             record = replace(blocked(candidate, fault.error, fault.fix), status="failed", details=visit.stderr)
@@ -104,14 +107,14 @@ class _Examiner:
         """Faults that show only when plugins that are healthy alone meet in one process: collisions, and disturbed neighbours."""
         if len(healthy) < 2:
             return Diagnosis(record=None)
-        visit = self._visit(healthy, self.timeout_s * len(healthy), deep=False)
+        visit = self.visit(healthy, self.timeout_s, deep=False)
         if visit.report is None:
             return Diagnosis(record=None, faults=(visit.fault("one of them"),))
         failed = [PluginRecord.from_json(r) for r in visit.report["records"] if r["status"] == "failed"]
         disturbed = [Fault(error=f"{r.label} fails only beside the others: {r.error}", fix=r.fix or "") for r in failed]
         return Diagnosis(record=None, faults=(*disturbed, *(Fault(error=e, fix=f) for e, f in visit.report["collisions"])))
 
-    def _visit(self, candidates: Sequence[Candidate], timeout_s: float, deep: bool) -> _Visit:
+    def visit(self, candidates: Sequence[Candidate], timeout_s: float, deep: bool) -> _Visit:
         """Load the candidates in a child that sees the same modules, and read what it wrote down."""
         with tempfile.TemporaryDirectory(prefix="cglsuite-doctor-") as folder:
             report, errors = Path(folder, "report.jsonl"), Path(folder, "stderr.txt")
@@ -121,17 +124,21 @@ class _Examiner:
                 child = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream, cwd=folder, start_new_session=True
                 )
-                ending = self._wait(child, timeout_s)
+                ending = self._wait(child, timeout_s, report)
             lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] if report.exists() else []
             final = lines[-1] if lines and lines[-1].get("records") else None
-            stages = [line["stage"] for line in lines if "stage" in line]
+            stages = [line for line in lines if "stage" in line]
+            last = stages[-1] if stages else {"stage": "start"}
             told = errors.read_text(encoding="utf-8", errors="replace")[-4000:]
-            return _Visit(report=final, stage=stages[-1] if stages else "start", ending=ending, stderr=told)
+            plugin = tuple(last["plugin"]) if "plugin" in last else None
+            return _Visit(report=final, stage=last["stage"], plugin=plugin, ending=ending, stderr=told)
 
-    def _wait(self, child: subprocess.Popen[bytes], timeout_s: float) -> str:
-        """Wait for the child; one that takes too long is ended with all that it started. Says how it ended."""
-        deadline = time.monotonic() + timeout_s
+    def _wait(self, child: subprocess.Popen[bytes], timeout_s: float, report: Path) -> str:
+        """Wait for the child; one that takes too long over one step is ended with all that it started. Says how it ended."""
+        deadline, written = time.monotonic() + timeout_s, 0
         while not self.stop.is_set() and time.monotonic() < deadline:
+            if (size := report.stat().st_size if report.exists() else 0) > written:
+                deadline, written = time.monotonic() + timeout_s, size
             try:
                 code = child.wait(min(0.2, timeout_s))
             except subprocess.TimeoutExpired:
@@ -139,7 +146,7 @@ class _Examiner:
             return f"is killed by {signal.Signals(-code).name}" if code < 0 else f"ends the process (exit code {code})"
         os.killpg(child.pid, signal.SIGKILL)  # not reaped yet, so the id is still the child's
         child.wait()
-        return f"hangs: no end after {timeout_s:g} s"
+        return f"hangs: no progress for {timeout_s:g} s"
 
 
 def _faults(record: PluginRecord, report: dict[str, Any]) -> Iterable[Fault]:

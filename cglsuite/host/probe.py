@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cglsuite.errors import PluginError
 from cglsuite.host.catalogue import Catalogue
 from cglsuite.host.deprecations import used_by_method
-from cglsuite.host.discovery import find_candidates
+from cglsuite.host.discovery import Candidate, find_candidates
 from cglsuite.host.loading import load_plugin
 from cglsuite.host.records import Entry, PluginRecord
 from cglsuite.specs import KINDS
@@ -45,7 +46,7 @@ def main(report: str, plugins: str, deep: str) -> None:
         records: list[PluginRecord] = []
         entries: list[Entry] = []
         for candidate in (c for c in find_candidates() if c.key in chosen):
-            record, provided = load_plugin(candidate, lambda stage: write(stage=stage))
+            record, provided = load_plugin(candidate, partial(_told, write, candidate))
             records.append(record)
             entries.extend(provided)
         heavy = [name for name in HEAVY if name in sys.modules and name not in before]
@@ -58,6 +59,10 @@ def main(report: str, plugins: str, deep: str) -> None:
             factories=broken,
             notices=notices,
         )
+
+
+def _told(write: Callable[..., None], candidate: Candidate, stage: str) -> None:
+    write(stage=stage, plugin=candidate.key)
 
 
 def _examined_factories(catalogue: Catalogue, write: Callable[..., None]) -> tuple[list[str], list[str]]:

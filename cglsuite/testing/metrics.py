@@ -40,9 +40,9 @@ def _of_the_function(catalogue: Catalogue, entry: Entry) -> Iterator[Finding]:
     yield performed("formula", lambda: _has_formula(spec))
     for setting in spec.settings:
         measure = partial(_value, catalogue, entry, setting)
-        yield performed("value", lambda m=measure: _has_values(spec, m), setting)
-        yield performed("pure", lambda m=measure: _pure(m), setting)
-        yield performed("direction", lambda m=measure: _directed(spec, m), setting)
+        yield performed("value", partial(_has_values, spec, measure), setting)
+        yield performed("pure", partial(_pure, measure), setting)
+        yield performed("direction", partial(_directed, spec, measure), setting)
 
 
 def _has_formula(spec: Any) -> None:

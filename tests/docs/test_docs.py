@@ -1,9 +1,11 @@
-"""Every block of code in docs/ and in the README holds: see tests/tools/doc_blocks.py for how each is run, or checked."""
+"""Every block of code in docs/ and in the README holds: see tests/tools/doc_blocks.py for how each is run, or checked.
+
+What would take long is checked in a cheaper way here; ``as_they_stand.py`` beside this file runs it whole (``tox -e docs``).
+"""
 
 from __future__ import annotations
 
 import doctest
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,31 +13,13 @@ from pathlib import Path
 import click
 import pytest
 from doc_blocks import ROOT, Block, Reader, blocks, pages
-from plugin_sites import Site, site
 
 from cglsuite.errors import UsageError
-
-__all__ = ["site"]
 
 README = ROOT / "README.md"
 WITH_CODE = [page for page in pages() if blocks(page)]
 Make = Callable[[bool], Reader]
 pytestmark = pytest.mark.plugins
-
-
-@pytest.fixture
-def reader(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """A reader in an empty folder, without settings, data or network of the caller's."""
-    for name in [n for n in os.environ if n.startswith("CGLSUITE_") and n != "CGLSUITE_CACHE"]:
-        monkeypatch.delenv(name)
-    folder = tmp_path / "page"
-    folder.mkdir()
-    monkeypatch.setenv("CGLSUITE_OFFLINE", "1")
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site.folder), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.chdir(folder)
-    return lambda whole: Reader(folder=folder, site=site, whole=whole)
 
 
 def named(page: Path) -> str:
@@ -47,18 +31,6 @@ def test_the_blocks_of_a_page_hold(page: Path, reader: Make) -> None:
     follower = reader(False)
     for block in blocks(page):
         follower.follow(block)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", WITH_CODE, ids=named)
-def test_the_blocks_of_a_page_run_as_they_stand(page: Path, reader: Make) -> None:
-    if not re.search(r"^cglsuite (cell|run|report|check)|^pytest", page.read_text(encoding="utf-8"), re.MULTILINE):
-        return  # nothing of it is shortened in the test above
-    follower = reader(True)
-    for block in blocks(page):
-        follower.follow(block)
-    assert follower.shortened == []
 
 
 def test_what_is_only_parsed_says_why() -> None:
@@ -80,7 +52,7 @@ def test_a_block_of_no_known_language_is_refused(tmp_path: Path, monkeypatch: py
     ("text", "error", "told"),
     [
         ("cglsuite list mehtods", AssertionError, "ended with status 2"),
-        ("cglsuite cell --scenario synthetic-csbm/class-il@begin-1", click.UsageError, "--method"),
+        ("cglsuite cell --scenario synthetic-csbm/class-il@begin-1", click.UsageError, "Missing parameter: method"),
         ("cglsuite status absent.toml", AssertionError, "ended with status 2"),
         ("cglsuite run absent.toml", UsageError, "no campaign file"),
         ("python -m pip install something", ValueError, "mark it as parsed"),

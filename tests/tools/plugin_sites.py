@@ -84,6 +84,7 @@ class Site:
         variables["PYTHONPATH"] = os.pathsep.join([str(self.folder), str(CORE)])
         variables["CGLSUITE_PLUGINS_ALLOW"] = ",".join(self.distributions) or "none-at-all"
         variables["CGLSUITE_PLUGINS_BLOCK"] = "cglsuite"
+        variables["CGLSUITE_CACHE"] = str(self.folder.parent / "cache")
         return subprocess.run(
             [sys.executable, *arguments],
             env={**variables, **environment},

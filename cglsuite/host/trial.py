@@ -1,0 +1,128 @@
+"""Plugins that are new on this machine are loaded in a process of their own first, so that none can end, crash or stop this one.
+
+What a trial found is kept in the cache until the distribution is installed anew, a bad verdict for a day at most: the process that ends
+may have been the machine's fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cglsuite.datafiles import DataRoot
+from cglsuite.errors import UsageError
+from cglsuite.hashing import digest
+from cglsuite.host.discovery import CORE, Candidate, Gate, normalised
+
+if TYPE_CHECKING:
+    from cglsuite.host.doctor import Fault
+
+__all__ = ["TIMEOUT", "TIMEOUT_S", "dangerous"]
+
+TIMEOUT = "CGLSUITE_PLUGINS_TIMEOUT"
+
+TIMEOUT_S = 60.0
+"""What one step of one plugin (its import, one hook) may take, unless ``CGLSUITE_PLUGINS_TIMEOUT`` says otherwise."""
+_BAD_FOR_S = 24 * 3600
+_log = logging.getLogger(__name__)
+
+
+def dangerous(candidates: Iterable[Candidate]) -> dict[tuple[str, str, str], Fault]:
+    """Key to fault of the plugins that must not be loaded here: they end the process, crash it, or do not come to an end.
+
+    Plugins that were tried before cost a look into the cache; all new ones together cost one child process, and one more for each that
+    ends it.
+
+    Args:
+        candidates: what is to be loaded; block and allow lists have been applied already.
+
+    Raises:
+        UsageError: ``CGLSUITE_PLUGINS_TIMEOUT`` is no number of seconds.
+    """
+    faults: dict[tuple[str, str, str], Fault] = {}
+    new = list(_not_known(candidates, faults))
+    if new:
+        _try(new, _timeout_s(), faults)
+    return faults
+
+
+def _timeout_s() -> float:
+    given = os.environ.get(TIMEOUT, "").strip()
+    try:
+        seconds = float(given or TIMEOUT_S)
+    except ValueError:
+        seconds = -1.0
+    if not seconds > 0:
+        raise UsageError(f"{TIMEOUT}={given!r}: expected a number of seconds above 0")
+    return seconds
+
+
+def _not_known(candidates: Iterable[Candidate], faults: dict[tuple[str, str, str], Fault]) -> Iterator[Candidate]:
+    """The candidates without a verdict; bad verdicts go to ``faults``."""
+    for candidate in candidates:
+        if normalised(candidate.distribution) == CORE or candidate.problem:
+            continue
+        verdict = _read(_place(candidate))
+        if verdict is None:
+            yield candidate
+        elif verdict:
+            from cglsuite.host.doctor import Fault
+
+            faults[candidate.key] = Fault(**verdict)
+
+
+def _try(new: list[Candidate], timeout_s: float, faults: dict[tuple[str, str, str], Fault]) -> None:
+    from cglsuite.host.doctor import Examiner, Fault
+
+    examiner = Examiner(timeout_s=timeout_s, deep=False, gate=Gate(frozenset(), None), stop=threading.Event())
+    left = new
+    while left:
+        visit = examiner.visit(left, timeout_s, deep=False)
+        culprit = next((c for c in left if c.key == visit.plugin), None)
+        if visit.report is not None or culprit is None:  # all came through, or Python itself did not start: nobody to blame
+            break
+        found = visit.fault(culprit.distribution)
+        place = _place(culprit)
+        fault = faults[culprit.key] = Fault(error=found.error, fix=f"{found.fix}; to have it tried again, delete {place}")
+        _log.debug("trial of %s: %s", culprit.distribution, fault.error)
+        _write(place, {"error": fault.error, "fix": fault.fix})
+        left = [c for c in left if c is not culprit]
+    else:
+        return
+    if visit.report is not None:
+        for candidate in left:
+            _write(_place(candidate), {})
+
+
+def _place(candidate: Candidate) -> Path:
+    """Where the verdict on a candidate is kept: another place once its distribution is installed anew."""
+    where = getattr(candidate.entry_point.dist, "_path", None)  # the metadata's folder, written at installation
+    stamp: list[object] = [str(where)]
+    with contextlib.suppress(OSError, TypeError):
+        stamp.append(os.stat(where).st_mtime_ns)  # type: ignore[arg-type]
+    return DataRoot.from_environment().cache / "plugins" / f"{digest([*candidate.key, candidate.version, *stamp])}.json"
+
+
+def _read(place: Path) -> dict[str, str] | None:
+    """A verdict: empty = harmless, else the fault; ``None`` where there is none that holds."""
+    with contextlib.suppress(OSError, ValueError):
+        verdict: dict[str, str] = json.loads(place.read_text(encoding="utf-8"))
+        if not verdict or time.time() - place.stat().st_mtime < _BAD_FOR_S:
+            return verdict
+    return None
+
+
+def _write(place: Path, verdict: dict[str, str]) -> None:
+    """Keep a verdict, if the cache lets us; else the plugin is tried again next time."""
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = place.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(verdict), encoding="utf-8")
+        temporary.replace(place)
