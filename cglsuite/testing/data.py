@@ -43,7 +43,8 @@ def _edges(y: Tensor, generator: torch.Generator) -> Tensor:
     partners = torch.cat([order[y * PER_CLASS + row][None] for row in own] + [torch.randint(0, n, (1, n), generator=generator)])
     pairs = torch.stack([torch.arange(n).repeat(3), partners.flatten()])
     pairs = pairs[:, pairs[0] != pairs[1]]
-    return torch.cat([pairs, pairs.flip(0)], dim=1).unique(dim=1)
+    both: Tensor = torch.cat([pairs, pairs.flip(0)], dim=1).unique(dim=1)
+    return both
 
 
 def nodes(root: Any = None) -> NodeData:

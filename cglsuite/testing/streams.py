@@ -118,8 +118,9 @@ def overlapping(steps: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArr
         float64 [T, K], rows sum to 1.
     """
     middles, widths = (spans[1:] + spans[:-1]) / 2, np.diff(spans)
-    shares: NDArray[np.float64] = np.clip(1 - np.abs(steps[:, None] - middles) / widths, 0, None)
-    return shares / shares.sum(axis=1, keepdims=True)
+    near = np.clip(1 - np.abs(steps[:, None] - middles) / widths, 0, None)
+    shares: NDArray[np.float64] = near / near.sum(axis=1, keepdims=True)
+    return shares
 
 
 def tiny_scenarios() -> list[ScenarioSpec]:

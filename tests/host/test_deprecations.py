@@ -123,8 +123,10 @@ def test_a_deprecated_hook_of_a_method_is_told_when_its_factory_is_imported(site
 def test_warnings_as_errors_reach_the_caller_and_quarantine_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deprecations, "DEPRECATED", (FIELD,))
     site.add("old", files={"old.py": OLD})
-    with pytest.raises(DeprecationWarning, match=r"old 1\.0"):
-        site.catalogue()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DeprecationWarning, match=r"old 1\.0"):
+            site.catalogue()
 
 
 def test_the_doctor_shows_a_notice_and_no_fault(site: Site) -> None:

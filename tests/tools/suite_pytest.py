@@ -18,6 +18,7 @@ import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,11 @@ REFUSING_PROXY = "http://127.0.0.1:9"
 
 def register(config: pytest.Config) -> None:
     """Add the shared behaviour to this run, once."""
+    with suppress(ImportError):  # the machine's speed is no property of what is tested
+        from hypothesis import settings
+
+        settings.register_profile("suite", deadline=None)
+        settings.load_profile("suite")
     if not config.pluginmanager.has_plugin("cglsuite-suite"):
         config.pluginmanager.register(SuitePlugin(), "cglsuite-suite")
 

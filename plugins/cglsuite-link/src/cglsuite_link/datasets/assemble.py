@@ -135,8 +135,9 @@ def without_loops(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 def months(time: Array) -> Array:
     """Calendar months (UTC) since the first of them, int64 [M]; ``time`` is Unix time in seconds."""
-    month = time.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
-    return month - month.min()
+    month: Array = time.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+    since: Array = month - month.min()
+    return since
 
 
 def ranked_steps(time: Array, steps: int) -> Array:

@@ -57,7 +57,8 @@ def movielens(root: DataRoot, steps: int = 10) -> LinkData:
     members = {f"MovieLens1M/raw/{name}": f"ml-1m/{name}" for name in _MOVIES}
 
     def read(files: Mapping[str, Path]) -> dict[str, Array]:
-        return _read_movielens(*(files[name] for name in members), steps)
+        ratings, users, movies = (files[name] for name in members)
+        return _read_movielens(ratings, users, movies, steps)
 
     return load(root, "movielens", root.unpacked(members, urls=[_MOVIES_URL]), read, {"steps": steps}, sizes=SIZES["movielens"])
 

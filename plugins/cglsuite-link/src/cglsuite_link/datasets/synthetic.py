@@ -142,7 +142,8 @@ def _below(draws: np.random.Generator, bound: Array | int, size: int) -> Array:
 
 def _bell(draws: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """Noise of unit variance: the sum of twelve uniforms less its mean, which needs no logarithm."""
-    return draws.random((12, *shape)).sum(axis=0) - 6
+    noise: Array = draws.random((12, *shape)).sum(axis=0) - 6
+    return noise
 
 
 def _moved(draws: np.random.Generator, block: Array, n_blocks: int, drift: float) -> Array:
