@@ -39,7 +39,7 @@ class MessageGraph:
         self.features: Tensor | SparseMatrix = x.to(device) if isinstance(x, Tensor) else SparseMatrix(x, device)
         self.edge_index = edge_index.to(device)
         self.device = torch.device(device)
-        self._operators: dict[str, SparseMatrix | None] = {**(operators or {})}
+        self._operators: dict[str, SparseMatrix | None] = {str(name): operator for name, operator in (operators or {}).items()}
 
     @property
     def n_nodes(self) -> int:

@@ -6,6 +6,7 @@ import importlib
 import math
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -172,6 +173,7 @@ def main() -> None:
     request = far.near.receive()
     sys.path[:] = request["path"]
     watch = _Watch(Path.cwd(), request["loaders"])
+    tempfile.gettempdir()  # tries out where it may write, by writing there; torch asks for it when the first optimiser is made
     sys.addaudithook(watch)
     try:
         answer = _run(far, request)

@@ -82,7 +82,7 @@ def test_entry_points_are_installed_as_declared_and_resolve(path: Path) -> None:
         distribution = importlib.metadata.distribution(project["name"])
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"{project['name']} is not installed here")
-    declared = {("cglsuite", name, value) for name, value in project["entry-points"]["cglsuite"].items()}
+    declared = {(group, name, value) for group, entries in project["entry-points"].items() for name, value in entries.items()}
     declared |= {("console_scripts", name, value) for name, value in project.get("scripts", {}).items()}
     assert {(e.group, e.name, e.value) for e in distribution.entry_points} == declared
     for entry_point in distribution.entry_points:
