@@ -32,6 +32,7 @@ BUILT_IN = (
     *("cglsuite-link", "cglsuite-graph"),
 )
 ENVIRONMENTS = {"notebook": "tox -e notebooks", "plugins": "tox -e plugins"}  # a test with both runs where notebooks do
+CORE_TESTS = Path(__file__).resolve().parents[1]
 REFUSING_PROXY = "http://127.0.0.1:9"
 
 
@@ -116,10 +117,13 @@ class SuitePlugin:
         self.absent.add(name)
         return True
 
+    @pytest.hookimpl(tryfirst=True)  # before ``-m`` selects
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Skip what cannot run here, each with its reason."""
+        """Mark what needs no plugin, and skip what cannot run here, each with its reason."""
         root = data_root()
         for item in items:
+            if CORE_TESTS in item.path.parents and not any(item.get_closest_marker(name) for name in ENVIRONMENTS):
+                item.add_marker(pytest.mark.core)
             if reason := self._unmet(item, root):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
