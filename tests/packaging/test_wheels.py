@@ -52,6 +52,8 @@ def test_a_wheel_holds_the_whole_package_and_the_licence(name: str, tmp_path: Pa
     expected = sources(package)
     if name == "cglsuite":
         expected |= {f"cglsuite/_{path}" for path in sources(ROOT / "notebooks") if ".ipynb_checkpoints" not in path}
+        template = ROOT / "plugins" / "template"
+        expected |= {f"cglsuite/_template/{path.relative_to(template)}" for path in template.rglob("*") if path.is_file()}
     metadata = {path for path in inside if ".dist-info/" in path}
     assert inside - metadata == expected
     assert f"{module}/py.typed" in inside

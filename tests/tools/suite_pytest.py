@@ -99,6 +99,7 @@ class SuitePlugin:
             self.patch.setenv(name, "localhost,127.0.0.1,::1")
         for name in [n for n in os.environ if n.startswith("CGLSUITE_") and n != "CGLSUITE_DATA"]:
             self.patch.delenv(name)
+        self.patch.delenv("COLUMNS", raising=False)  # of the terminal, or set by what runs tests side by side: tables would be cut to it
         self.patch.setenv("CGLSUITE_CACHE", self.cache.name)
 
     def pytest_sessionfinish(self) -> None:
