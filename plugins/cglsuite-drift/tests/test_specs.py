@@ -24,9 +24,9 @@ from cglsuite.specs import DatasetSpec, OnlineSpec
 PRESETS = {preset.name: preset for preset in drift_presets()}
 SCHEDULES = ("gaussian", "hard", "global", "boundary-local")
 PUBLISHED = {"corafull": 20, "ogbn-arxiv": 60, "reddit": 120, "roman-empire": 40}
-SEQUENCES = {"nw-ucla", "synthetic-motion"}
-EMBEDDED = {"synthetic-csbm", "synthetic-motion"}
-INSTALLED = ("cglsuite", "cglsuite-drift", "cglsuite-node", "cglsuite-skeleton", "cglsuite-methods")
+GRAPHS = {"nw-ucla": "skeleton-1", "synthetic-motion": "skeleton-1", "aromaticity": "cglb-1", "synthetic-motifs": "cglb-1"}
+EMBEDDED = {"synthetic-csbm", "synthetic-motion", "synthetic-motifs"}
+INSTALLED = ("cglsuite", "cglsuite-drift", "cglsuite-node", "cglsuite-skeleton", "cglsuite-graph", "cglsuite-methods")
 
 
 def online(preset: ScenarioSpec) -> OnlineSpec:
@@ -78,7 +78,7 @@ def test_a_datasets_spec_is_complete_and_its_factory_exists(spec: DatasetSpec) -
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda p: p.name)
 def test_drifts_protocol(preset: ScenarioSpec) -> None:
-    nodes = preset.dataset not in SEQUENCES
+    nodes = preset.dataset not in GRAPHS
     assert (preset.level, preset.setting, preset.labels) == ("NC" if nodes else "GC", "task-free", "single")
     assert preset.accuracy == "micro"
     assert (preset.classes_per_task, preset.class_order, preset.leftover, preset.edge_policy) == (2, "native", "drop", "full")
@@ -98,11 +98,11 @@ def test_drifts_protocol(preset: ScenarioSpec) -> None:
     assert preset.note
 
 
-@pytest.mark.plugins("cglsuite-skeleton")
-@pytest.mark.parametrize("dataset", sorted(SEQUENCES))
-def test_sequences_meet_the_backbone_of_the_skeleton_benchmark(dataset: str) -> None:
+@pytest.mark.plugins("cglsuite-skeleton", "cglsuite-graph")
+@pytest.mark.parametrize("dataset", sorted(GRAPHS))
+def test_graphs_meet_the_backbone_of_their_benchmark(dataset: str) -> None:
     catalogue = load_catalogue(allow=INSTALLED)
-    theirs: Any = catalogue.get("scenario", f"{dataset}/class-il@skeleton-1").spec
+    theirs: Any = catalogue.get("scenario", f"{dataset}/class-il@{GRAPHS[dataset]}").spec
     for preset in PRESETS.values():
         if preset.dataset == dataset:
             assert preset.backbone_settings == theirs.backbone_settings
@@ -157,7 +157,7 @@ def test_methods_as_benchmarked() -> None:
             assert found == (values if preset.protocol == "drift-1" else {})
 
 
-@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton", "cglsuite-methods")
+@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton", "cglsuite-graph", "cglsuite-methods")
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_resolves_with_every_method_for_it(name: str) -> None:
     """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden."""
@@ -211,14 +211,14 @@ def overlap_of(dataset: str, root: DataRoot) -> float:
     return overlap_index(build_batch_stream(scenario.spec, data, Seeds()).mixture)
 
 
-@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton")
+@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton", "cglsuite-graph")
 @pytest.mark.parametrize("dataset", sorted(EMBEDDED))
 def test_widths_for_embedded_data(dataset: str, tmp_path: Path) -> None:
     assert overlap_of(dataset, DataRoot(None, tmp_path)) == pytest.approx(0.3, abs=0.05)
 
 
 @pytest.mark.realdata
-@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton")
+@pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton", "cglsuite-graph")
 @pytest.mark.parametrize("dataset", [name for name, sigma in SIGMAS.items() if not sigma.published and name not in EMBEDDED])
 def test_widths_that_are_not_the_papers(dataset: str, tmp_path: Path) -> None:
     assert overlap_of(dataset, DataRoot(DataRoot.from_environment().root, tmp_path, offline=True)) == pytest.approx(0.3, abs=0.06)
@@ -257,3 +257,17 @@ def test_a_cell_over_sequences_runs(method: str, tmp_path: Path) -> None:
     assert len(record.matrix) == 4
     assert record.memory["items"] == (0 if method in ("bare", "joint") else 7)
     assert all(value is not None and 0 <= value <= 1 for row in record.matrix for value in row)
+
+
+@pytest.mark.plugins("cglsuite-graph", "cglsuite-methods")
+@pytest.mark.parametrize("method", ["bare", "a-gem"])
+def test_a_cell_over_motifs_runs(method: str, tmp_path: Path) -> None:
+    from cglsuite.cells.run import run_cell
+    from cglsuite.cells.store import Store
+
+    catalogue = load_catalogue(allow=INSTALLED)
+    cell = resolve_cell(catalogue, "synthetic-motifs/gaussian@drift-honest-1", method, settings={"backbone.width": 8})
+    record = run_cell(cell, catalogue, Store(tmp_path))
+    assert record.status == "done", record.reason
+    assert record.stream["evaluations"] == [0, 5, 10, 15, 20, 25]
+    assert len(record.matrix[-1]) == 5

@@ -29,7 +29,7 @@ _BACKBONE: tuple[tuple[str, Value], ...] = (
     ("normalisation", "symmetric"),
     ("width", 256),
 )
-#: That of the skeleton benchmark (``@skeleton-1``).
+#: That of the skeleton benchmark (``@skeleton-1``), and of CGLB for graphs (``@cglb-1``).
 _SEQUENCE_BACKBONE: tuple[tuple[str, Value], ...] = (
     ("batch_norm", True),
     ("dropout", 0.0),
@@ -65,6 +65,8 @@ SIGMAS = {
     "synthetic-csbm": _Sigma(7.0, False, 20),
     "nw-ucla": _Sigma(5.0, False, 10),
     "synthetic-motion": _Sigma(3.0, False, 5),
+    "aromaticity": _Sigma(4.0, False, 20),
+    "synthetic-motifs": _Sigma(1.5, False, 5),
 }
 _WORDS = {
     "gaussian": "coming and going as Gaussians",
@@ -106,8 +108,20 @@ _SEQUENCES = _Items(
     _SEQUENCE_BACKBONE,
     "The paper has nodes only: the items are whole graphs, on the backbone of the skeleton benchmark, and the memory holds 100 of them.",
 )
-#: The datasets of whole graphs, with parameters that differ from the dataset's defaults.
-_OF_SEQUENCES: dict[str, tuple[tuple[str, Value], ...]] = {"nw-ucla": (), "synthetic-motion": (("per_class", 100),)}
+_MOLECULES = _Items(
+    "pairs of classes",
+    "GC",
+    _SEQUENCE_TRAINING,
+    _SEQUENCE_BACKBONE,
+    "The paper has nodes only: the items are whole graphs, on the backbone of CGLB's graph level, and the memory holds 100 of them.",
+)
+#: The datasets of whole graphs: their items, and parameters that differ from the dataset's defaults.
+_OF_GRAPHS: dict[str, tuple[_Items, tuple[tuple[str, Value], ...]]] = {
+    "nw-ucla": (_SEQUENCES, ()),
+    "synthetic-motion": (_SEQUENCES, (("per_class", 100),)),
+    "aromaticity": (_MOLECULES, ()),
+    "synthetic-motifs": (_MOLECULES, ()),
+}
 
 
 def _method_defaults(honest: bool) -> dict[str, Mapping[str, Value]]:
@@ -143,7 +157,7 @@ def _preset(dataset: str, schedule: str, *, honest: bool) -> ScenarioSpec:
         "" if sigma.evaluate_every == 100 else f"Evaluated every {sigma.evaluate_every} batches, as the stream is short (the paper: 100)."
     )
     protocol = "drift-honest-1" if honest else "drift-1"
-    items = _SEQUENCES if dataset in _OF_SEQUENCES else _NODES
+    items, parameters = _OF_GRAPHS.get(dataset, (_NODES, ()))
     return ScenarioSpec(
         name=f"{dataset}/{schedule}@{protocol}",
         summary=f"{items.what} of {dataset} in batches of 10, no task boundaries, {_WORDS[schedule]} "
@@ -151,7 +165,7 @@ def _preset(dataset: str, schedule: str, *, honest: bool) -> ScenarioSpec:
         citation=_CITATION,
         dataset=dataset,
         setting="task-free",
-        dataset_settings=_OF_SEQUENCES.get(dataset, ()),
+        dataset_settings=parameters,
         protocol=protocol,
         level=items.level,
         builder="cglsuite.streams.online:build_batch_stream",
