@@ -198,6 +198,11 @@ def test_real_regression(real: DataRoot) -> None:
     assert soluble.official_split.bincount().tolist() == [7_836, 998, 999]
     assert graphs.n_nodes / soluble.n_items == pytest.approx(17.58, abs=0.005)
     assert graphs.n_edges / soluble.n_items == pytest.approx(35.80, abs=0.005)
-    sizes = soluble.keys["domain"].bincount()
-    assert int(sizes.max() - sizes.min()) < 10, "domains are of nearly equal size"
+    domain, scaffold = soluble.keys["domain"], soluble.keys["scaffold"]
+    sizes = domain.bincount()
+    *others, largest = sizes.sort().values.tolist()
+    assert others[-1] - others[0] < 10, "domains are of nearly equal size"
+    alone = scaffold[domain == int(sizes.argmax())]
+    assert largest == len(alone)
+    assert len(alone.unique()) == 1, "but for that of the molecules without a ring, which no split by scaffold can divide"
     assert zinc.items.queries(torch.arange(zinc.n_items), "cpu").n_nodes / zinc.n_items == pytest.approx(23.18, abs=0.005)
