@@ -23,7 +23,7 @@ def examined(site: Site, **options: float | bool) -> dict[str, Diagnosis]:
     [
         ("os-exit", r"ends the process \(exit code 0\) at import"),
         ("crashes", r"is killed by SIGSEGV at import"),
-        ("hangs", r"hangs: no end after 3 s while asked for cglsuite_methods"),
+        ("hangs", r"hangs: no progress for 3 s while asked for cglsuite_methods"),
         ("sys-exit", r"SystemExit: 3"),
         ("hook-typo", r"unknown hook"),
     ],
