@@ -691,11 +691,15 @@ class ScenarioSpec(PluginSpec):
     )
     node_features: str = Switch(
         "given",
-        "features of the nodes: the dataset's own, or the degrees in the message graph of the moment (degrees)",
-        ("given", "degrees"),
+        "features of the nodes: the dataset's own, or in- and out-degree in the message graph of the moment, as they are (degrees) or "
+        "a constant one and their logarithms (log-degrees)",
+        ("given", "degrees", "log-degrees"),
         effect={
             "given": "features are the same at all times",
-            "degrees": "features are counted anew from the edges that carry messages, so that no later or hidden edge shows in them",
+            "degrees": "features are counted anew from the edges that carry messages, so that no later or hidden edge shows in them; the few "
+            "nodes with very many links stand out, which trains faster and forgets more",
+            "log-degrees": "features are counted anew from the edges that carry messages, so that no later or hidden edge shows in them; "
+            "most nodes look alike, which trains more slowly",
         },
     )
     head: str = Switch(

@@ -13,14 +13,20 @@ from cglsuite.graphs.negatives import pair_keys, random_destinations
 
 __all__ = ["DEGREE_FEATURES", "LinkGraph", "degree_features"]
 
-DEGREE_FEATURES = 3
-"""How many features :func:`degree_features` gives a node."""
+DEGREE_FEATURES = {"degrees": 2, "log-degrees": 3}
+"""How many features :func:`degree_features` gives a node, by their kind."""
 
 
-def degree_features(edge_index: Tensor, n_nodes: int) -> Tensor:
-    """``[1, log(1 + in-degree), log(1 + out-degree)]`` of every node, parallel edges counted one by one: float32 [N, 3]."""
-    source, target = (torch.bincount(ends, minlength=n_nodes).float().log1p() for ends in edge_index)
-    return torch.stack([torch.ones_like(source), target, source], dim=1)
+def degree_features(edge_index: Tensor, n_nodes: int, kind: str) -> Tensor:
+    """Features of every node from the edges int64 [2, E], parallel ones counted one by one: float32 [N, 2 or 3].
+
+    Args:
+        kind: ``degrees``: ``[in-degree, out-degree]``; ``log-degrees``: ``[1, log(1 + in-degree), log(1 + out-degree)]``.
+    """
+    source, target = (torch.bincount(ends, minlength=n_nodes).float() for ends in edge_index)
+    if kind == "degrees":
+        return torch.stack([target, source], dim=1)
+    return torch.stack([torch.ones_like(source), target.log1p(), source.log1p()], dim=1)
 
 
 class LinkGraph(MessageGraph):
@@ -34,6 +40,7 @@ class LinkGraph(MessageGraph):
         undirected: whether edges come in both directions.
         hides_targets: whether a training step meets the graph without the links that it predicts (``scenario.exclude_targets``).
         counted: bool [N], the nodes whose features are their degrees here; ``None`` = none.
+        kind: of these features (:func:`degree_features`).
     """
 
     def __init__(
@@ -46,12 +53,13 @@ class LinkGraph(MessageGraph):
         undirected: bool = True,
         hides_targets: bool = False,
         counted: Tensor | None = None,
+        kind: str = "degrees",
     ) -> None:
         super().__init__(x, edge_index, device)
-        self._describe(types, undirected, hides_targets, counted)
+        self._describe(types, undirected, hides_targets, counted, kind)
 
-    def _describe(self, types: Tensor, undirected: bool, hides_targets: bool, counted: Tensor | None) -> None:
-        self.types, self.undirected, self.hides_targets = types.to(self.device), undirected, hides_targets
+    def _describe(self, types: Tensor, undirected: bool, hides_targets: bool, counted: Tensor | None, kind: str) -> None:
+        self.types, self.undirected, self.hides_targets, self.kind = types.to(self.device), undirected, hides_targets, kind
         self.counted = None if counted is None else counted.to(self.device)
 
     def destinations(self, of: Tensor, generator: torch.Generator) -> Tensor:
@@ -67,9 +75,9 @@ class LinkGraph(MessageGraph):
         kept = self.edge_index[:, ~torch.isin(pair_keys(self.edge_index, self.n_nodes, self.undirected), hidden)]
         made = LinkGraph.__new__(LinkGraph)
         made.features, made.edge_index, made.device, made._operators = self.features, kept, self.device, {}
-        made._describe(self.types, self.undirected, True, self.counted)
+        made._describe(self.types, self.undirected, True, self.counted, self.kind)
         if self.counted is not None and isinstance(self.features, Tensor):
-            made.features = torch.where(self.counted.unsqueeze(1), degree_features(kept, self.n_nodes), self.features)
+            made.features = torch.where(self.counted.unsqueeze(1), degree_features(kept, self.n_nodes, self.kind), self.features)
         return made
 
     @classmethod
@@ -84,5 +92,6 @@ class LinkGraph(MessageGraph):
             parts[0].undirected,
             any(p.hides_targets for p in parts),
             torch.cat(counted) if any(p.counted is not None for p in parts) else None,
+            parts[0].kind,
         )
         return made

@@ -78,7 +78,7 @@ def _check(spec: ScenarioSpec, data: LinkData) -> None:
     predicted = spec.level == "LP"
     if spec.setting == "task-free":
         raise SpecError("scenario.setting = task-free: links arrive in tasks; expected task-il, class-il, domain-il or time-il")
-    if spec.node_features == "degrees" and spec.feature_normalisation != "none":
+    if spec.node_features != "given" and spec.feature_normalisation != "none":
         raise SpecError(
             f"scenario.feature_normalisation = {spec.feature_normalisation}: features are degrees, which are counted anew and not scaled; "
             "expected none"
@@ -87,8 +87,8 @@ def _check(spec: ScenarioSpec, data: LinkData) -> None:
         raise SpecError(f"scenario.replicas = {spec.replicas}: copies are made of graphs whose nodes are items; expected 1")
     if spec.node_features == "given" and data.x is None:
         raise SpecError(
-            f"scenario.node_features = given: the nodes of the dataset {spec.dataset!r} have no features; expected degrees, which are "
-            "counted from the edges that carry messages"
+            f"scenario.node_features = given: the nodes of the dataset {spec.dataset!r} have no features; expected degrees or "
+            "log-degrees, which are counted from the edges that carry messages"
         )
     loops = (data.links[0] == data.links[1]).nonzero().flatten()
     if loops.numel():
@@ -127,7 +127,7 @@ class _Links(NodeGraphs):
 
     @property
     def n_features(self) -> int:
-        return DEGREE_FEATURES if self.spec.node_features == "degrees" else super().n_features
+        return super().n_features if self.spec.node_features == "given" else DEGREE_FEATURES[self.spec.node_features]
 
     def carriers(self, stage: int) -> Tensor:
         """bool [M]: the links that carry messages in the graph of ``stage``."""
@@ -153,7 +153,8 @@ class _Links(NodeGraphs):
 
     def nodes_with(self, edges: Tensor) -> Tensor | scipy.sparse.csr_matrix:
         """The features of all nodes, float32 [N, F], where ``edges`` (int64 [2, E]) carry messages."""
-        return degree_features(edges, self.data.n_nodes) if self.spec.node_features == "degrees" else self.features
+        kind = self.spec.node_features
+        return self.features if kind == "given" else degree_features(edges, self.data.n_nodes, kind)
 
     def message_graph(self, stage: int) -> MessageGraph:
         """The graph of ``stage``."""
@@ -272,7 +273,7 @@ class _Prediction(_Links):
         return self._base
 
     def message_graph(self, stage: int) -> LinkGraph:
-        edges, degrees = self.edges_of(stage), self.spec.node_features == "degrees"
+        edges, counted = self.edges_of(stage), self.spec.node_features != "given"
         return LinkGraph(
             self.nodes_with(edges),
             edges,
@@ -280,7 +281,8 @@ class _Prediction(_Links):
             types=self.types,
             undirected=self.spec.undirected,
             hides_targets=self.spec.exclude_targets,
-            counted=torch.ones(self.data.n_nodes, dtype=torch.bool) if degrees else None,
+            counted=torch.ones(self.data.n_nodes, dtype=torch.bool) if counted else None,
+            kind=self.spec.node_features,
         )
 
     @cached_property

@@ -90,16 +90,16 @@ def made(level: str, setting: str, policy: str, seeds: Seeds | None = None, **ch
 def test_what_carries_messages(drawn: st.DataObject) -> None:
     """In every stage, seen from a view and from a query; features of degrees are counted from these edges and no others."""
     level, setting, policy = drawn.draw(st.sampled_from(CASES))
-    undirected, degrees = drawn.draw(st.booleans()), drawn.draw(st.booleans())
+    undirected, features = drawn.draw(st.booleans()), drawn.draw(st.sampled_from(["given", "degrees", "log-degrees"]))
     more: dict[str, Any] = {"exclude_targets": drawn.draw(st.booleans())} if level == "LP" else {}
     data, stream = made(
         level,
         setting,
         policy,
         Seeds(order=drawn.draw(st.integers(0, 3)), split=drawn.draw(st.integers(0, 3))),
-        data={"seed": drawn.draw(st.integers(0, 5)), "featureless": degrees, "sparse": drawn.draw(st.booleans())},
+        data={"seed": drawn.draw(st.integers(0, 5)), "featureless": features != "given", "sparse": drawn.draw(st.booleans())},
         undirected=undirected,
-        node_features="degrees" if degrees else "given",
+        node_features=features,
         split=drawn.draw(st.sampled_from(["official", "random"])),
         **more,
     )
@@ -109,8 +109,8 @@ def test_what_carries_messages(drawn: st.DataObject) -> None:
         for graph in graphs:
             assert carried(graph, undirected) == expected
             assert graph.n_nodes == data.n_nodes
-            if degrees:
-                assert torch.equal(graph.features, degree_features(graph.edge_index, data.n_nodes))
+            if features != "given":
+                assert torch.equal(graph.features, degree_features(graph.edge_index, data.n_nodes, features))
     for learnt in range(4):
         for group in stream.make_queries(learnt):
             stage = group.tasks[0] if policy == "none" else max(learnt - 1, 0)
@@ -338,7 +338,8 @@ def test_nodes_without_features_need_degrees() -> None:
     data = tiny_links(featureless=True)
     with pytest.raises(SpecError, match=r"scenario\.node_features = given: the nodes of the dataset 'tiny' have no features"):
         link_stream(data)
-    assert link_stream(data, node_features="degrees").n_features == 3
+    assert link_stream(data, node_features="degrees").n_features == 2
+    assert link_stream(data, node_features="log-degrees").n_features == 3
 
 
 @pytest.mark.parametrize("level", ["LC", "LP"])

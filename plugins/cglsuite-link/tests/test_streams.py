@@ -103,9 +103,10 @@ def check_no_leak(preset: ScenarioSpec, data: LinkData, stream: TaskStream, layo
     for stage in stages:
         graph = stream.view(stage).train.graph
         found = carried(graph, data, preset.undirected)
-        if preset.node_features == "degrees":
+        if preset.node_features != "given":
             counts = [torch.bincount(ends, minlength=data.n_nodes) for ends in graph.edge_index.flip(0)]
-            assert torch.equal(graph.features[:, 1:].expm1().round().long(), torch.stack(counts, dim=1))
+            shown = graph.features if preset.node_features == "degrees" else graph.features[:, 1:].expm1().round()
+            assert torch.equal(shown.long(), torch.stack(counts, dim=1))
         there = arrival == stage if preset.edge_policy == "none" else arrival <= (stage if time else len(layout))
         if preset.level == "LC":
             assert torch.isin(found, keys[there]).all()
