@@ -11,6 +11,7 @@ import pytest
 
 from cglsuite.cli.main import run
 from cglsuite.cli.new import template_folder
+from cglsuite.specs import API_VERSION
 
 NAMES = {
     "method": "pulls-back",
@@ -55,6 +56,7 @@ def test_generated_code_is_formatted_and_holds_no_placeholder(kind: str, tmp_pat
         assert not text.endswith("\n\n")
         if path.suffix == ".py":
             compile(text, str(path), "exec")
+    assert f"api_version={API_VERSION}," in next(package.glob("*.py")).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("kind", "name"), [("method", "My Method"), ("scenario", "no-protocol"), ("metric", "Mean-Of")])
