@@ -12,7 +12,7 @@ import click
 
 from cglsuite.cli.output import paragraph, print_json
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.errors import PluginError, UnknownNameError
+from cglsuite.errors import PluginError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -26,29 +26,52 @@ _log = logging.getLogger(__name__)
 
 
 @click.command()
-@click.argument("name")
-@click.option("--kind", type=click.Choice(_KINDS), help="Which of several that have this name; default: all of them.")
+@click.argument("name", required=False)
+@click.option("--kind", type=click.Choice(_KINDS), help="Which of several that have this name, or of all; default: every kind.")
+@click.option("--all", "everything", is_flag=True, help="Check all that is installed, in place of NAME.")
+@click.option("--provider", metavar="DISTRIBUTION", help="Check all that one distribution provides, in place of NAME.")
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Also run a method in a process that is sent views alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array of reports with all findings.")
 @pass_session
-def check(session: Session, name: str, kind: str | None, audit: bool, as_json: bool) -> int:
+def check(
+    session: Session, name: str | None, kind: str | None, everything: bool, provider: str | None, audit: bool, as_json: bool
+) -> int:
     """Check a method, dataset, scenario or metric that is installed; the same as cglsuite.testing's checks in a test.
 
     A method runs in tiny embedded streams of every level and setting that it declares: it learns, repeats bit for bit, resumes, keeps to
     the memory budget, and nothing leads it to hidden labels. Takes about a minute. The exit status is 4 if a check fails.
     """
+    if (name is not None) + everything + (provider is not None) != 1:
+        raise UsageError("expected one of NAME, --all and --provider DISTRIBUTION")
     catalogue = session.catalogue()
-    kinds = _kinds(catalogue, name, kind)
+    if name is not None:
+        wanted = [(k, name) for k in _kinds(catalogue, name, kind)]
+    else:
+        wanted = _provided(catalogue, _KINDS if kind is None else (kind,), provider)
     _log.info("importing torch and the suite")
     from cglsuite.testing import examine, tiny_catalogue
 
-    whole = tiny_catalogue(catalogue)
-    reports = [examine(k, name, whole, seen=_tell, **({"audited": audit} if k == "method" else {})) for k in kinds]
+    whole, reports = tiny_catalogue(catalogue), list["CheckReport"]()
+    for k, one in wanted:
+        reports.append(examine(k, one, whole, seen=_tell, **({"audited": audit} if k == "method" else {})))
+        if not as_json:
+            click.echo("\n".join(_lines(reports[-1])) + ("\n" if len(wanted) > 1 else ""))
+    failed = [report for report in reports if not report.passed]
     if as_json:
         print_json([_as_json(report) for report in reports])
-    else:
-        click.echo("\n\n".join("\n".join(_lines(report)) for report in reports))
-    return 0 if all(report.passed for report in reports) else PluginError.exit_code
+    elif len(wanted) > 1:
+        told = "" if not failed else f", {len(failed)} not: " + ", ".join(f"{r.kind} {r.name}" for r in failed)
+        click.echo(f"{len(reports) - len(failed)} of {len(reports)} conform{told}")
+    return PluginError.exit_code if failed else 0
+
+
+def _provided(catalogue: Catalogue, kinds: Iterable[str], provider: str | None) -> list[tuple[str, str]]:
+    """All of these kinds, or those of them that a distribution provides."""
+    every = [(kind, entry.spec.name, entry.record.distribution) for kind in kinds for entry in catalogue.entries(kind)]
+    found = [(kind, name) for kind, name, distribution in every if provider in (None, distribution)]
+    if not found:
+        raise UnknownNameError("distribution", provider or "", sorted({distribution for _, _, distribution in every}))
+    return found
 
 
 def _kinds(catalogue: Catalogue, name: str, kind: str | None) -> list[str]:

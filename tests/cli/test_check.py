@@ -47,3 +47,25 @@ def test_failures_are_grouped_and_carry_their_fix() -> None:
     assert "audit (testing-nodes/task-il, testing-graphs/task-il): starts a process" in text
     assert "fix: do not" in text
     assert text.endswith("method mine does not conform: 1 ok, 2 failed, 1 skipped")
+
+
+def test_all_of_a_kind_and_of_a_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "--all", "--kind", "metric"]) == 0
+    whole = capsys.readouterr().out
+    assert whole.rstrip().splitlines()[-1] == f"{whole.count(' conforms: ')} of {whole.count(' conforms: ')} conform"
+    assert whole.count(" conforms: ") > 5
+    assert run(["check", "--provider", "cglsuite-metrics", "--json"]) == 0
+    assert {r["kind"] for r in json.loads(capsys.readouterr().out)} == {"metric"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([], "expected one of NAME, --all and --provider"),
+        (["average_performance", "--all"], "expected one of NAME, --all and --provider"),
+        (["--provider", "cglsuite-metric"], "unknown distribution 'cglsuite-metric'. Did you mean 'cglsuite-metrics'"),
+    ],
+)
+def test_what_to_check_is_said_once(given: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", *given]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
