@@ -696,8 +696,8 @@ class ScenarioSpec(PluginSpec):
         ("given", "degrees", "log-degrees"),
         effect={
             "given": "features are the same at all times",
-            "degrees": "features are counted anew from the edges that carry messages, so that no later or hidden edge shows in them; the few "
-            "nodes with very many links stand out, which trains faster and forgets more",
+            "degrees": "features are counted anew from the edges that carry messages, so that no later or hidden edge shows in them; the "
+            "few nodes with very many links stand out, which trains faster and forgets more",
             "log-degrees": "features are counted anew from the edges that carry messages, so that no later or hidden edge shows in them; "
             "most nodes look alike, which trains more slowly",
         },

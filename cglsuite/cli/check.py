@@ -33,9 +33,7 @@ _log = logging.getLogger(__name__)
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Also run a method in a process that is sent views alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array of reports with all findings.")
 @pass_session
-def check(
-    session: Session, name: str | None, kind: str | None, everything: bool, provider: str | None, audit: bool, as_json: bool
-) -> int:
+def check(session: Session, name: str | None, kind: str | None, everything: bool, provider: str | None, audit: bool, as_json: bool) -> int:
     """Check a method, dataset, scenario or metric that is installed; the same as cglsuite.testing's checks in a test.
 
     A method runs in tiny embedded streams of every level and setting that it declares: it learns, repeats bit for bit, resumes, keeps to

@@ -14,7 +14,12 @@ EDGES = torch.tensor([[0, 1, 1, 2, 0, 3], [1, 0, 2, 1, 3, 0]])
 
 
 def graph(**options: object) -> LinkGraph:
-    given: dict[str, object] = {"x": degree_features(EDGES, 5, "degrees"), "edge_index": EDGES, "types": torch.zeros(5, dtype=torch.int64), "counted": torch.ones(5, dtype=torch.bool)}
+    given: dict[str, object] = {
+        "x": degree_features(EDGES, 5, "degrees"),
+        "edge_index": EDGES,
+        "types": torch.zeros(5, dtype=torch.int64),
+        "counted": torch.ones(5, dtype=torch.bool),
+    }
     return LinkGraph(**(given | options))  # type: ignore[arg-type]
 
 
