@@ -24,10 +24,10 @@ COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
 _LABELS = {
     name: name.replace("_", " ")
     for name in (
-        *("levels", "settings", "needs", "category", "formula", "needs_joint", "licence", "home", "embedded", "citation"),
+        *("levels", "settings", "needs", "category", "formula", "undefined", "needs_joint", "licence", "home", "embedded", "citation"),
         *("note", "factory", "builder", "path", "interactive", "replaces"),
     )
-}
+} | {"undefined": "no value if"}
 
 
 def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:

@@ -227,7 +227,8 @@ class MetricSpec(PluginSpec):
     """A metric: ``factory(matrix, joint=None) -> float``, a pure function of the performance matrix.
 
     ``matrix`` is float64 ``[T + 1, T]``: row 0 before training, row k after task k, NaN where a query could not be asked.
-    ``joint`` is the matrix of the ``joint`` method in the same scenario and seeds, given where ``needs_joint``.
+    ``joint`` is the matrix of the ``joint`` method in the same scenario and seeds, given where ``needs_joint``. The value is NaN where it
+    cannot be computed; ``undefined`` says in words of which whole matrices it cannot, if there are any.
 
     In the setting ``task-free`` the matrix is ``[E + 1, K]``, a row per evaluation and a column per latent task, and the factory is also
     given ``stream``: the ``evaluations`` (steps made), what was ``delivered`` of each latent task by then ([E + 1][K]), and the facts of
@@ -242,6 +243,7 @@ class MetricSpec(PluginSpec):
     settings: tuple[str, ...] = ("task-il", "class-il", "domain-il", "time-il")
     label: str = ""
     unit: str = ""
+    undefined: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,8 +77,11 @@ def _has_values(spec: Any, measure: Any) -> None:
     low, high = spec.range
     for tasks in (1, 2, _TASKS):
         value = measure(_matrix("task-il", tasks, reached=0.9, lost=0.1))
-        if tasks > 1 and math.isnan(value):
-            raise CheckFailed(f"it is NaN of a whole matrix of {tasks} tasks", "NaN is for what cannot be computed")
+        if tasks > 1 and math.isnan(value) and not spec.undefined:
+            raise CheckFailed(
+                f"it is NaN of a whole matrix of {tasks} tasks",
+                'NaN is for what cannot be computed; where a whole matrix can have no value, say when: undefined="nothing is forgotten"',
+            )
         if not math.isnan(value) and not low <= value <= high:
             raise CheckFailed(f"it is {value:g} of a matrix of {tasks} tasks; range = ({low:g}, {high:g})", "declare the range it has")
 

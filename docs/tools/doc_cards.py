@@ -168,7 +168,8 @@ def kind_page(catalogue: Catalogue, kind: str) -> Page:
             low, high = spec.range
             better = "higher" if spec.direction == "up" else "lower"
             joint = "; needs the joint record of the same scenario and seeds" if spec.needs_joint else ""
-            yield from (f"{code(formula)}; {better} is better; range {low:g} to {high:g}{joint}.", "")
+            none = f"; no value where {text(spec.undefined)}" if spec.undefined else ""
+            yield from (f"{code(formula)}; {better} is better; range {low:g} to {high:g}{joint}{none}.", "")
             yield from (f"Settings: {text(', '.join(spec.settings))}.", "")
         if levels := getattr(spec, "levels", ()):
             yield from (f"Problem levels: {', '.join(LEVELS[level] for level in levels)}.", "")

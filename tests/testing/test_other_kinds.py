@@ -46,6 +46,8 @@ def catalogue() -> Catalogue:
         metric("mean_of_last"),
         metric("out_of_range"),
         metric("writes_to_matrix"),
+        metric("unsure"),
+        replace(metric("unsure", undefined="it has no opinion"), name="known-to-be-unsure"),
         metric("backwards", direction="down"),
         metric("unwritten_formula", formula=" "),
         scenario("fine"),
@@ -70,6 +72,7 @@ def catalogue() -> Catalogue:
         ("dataset", "real-classes", "form", "exactly where the level is GR"),
         ("metric", "out-of-range", "value", "range = (0, 1)"),
         ("metric", "writes-to-matrix", "pure", "writes to the matrix"),
+        ("metric", "unsure", "value", "NaN of a whole matrix of 2 tasks"),
         ("metric", "backwards", "direction", "direction='down'"),
         ("metric", "unwritten-formula", "formula", "no formula"),
         ("scenario", "testing-nodes/restless@faulty-1", "repeatable", "built twice it differs"),
@@ -94,6 +97,7 @@ def test_named_by_the_check_that_it_breaks(
 def test_what_is_in_order_passes(catalogue: Catalogue) -> None:
     check_dataset("plain", catalogue)
     check_metric("mean-of-last", catalogue)
+    check_metric("known-to-be-unsure", catalogue)
     check_scenario("testing-nodes/fine@faulty-1", catalogue)
 
 

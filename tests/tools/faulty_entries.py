@@ -82,6 +82,11 @@ def writes_to_matrix(matrix: Any, joint: Any = None) -> float:
     return mean_of_last(matrix)
 
 
+def unsure(matrix: Any, joint: Any = None) -> float:
+    """Of no matrix a value."""
+    return float("nan")
+
+
 def backwards(matrix: Any, joint: Any = None) -> float:
     """More is better, whatever is declared."""
     return mean_of_last(matrix)

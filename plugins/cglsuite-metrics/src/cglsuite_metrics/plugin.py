@@ -157,7 +157,8 @@ def _of_task_free_streams() -> list[MetricSpec]:
         ),
         MetricSpec(
             name="time_to_recover",
-            summary="steps until a latent task that fell below 90 % of its best is back there; none where half of the falls or more last",
+            summary="steps until a latent task that fell below 90 % of its best is back there",
+            undefined="nothing falls, or half of the falls or more last",
             formula="median over dips of (step back - step of the fall)",
             direction="down",
             range=(0.0, float("inf")),
