@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports import show
 from cglsuite.reports.htmltable import number_cell, number_text
-from cglsuite.reports.markup import Content, Fragment, element, join
 
 if TYPE_CHECKING:
     from cglsuite.reports.comparison import Comparison

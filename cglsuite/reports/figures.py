@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from cglsuite.reports.markup import element, join
+from cglsuite.markup import element, join
 from cglsuite.reports.mime import FIGURES
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from cglsuite import __version__
-from cglsuite.reports.markup import Fragment
+from cglsuite.markup import Fragment
 from cglsuite.reports.mime import FACTS, FIGURES
 from cglsuite.reports.text import plain_text
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from cglsuite.reports.markup import element, join
+from cglsuite.markup import element, join
 from cglsuite.reports.page import Page, page_html
 from cglsuite.reports.text import plain_text
 

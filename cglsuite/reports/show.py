@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.htmltable import duration, empty, head_cell, mean_std_cell, number_cell, row_head, table
-from cglsuite.reports.markup import Content, Fragment, element, join
 from cglsuite.reports.mime import FACTS
 from cglsuite.reports.performance import is_fraction, performance_name, performance_names
 from cglsuite.reports.rows import as_rows

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports import architecture, show
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.markup import Content, Fragment, element, join
 from cglsuite.reports.order_figures import sweep_figure
 from cglsuite.reports.rows import as_rows
 from cglsuite.reports.show import Facts

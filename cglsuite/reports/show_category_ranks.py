@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.markup import Fragment, element, join
 from cglsuite.reports import category_study, show
 from cglsuite.reports.category_figures import rank_boxes
 from cglsuite.reports.category_study import SHORT_NAMES, CategoryStudy, Ranked
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.markup import Fragment, element, join
 from cglsuite.reports.rows import as_rows
 
 if TYPE_CHECKING:

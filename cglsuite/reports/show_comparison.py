@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite import stats
+from cglsuite.markup import Fragment, element, join
 from cglsuite.reports import comparison, show
 from cglsuite.reports.comparison import Comparison, Study
 from cglsuite.reports.comparison_cells import amount, caption, exact_cell, percent_text, range_text, refused, unit_cell, unit_text
 from cglsuite.reports.comparison_figures import difference_figure, rank_figure
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.markup import Fragment, element, join
 from cglsuite.reports.order_figures import COMPONENT_NAMES
 from cglsuite.reports.rows import as_rows
 

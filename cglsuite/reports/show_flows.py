@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports import flows, show, show_architecture
 from cglsuite.reports.architecture import Sweep
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.flow_contrast import contrast as contrasted
 from cglsuite.reports.flow_figures import Course, course_figure, exposure_figure, overlap_figure, progress_figure, stream_figure
 from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.markup import Content, Fragment, element, join
 from cglsuite.reports.measures import FLOW_MEASURES
 from cglsuite.reports.performance import is_fraction, performance_name
 from cglsuite.reports.rows import as_rows

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.hashing import canonical
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, table
 from cglsuite.reports.leaderboard import LEVEL, Board, Column, Row, Score, boards
-from cglsuite.reports.markup import Content, Fragment, element, join
 from cglsuite.reports.text import value_text
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reference.values import UNITS
 from cglsuite.reports.htmltable import empty, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.ledger import JUDGED, RULE, VERDICTS
-from cglsuite.reports.markup import Content, Fragment, element, join
 from cglsuite.reports.rows import as_rows
 from cglsuite.reports.show import Facts, notice, tile
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite import stats
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports import orders, show
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.markup import Content, Fragment, element, join
 from cglsuite.reports.order_figures import (
     COMPONENT_NAMES,
     Spread,

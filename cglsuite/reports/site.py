@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite import __version__
+from cglsuite.markup import Fragment, element, join
 from cglsuite.reports import show
 from cglsuite.reports.downloads import Download, board_downloads
 from cglsuite.reports.htmltable import empty, head_cell, table
 from cglsuite.reports.leaderboard import Board, Row, boards
-from cglsuite.reports.markup import Fragment, element, join
 from cglsuite.reports.page import Page, asset, document_html
 from cglsuite.reports.show_leaderboard import anchor, board_section, how_to_read, method_cards
 from cglsuite.reports.text import plain_text

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from report_lab import Tables, assert_harmless, page_of
 
+from cglsuite.markup import element
 from cglsuite.reports import published, show, tables
 from cglsuite.reports.htmltable import data_table, number_text
-from cglsuite.reports.markup import element
 from cglsuite.reports.results import CampaignResults
 from cglsuite.reports.text import value_text
 from cglsuite.specs import MethodSpec, ScenarioSpec
