@@ -17,7 +17,7 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.errors import UnknownNameError, UsageError
-from cglsuite.reports.order_study import order_of
+from cglsuite.reports.order_study import place_of
 from cglsuite.reports.performance import is_fraction, performance_names
 from cglsuite.reports.rows import as_rows
 
@@ -199,10 +199,9 @@ def _comparison(results: CampaignResults, question: Question, preset: str, group
 
 
 def _place(record: Record) -> dict[str, str]:
-    """Which order, split and seed a record is of; the order is the sequence of tasks itself, which several seeds may draw."""
-    seeds = record.cell["seeds"]
-    order = f"seed {seeds['order']}" if record.stream else order_of(record)
-    return {"order": order, "split": str(seeds["split"]), "seed": str(seeds["init"])}
+    """:func:`place_of`, where the seed of a task-free stream is told as one."""
+    place = place_of(record)
+    return place | {"order": f"seed {place['order']}"} if record.stream else place
 
 
 # --- per method ------------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cglsuite.errors import UnknownNameError
-from cglsuite.reports.order_study import order_of
+from cglsuite.reports.order_study import place_of
 from cglsuite.reports.performance import is_fraction, performance_names
 from cglsuite.reports.rows import as_rows
 from cglsuite.reports.show import ordered_metrics
@@ -190,7 +190,7 @@ def _board(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board
     groups = [group for group in results.groups if group.preset == preset]
     records = [record for group in groups for record in group.records]
     columns = tuple(_columns(results, groups))
-    unit = next((level for level in LEVELS if len({_place(record)[level] for record in records}) > 1), LEVELS[-1])
+    unit = next((level for level in LEVELS if len({place_of(record)[level] for record in records}) > 1), LEVELS[-1])
     by_key = results.frame.set_index("key")
     rows = [Row(group=group, category=_category(catalogue, group.method), scores=_scores(by_key, group, columns, unit)) for group in groups]
     return Board(
@@ -234,7 +234,7 @@ def _columns(results: CampaignResults, groups: Sequence[Group]) -> list[Column]:
 
 def _scores(by_key: pd.DataFrame, group: Group, columns: Sequence[Column], unit: str) -> dict[str, Score]:
     frame = by_key.loc[[record.key for record in group.records]]
-    replicates = [_place(record)[unit] for record in group.records]
+    replicates = [place_of(record)[unit] for record in group.records]
     found = {}
     for column in columns:
         values = frame[column.name].astype("float64")
@@ -255,14 +255,6 @@ def _interval(values: pd.Series, replicates: Sequence[str], unit: str, column: C
     return {"low": found.low, "high": found.high, "units": found.n, "kind": found.method}
 
 
-def _place(record: Record) -> dict[str, str]:
-    """Which order, split and seed a record is of. The order of a stream of tasks is the sequence itself, which several seeds may draw;
-    that of a task-free stream is the seed that drew it."""
-    seeds = record.cell["seeds"]
-    order = str(seeds["order"]) if record.stream else order_of(record)
-    return {"order": order, "split": str(seeds["split"]), "seed": str(seeds["init"])}
-
-
 def _category(catalogue: Catalogue, method: str) -> str:
     entry = next((e for e in catalogue.entries("method") if e.name == method), None)
     return str(getattr(entry.spec, "category", "other")) if entry else "not installed"
@@ -281,7 +273,7 @@ def _judged(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, several: 
 
     names = [f"{row.group.label} × {row.group.backbone}" if several else row.group.label for row in rows]
     cells = [
-        {"method": name, "value": by_key.at[record.key, column.name], **_place(record)}
+        {"method": name, "value": by_key.at[record.key, column.name], **place_of(record)}
         for name, row in zip(names, rows, strict=True)
         for record in row.records
     ]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.record import Record
     from cglsuite.reports.results import CampaignResults, Group
 
-__all__ = ["Design", "OrderStudy", "order_of", "pool"]
+__all__ = ["Design", "OrderStudy", "order_of", "place_of", "pool"]
 
 _ORDER = "scenario.class_order"
 _SAME = 1e-12
@@ -151,6 +151,16 @@ def _identity(group: Group, record: Record, design: Design) -> dict[str, Any]:
 def order_of(record: Record) -> str:
     """The order in which tasks arrived, in words; equal where the order is the same."""
     return " | ".join(name for name, _ in _tasks(record))
+
+
+def place_of(record: Record) -> dict[str, str]:
+    """Which order, split and seed a record is of.
+
+    The order of a stream of tasks is the sequence itself, which several seeds may draw; of a task-free stream it is the seed that drew it.
+    """
+    seeds = record.cell["seeds"]
+    order = str(seeds["order"]) if record.stream else order_of(record)
+    return {"order": order, "split": str(seeds["split"]), "seed": str(seeds["init"])}
 
 
 def _tasks(record: Record) -> list[tuple[str, str]]:
