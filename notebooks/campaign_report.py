@@ -20,7 +20,7 @@ device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite report` pass False
 
 # %%
-from cglsuite.reports import load_campaign_results, show
+from cglsuite.reports import load_campaign_results, show, show_runs
 
 results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
 show.overview(results)
@@ -81,25 +81,25 @@ show.matrices(results)
 # What is not applicable, has failed, or has not been run.
 
 # %%
-show.problems(results)
+show_runs.problems(results)
 
 # %% [markdown]
 # ## Hyper-parameters
 
 # %%
-show.searches(results)
+show_runs.searches(results)
 
 # %%
-show.settings(results)
+show_runs.settings(results)
 
 # %% [markdown]
 # ## Time and memory
 
 # %%
-show.resources(results)
+show_runs.resources(results)
 
 # %% [markdown]
 # ## Provenance
 
 # %%
-show.provenance(results)
+show_runs.provenance(results)

@@ -21,7 +21,7 @@ train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite
 
 # %%
 from cglsuite.host import load_catalogue
-from cglsuite.reports import load_campaign_results, show, show_leaderboard
+from cglsuite.reports import load_campaign_results, show, show_leaderboard, show_runs
 
 catalogue = load_catalogue()
 results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
@@ -51,10 +51,10 @@ show.definitions(results)
 # ## Cells without a result
 
 # %%
-show.problems(results)
+show_runs.problems(results)
 
 # %% [markdown]
 # ## Provenance
 
 # %%
-show.provenance(results)
+show_runs.provenance(results)

@@ -30,7 +30,7 @@ store = ""  # the folder of records and checkpoints; empty: $CGLSUITE_STORE, els
 
 # %%
 from cglsuite import load_catalogue
-from cglsuite.reports import show
+from cglsuite.reports import show_nodes
 from cglsuite.reports.htmltable import data_table
 from cglsuite.reports.nodes import node_items
 
@@ -45,7 +45,7 @@ data_table(items.frame.head(), f"The first of {len(items.frame)} rows: one per t
 # when it is asked and in the graph in which it is asked; nodes without neighbours have none.
 
 # %%
-show.node_groups(items)
+show_nodes.node_groups(items)
 
 # %% [markdown]
 # ## Distributions
@@ -54,4 +54,4 @@ show.node_groups(items)
 # groups are made within each task and then pooled.
 
 # %%
-show.node_distributions(items)
+show_nodes.node_distributions(items)

@@ -20,6 +20,13 @@ def test_a_card_escapes_every_part() -> None:
     assert shape.text.count("<img src=x onerror=alert(1)>") == 8  # and the title and content of the fold, the head of the grid
 
 
+def test_an_element_escapes_everything_but_fragments() -> None:
+    inner = element("b", "<i>&")
+    assert str(element("p", inner, '"x"', None, class_='a"b', data_value=1)) == (
+        '<p class="a&quot;b" data-value="1"><b>&lt;i&gt;&amp;</b>&quot;x&quot;</p>'
+    )
+
+
 @given(PRINTABLE)
 def test_what_is_shown_is_what_was_given(text: str) -> None:
     shape = Shape(card("t", [("fact", text)]))

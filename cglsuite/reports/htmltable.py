@@ -11,7 +11,19 @@ from cglsuite.reports.text import value_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["data_table", "duration", "empty", "head_cell", "mean_std_cell", "number_cell", "number_text", "row_head", "table"]
+__all__ = [
+    "data_table",
+    "definition_list",
+    "duration",
+    "empty",
+    "group_title",
+    "head_cell",
+    "mean_std_cell",
+    "number_cell",
+    "number_text",
+    "row_head",
+    "table",
+]
 
 
 def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content = None) -> Fragment:
@@ -36,6 +48,11 @@ def row_head(method: Any, *more: Any) -> Fragment:
     """A row's title: the method, and what tells it from others of the same name."""
     rest = ", ".join(str(part) for part in more if part)
     return element("th", str(method), element("span", f" {rest}", class_="quiet") if rest else None, class_="name", scope="row")
+
+
+def group_title(text: str, columns: int) -> Fragment:
+    """The title of the rows below it, across ``columns``."""
+    return element("th", text, colspan=columns, scope="colgroup")
 
 
 def number_cell(value: Any, digits: int | None = None, plus: bool = False) -> Fragment:
@@ -71,6 +88,11 @@ def duration(seconds: float) -> str:
 def empty(text: str) -> Fragment:
     """What stands where a table or a figure would have nothing to show."""
     return element("p", text, class_="quiet")
+
+
+def definition_list(pairs: Iterable[tuple[Content, Content]]) -> Fragment:
+    """Facts, each under its name."""
+    return element("dl", *(part for name, told in pairs for part in (element("dt", name), element("dd", told))), class_="facts")
 
 
 def data_table(frame: pd.DataFrame, caption: str | None = None) -> Fragment:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports.htmltable import duration, empty, head_cell, mean_std_cell, number_cell, row_head, table
-from cglsuite.reports.mime import FACTS
+from cglsuite.reports.htmltable import duration, empty, group_title, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.performance import is_fraction, performance_name, performance_names
 from cglsuite.reports.rows import as_rows
-from cglsuite.reports.text import value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,37 +20,30 @@ if TYPE_CHECKING:
     from cglsuite.cells.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports.figures import Gallery
-    from cglsuite.reports.nodes import NodeItems
     from cglsuite.reports.results import CampaignResults
     from cglsuite.reports.variants import PresetVariant
     from cglsuite.specs import MetricSpec
 
 __all__ = [
-    "Facts",
+    "NOTHING_DONE",
     "cell",
     "curves",
     "definitions",
-    "each_problems",
-    "each_provenance",
     "matrices",
     "matrix",
     "names",
-    "node_distributions",
-    "node_groups",
     "notice",
     "notices",
     "ordered_metrics",
     "overview",
-    "problems",
-    "provenance",
+    "preset_caption",
     "published",
-    "resources",
-    "searches",
-    "settings",
     "summary",
     "tile",
 ]
 
+NOTHING_DONE = "No cell of this campaign is finished yet."
+"""What stands where there is no number to show."""
 _FIRST_METRICS = (
     "average_performance",
     "forgetting_from_diagonal",
@@ -70,20 +60,7 @@ _FIRST_METRICS = (
     "time_to_recover",
 )
 _ARROWS = {"up": "↑", "down": "↓"}
-_STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad"}
 _FOLD_ABOVE = 12
-_NOTHING_DONE = "No cell of this campaign is finished yet."
-
-
-@dataclass(frozen=True)
-class Facts:
-    """A fragment, and lines for the foot of the page."""
-
-    body: Fragment
-    footer: tuple[str, ...]
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return {FACTS: {"footer": list(self.footer)}, "text/html": self.body.source, "text/plain": "\n".join(self.footer)}
 
 
 # --- the campaign ----------------------------------------------------------------------------------------------------------------
@@ -138,7 +115,7 @@ def summary(results: CampaignResults) -> Fragment:
 
     frame = compute(results)
     if frame.empty:
-        return empty(_NOTHING_DONE)
+        return empty(NOTHING_DONE)
     return join(_summary_table(results, str(preset), part) for preset, part in frame.groupby("preset", sort=False))
 
 
@@ -157,7 +134,7 @@ def _summary_table(results: CampaignResults, preset: str, frame: pd.DataFrame) -
     told = "mean ± sample standard deviation over n records, which differ in their seeds only"
     facts = [*([] if several else [f"backbone {backbones[0]}"]), f"performance is {_performance(results, preset)}", told]
     head = [head_cell("method", "name"), head_cell("n", "number"), *(_metric_head(results.metrics[name]) for name in metrics)]
-    return table(head, rows, _preset_caption(preset, results.variants.get(preset), "; ".join(facts)))
+    return table(head, rows, preset_caption(preset, results.variants.get(preset), "; ".join(facts)))
 
 
 def ordered_metrics(metrics: Mapping[str, Any]) -> list[str]:
@@ -191,7 +168,7 @@ def _performance(results: CampaignResults, preset: str) -> str:
     return f"{name} in percent" if _percent(results, preset) else name
 
 
-def _preset_caption(preset: str, variant: PresetVariant | None, told: str = "") -> Fragment:
+def preset_caption(preset: str, variant: PresetVariant | None, told: str = "") -> Fragment:
     """A preset's title, further words, and what was changed in it."""
     parts: list[Content] = [element("strong", variant.title if variant else preset), f" – {told}" if told else None]
     if variant:
@@ -238,7 +215,7 @@ def published(results: CampaignResults) -> Fragment:
     notes = _footnotes(frame)
     rows: list[list[Fragment]] = []
     for preset, part in frame.groupby("preset", sort=False):
-        rows.append([_group_title(str(preset), len(head))])
+        rows.append([group_title(str(preset), len(head))])
         rows += [_published_row(results, row, notes)[: len(head)] for row in as_rows(part)]
     shown = table(head, rows, f"{_judged(frame)}; difference = ours − published, in points.")
     return join([shown, element("ol", *(element("li", text) for text in notes), class_="footnotes")]) if notes else shown
@@ -295,45 +272,6 @@ def _published_row(results: CampaignResults, row: Mapping[str, Any], notes: Sequ
     ]
 
 
-def _group_title(text: str, columns: int) -> Fragment:
-    return element("th", text, colspan=columns, scope="colgroup")
-
-
-def problems(results: CampaignResults) -> Fragment:
-    """Every cell without a result, with its reason."""
-    from cglsuite.reports.tables import problems as compute
-
-    frame = compute(results)
-    if frame.empty:
-        return empty("Every planned cell has a result.")
-    rows = []
-    for row in as_rows(frame):
-        badge = element("span", row["state"], class_=f"badge {_STATES.get(row['state'], 'note')}")
-        cells = [
-            element("td", results.preset_title(row["preset"]), class_="name"),
-            element("td", badge),
-            element("td", row["reason"], class_="long"),
-        ]
-        rows.append([row_head(row["method"]), *cells, element("td", row["seeds"], class_="mono")])
-    return table([head_cell(t) for t in ("method", "scenario", "state", "reason", "seeds (order/split/init)")], rows)
-
-
-def each_problems(results: Sequence[CampaignResults]) -> Fragment:
-    """:func:`problems` of several campaigns, each under its title."""
-    return join(part for one in results for part in (_heading(results, one), problems(one)))
-
-
-def each_provenance(results: Sequence[CampaignResults]) -> Facts:
-    """:func:`provenance` of several campaigns, each under its title; lines for the foot of the page stand there once."""
-    shown = [(one, provenance(one)) for one in results]
-    body = join(part for one, facts in shown for part in (_heading(results, one), facts.body))
-    return Facts(body, tuple(dict.fromkeys(line for _, facts in shown for line in facts.footer)))
-
-
-def _heading(results: Sequence[CampaignResults], one: CampaignResults) -> Fragment | None:
-    return element("p", element("strong", one.title)) if len(results) > 1 else None
-
-
 # --- figures ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -386,7 +324,7 @@ def matrices(results: CampaignResults) -> Gallery | Fragment:
         alt = f"Mean performance matrix ({measured}) of {group.label} on {title} over {n} records. After the last task: {last}"
         stream = group.records[0].stream
         pictures.append(_matrix_picture(values, f"{group.label}, n = {n}", alt, percent, f"{title} – {measured}", stream))
-    return Gallery(tuple(pictures)) if pictures else empty(_NOTHING_DONE)
+    return Gallery(tuple(pictures)) if pictures else empty(NOTHING_DONE)
 
 
 def matrix(record: Record) -> Gallery | Fragment:
@@ -416,110 +354,6 @@ def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str
         return matrix_figure(values, title, theme, percent=percent, bounds=bounds)
 
     return picture(draw, alt, group=group)
-
-
-# --- how it was done -------------------------------------------------------------------------------------------------------------
-
-
-def resources(results: CampaignResults) -> Fragment:
-    """Time and memory per group, means over its records."""
-    from cglsuite.reports.tables import resources as compute
-
-    frame = compute(results)
-    if frame.empty:
-        return empty(_NOTHING_DONE)
-    parts = ("training", "method", "evaluation", "framework")
-    numbers = ["n", "total, s", *(f"{name}, %" for name in parts), "peak memory, MB", "kept items", "kept, kB", "extra parameters"]
-    rows: list[list[Fragment]] = []
-    for preset, part in frame.groupby("preset", sort=False):
-        rows.append([_group_title(results.preset_title(str(preset)), len(numbers) + 1)])
-        for row in as_rows(part):
-            cells = [number_cell(row["n"], 0), number_cell(row["total_s"], 1)]
-            cells += [number_cell(100 * row[f"{name}_s"] / row["total_s"] if row["total_s"] else None, 1) for name in parts]
-            cells += [number_cell(row["peak_bytes"] / 1e6, 0), number_cell(row["memory_items"], 0)]
-            cells += [number_cell(row["memory_bytes"] / 1e3, 1), number_cell(row["method_parameters"], 0)]
-            rows.append([row_head(row["method"], row["variant"]), *cells])
-    head = [head_cell("method", "name"), *(head_cell(text, "number") for text in numbers)]
-    return table(head, rows, "Means per cell. Kept: what the method's metered memory holds in the end.")
-
-
-def searches(results: CampaignResults) -> Fragment:
-    """What the campaign's hyper-parameter searches chose, and by what."""
-    from cglsuite.reports.tables import searches as compute
-
-    frame = compute(results)
-    if frame.empty:
-        return empty("This campaign searches no hyper-parameters, or its searches have not finished.")
-    rows = []
-    for row in as_rows(frame):
-        counts = [number_cell(row["candidates"], 0), number_cell(row["seeds"], 0)]
-        chosen = [element("td", element("code", row["chosen"]), class_="long"), number_cell(100 * row["score"], 1)]
-        rows.append([row_head(row["method"], row["backbone"]), element("td", row["scenario"], class_="name"), *counts, *chosen])
-    head = [head_cell("method", "name"), head_cell("scenario", "name"), head_cell("candidates", "number"), head_cell("seeds", "number")]
-    head += [head_cell("chosen"), head_cell("validation, %", "number")]
-    return table(head, rows, "Searched by the mean validation average performance after the last task.")
-
-
-def settings(results: CampaignResults) -> Fragment:
-    """Per preset: the settings in which methods differ, and, folded, those that they share."""
-    from cglsuite.reports.tables import common_settings
-    from cglsuite.reports.tables import settings as compute
-
-    frame = compute(results)
-    if frame.empty:
-        return empty(_NOTHING_DONE)
-    parts = []
-    for preset, part in frame.groupby("preset", sort=False):
-        several = part["backbone"].nunique() > 1
-        rows = []
-        for row in as_rows(part):
-            own = [f"{name} = {value_text(value)}" for name, value in row.items() if "." in name and value is not None]
-            listed = (
-                join(x for text in own for x in (element("code", text), element("br"))) if own else element("span", "none", class_="quiet")
-            )
-            rows.append([row_head(row["method"], row["variant"], row["backbone"] if several else ""), element("td", listed, class_="long")])
-        shared = common_settings(results, str(preset))
-        folded = element("summary", f"{len(shared)} settings that they share")
-        parts.append(
-            table(
-                [head_cell("method", "name"), head_cell("settings of its own")],
-                rows,
-                _preset_caption(str(preset), results.variants.get(str(preset))),
-            )
-        )
-        parts.append(element("details", folded, _facts({name: value_text(value) for name, value in shared.items()}, code=True)))
-    return join(parts)
-
-
-def provenance(results: CampaignResults) -> Facts:
-    """Whose code made the records, on what, with which seeds; and lines for the foot of the page."""
-    from cglsuite import __version__
-    from cglsuite.reports.tables import conditions, sources
-
-    rows = []
-    for row in as_rows(sources(results)):
-        source = element("td", element("code", row["source"][:12]), title=row["source"])
-        counted = [number_cell(row["records"], 0), element("td", row["provides"], class_="long")]
-        rows.append([row_head(row["distribution"]), element("td", row["version"]), source, *counted])
-    head = [
-        head_cell("distribution", "name"),
-        head_cell("version"),
-        head_cell("source"),
-        head_cell("records", "number"),
-        head_cell("provides"),
-    ]
-    told = "Code that made the records; source: the beginning of the SHA-256 over its files."
-    plugins = ", ".join(f"{name} {version}" for name, version in results.plugins if name != "cglsuite")
-    footer = (
-        f"Campaign {results.campaign.name}: {len(results.used)} records of {len(results.cells)} planned cells.",
-        f"cglsuite {__version__}" + (f" with {plugins}." if plugins else "."),
-    )
-    return Facts(join([table(head, rows, told) if rows else empty(_NOTHING_DONE), _facts(conditions(results))]), footer)
-
-
-def _facts(pairs: Mapping[str, str], code: bool = False) -> Fragment:
-    named = [(element("code", name) if code else name, text) for name, text in pairs.items() if text]
-    return element("dl", *(part for name, text in named for part in (element("dt", name), element("dd", text))), class_="facts")
 
 
 # --- exploring -------------------------------------------------------------------------------------------------------------------
@@ -554,79 +388,3 @@ def cell(record: Record, catalogue: Catalogue) -> Fragment:
     head = [head_cell("metric", "name"), head_cell("%" if percent else "value", "number"), head_cell("definition"), head_cell("in words")]
     facts = [f"performance is {performance_name(record.scenario)}", *([duration(seconds)] if seconds else [])]
     return table(head, rows, join([element("strong", record.label), f" – {'; '.join(facts)}"]))
-
-
-# --- single nodes ----------------------------------------------------------------------------------------------------------------
-
-
-def node_groups(items: NodeItems) -> Fragment:
-    """Per method, the items answered better and worse than the mean of their task: how many, and mean ± deviation of what they are like."""
-    from cglsuite.reports.nodes import ATTRIBUTES, group_summary
-
-    rows: list[list[Fragment]] = []
-    head = [head_cell("method", "name"), head_cell("answered"), head_cell("items", "number"), head_cell("share, %", "number")]
-    head += [head_cell(words, "number") for words in ATTRIBUTES.values()]
-    frame = group_summary(items.frame)
-    for row in as_rows(frame):
-        cells = [element("td", _answered(row["group"])), number_cell(row["n"], 0), number_cell(100 * row["share"], 1)]
-        for name in ATTRIBUTES:
-            known = int(row[f"{name}_n"])
-            remark = f" (n={known})" if known != row["n"] else ""
-            digits = 3 if name == "homophily" else 2
-            cells.append(
-                mean_std_cell(row[f"{name}_mean"], row[f"{name}_std"], scale=1.0, digits=digits, remark=remark)
-                if known
-                else number_cell(None)
-            )
-        rows.append([row_head(row["method"]), *cells])
-    runs = items.frame[["order", "split", "init"]].drop_duplicates()
-    seeds = "; ".join(f"{row['order']}/{row['split']}/{row['init']}" for row in as_rows(runs))
-    score = "F1 of the predicted set of labels" if items.several_labels else "1 for the right class, else 0"
-    told = f"mean ± sample standard deviation over items; an item's score: {score}; seeds (order/split/init): {seeds}"
-    return table(head, rows, _preset_caption(items.preset, items.variant, told))
-
-
-def node_distributions(items: NodeItems) -> Gallery:
-    """One figure per method: the distributions of homophily, degree and, where it varies, number of labels in both groups of items."""
-    from cglsuite.reports.figures import Gallery, Theme, cumulative_figure, picture
-    from cglsuite.reports.nodes import ATTRIBUTES, GROUPS, group_summary
-
-    frame, summary = items.frame, as_rows(group_summary(items.frame))
-    quantities = ["homophily", *(["labels"] if frame["labels"].nunique() > 1 else []), "degree"]
-
-    def one(method: str) -> Any:
-        part = frame[frame["method"] == method]
-        panels = [_node_panel(part, frame[name], name) for name in quantities]
-        said = [
-            f"{ATTRIBUTES[name]}: " + ", ".join(f"{row['group']} {row[f'{name}_mean']:.2f}" for row in summary if row["method"] == method)
-            for name in quantities
-        ]
-        sizes = ", ".join(f"{int(part[group].sum())} {group}" for group in GROUPS)
-
-        def draw(theme: Theme) -> Any:
-            return cumulative_figure(panels, theme, title=method, order=[_answered(group) for group in GROUPS])
-
-        alt = f"Distributions for {method} in {items.preset}, {sizes} than the mean of their task. Means: {'; '.join(said)}"
-        return picture(draw, alt, group=items.preset)
-
-    return Gallery(tuple(one(str(method)) for method in dict.fromkeys(frame["method"])))
-
-
-def _answered(group: str) -> str:
-    return f"{group} than the mean"
-
-
-def _node_panel(part: pd.DataFrame, everything: pd.Series, name: str) -> Any:
-    """The distributions of one attribute in both groups; the axis is the same for all methods."""
-    import numpy as np
-
-    from cglsuite.reports.figures import Panel
-    from cglsuite.reports.nodes import ATTRIBUTES, GROUPS, cumulative
-
-    values = {group: part.loc[part[group], name].dropna().to_numpy(dtype=np.float64) for group in GROUPS}
-    curves = {_answered(group): cumulative(some) for group, some in values.items() if some.size}
-    if name == "homophily":
-        bounds = (0.0, 1.0)
-    else:
-        bounds = (0.9 * float(everything.min()), 1.1 * max(float(everything.max()), 1.0))
-    return Panel(ATTRIBUTES[name], curves, bounds, logarithmic=name == "degree")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports import architecture, show
+from cglsuite.reports import architecture, show, show_runs
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.order_figures import sweep_figure
 from cglsuite.reports.rows import as_rows
-from cglsuite.reports.show import Facts
+from cglsuite.reports.show_runs import Facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,9 +116,9 @@ def _cell(row: Any, scale: float, digits: int, usual: int) -> Fragment:
 
 def problems(study: Sweep) -> Fragment:
     """Every planned cell without a result, with its reason, campaign by campaign."""
-    return show.each_problems(study.results)
+    return show_runs.each_problems(study.results)
 
 
 def provenance(study: Sweep) -> Facts:
     """Whose code made the records, campaign by campaign, and lines for the foot of the page."""
-    return show.each_provenance(study.results)
+    return show_runs.each_provenance(study.results)

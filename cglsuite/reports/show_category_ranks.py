@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Fragment, element, join
-from cglsuite.reports import category_study, show
+from cglsuite.reports import category_study, show, show_runs
 from cglsuite.reports.category_figures import rank_boxes
 from cglsuite.reports.category_study import SHORT_NAMES, CategoryStudy, Ranked
 from cglsuite.reports.figures import Gallery, Theme, picture
-from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.htmltable import definition_list, empty, group_title, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.rows import as_rows
 
 if TYPE_CHECKING:
-    from cglsuite.reports.show import Facts
+    from cglsuite.reports.show_runs import Facts
 
 __all__ = [
     "averages",
@@ -29,7 +29,6 @@ __all__ = [
     "tests",
 ]
 
-_NOTHING = "No cell of this campaign is finished yet."
 _TIES = {"min": "the lowest of the ranks they span", "average": "the average of the ranks they span", "max": "the highest of these ranks"}
 
 _SHORT = ", ".join(f"{short}: {name}" for name, short in SHORT_NAMES.items()) + "."
@@ -51,7 +50,7 @@ def begin_tests() -> Fragment:
     head.append(head_cell("to every printed digit"))
     for panel in category_study.begin_figure_7():
         frame = category_study.printed_tests(panel)
-        rows.append([_group(f"{panel.metric}, {panel.setting}", len(head))])
+        rows.append([group_title(f"{panel.metric}, {panel.setting}", len(head))])
         rows += [_begin_row(row) for row in as_rows(frame)]
         agreeing, of = agreeing + int(frame["agrees"].sum()), of + len(frame)
     told = f"{agreeing} of {of} tests agree to every printed digit; the others follow from the printed tables as shown here. {_SHORT}"
@@ -77,8 +76,7 @@ def overview(study: CategoryStudy) -> Fragment:
     parts = {name: ", ".join(methods) for name, methods in study.categories.items() if methods}
     parts |= {"no category here": ", ".join(study.outside)} if study.outside else {}
     parts["ties share"] = _TIES[study.ties]
-    facts = [part for name, text in parts.items() for part in (element("dt", name), element("dd", text))]
-    return join([show.overview(study.results), element("dl", *facts, class_="facts")])
+    return join([show.overview(study.results), definition_list(parts.items())])
 
 
 def boxes(study: CategoryStudy) -> Gallery | Fragment:
@@ -96,7 +94,7 @@ def tests(study: CategoryStudy) -> Fragment:
     ]
     head.append(head_cell("95 % interval", "number"))
     for panel in study.ranked:
-        rows.append([_group(f"{panel.metric}, {panel.setting}", len(head))])
+        rows.append([group_title(f"{panel.metric}, {panel.setting}", len(head))])
         if panel.refused or len(panel.categories) < 2:
             told = panel.refused or "fewer than two categories have a method here"
             rows.append([row_head("all pairs"), element("td", f"refused: {told}", class_="quiet long", colspan=len(head) - 1)])
@@ -126,12 +124,12 @@ def averages(study: CategoryStudy) -> Fragment:
 
 def problems(study: CategoryStudy) -> Fragment:
     """Every planned cell without a result, with its reason."""
-    return show.problems(study.results)
+    return show_runs.problems(study.results)
 
 
 def provenance(study: CategoryStudy) -> Facts:
     """Whose code made the records, and lines for the foot of the page."""
-    return show.provenance(study.results)
+    return show_runs.provenance(study.results)
 
 
 # --- parts of both -----------------------------------------------------------------------------------------------------------------
@@ -193,9 +191,5 @@ def _p_cell(value: float, digits: int) -> Fragment:
     return element("td", text, class_="number", data_value=repr(float(value)))
 
 
-def _group(text: str, columns: int) -> Fragment:
-    return element("th", text, colspan=columns, scope="colgroup")
-
-
 def _nothing(study: CategoryStudy) -> str:
-    return "None of the metrics has a value yet." if study.results.groups else _NOTHING
+    return "None of the metrics has a value yet." if study.results.groups else show.NOTHING_DONE

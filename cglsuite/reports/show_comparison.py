@@ -9,19 +9,19 @@ import numpy as np
 
 from cglsuite import stats
 from cglsuite.markup import Fragment, element, join
-from cglsuite.reports import comparison, show
+from cglsuite.reports import comparison, show, show_runs
 from cglsuite.reports.comparison import Comparison, Study
 from cglsuite.reports.comparison_cells import amount, caption, exact_cell, percent_text, range_text, refused, unit_cell, unit_text
 from cglsuite.reports.comparison_figures import difference_figure, rank_figure
 from cglsuite.reports.figures import Gallery, Theme, picture
-from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.htmltable import definition_list, empty, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.order_figures import COMPONENT_NAMES
 from cglsuite.reports.rows import as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.reports.show import Facts
+    from cglsuite.reports.show_runs import Facts
 
 __all__ = [
     "components",
@@ -38,7 +38,6 @@ __all__ = [
     "replication",
 ]
 
-_NOTHING = "No cell of this campaign is finished yet."
 _ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
 
 
@@ -47,8 +46,7 @@ _ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
 
 def overview(study: Study) -> Fragment:
     """The campaign, and the question as it was declared."""
-    facts = [part for name, text in _question(study).items() for part in (element("dt", name), element("dd", text))]
-    return join([show.overview(study.results), element("h3", "What is asked"), element("dl", *facts, class_="facts")])
+    return join([show.overview(study.results), element("h3", "What is asked"), definition_list(_question(study).items())])
 
 
 def _question(study: Study) -> dict[str, str]:
@@ -79,7 +77,7 @@ _TESTS = {
 def replication(study: Study) -> Fragment:
     """What counts as a replicate in each scenario, in words."""
     if not study.comparisons:
-        return empty(_NOTHING)
+        return empty(show.NOTHING_DONE)
     rows, remarked = [], any(_warned(one) for one in study.comparisons)
     for one in study.comparisons:
         counts = {level: one.cells[level].nunique() for level in stats.LEVELS}
@@ -114,7 +112,7 @@ def means(study: Study) -> Fragment:
             parts.append(refused(one, "no method has a value"))
             continue
         parts.append(_means_table(study, one, frame, level))
-    return join(parts) if parts else empty(_NOTHING)
+    return join(parts) if parts else empty(show.NOTHING_DONE)
 
 
 def _means_table(study: Study, one: Comparison, frame: pd.DataFrame, level: float) -> Fragment:
@@ -147,7 +145,7 @@ def differences(study: Study) -> Fragment:
             parts.append(refused(one, str(refusal)))
             continue
         parts.append(_pairs_table(study, one, frame))
-    return join(parts) if parts else empty(_NOTHING)
+    return join(parts) if parts else empty(show.NOTHING_DONE)
 
 
 def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
@@ -261,7 +259,7 @@ def ranks(study: Study) -> Fragment:
     head = [head_cell("scenario", "name"), *(head_cell(text, "number") for text in ("methods", "units", "χ²", "p", "critical difference"))]
     told = "Friedman's test of the ranks within units (ties share their average rank), and Nemenyi's critical difference "
     told += f"at α = {study.question.alpha:g}."
-    return table([*head, head_cell("verdict")], rows, told) if rows else empty(_NOTHING)
+    return table([*head, head_cell("verdict")], rows, told) if rows else empty(show.NOTHING_DONE)
 
 
 def _apart(found: stats.Friedman) -> str:
@@ -311,7 +309,7 @@ def components(study: Study) -> Fragment:
     head += [head_cell(f"{COMPONENT_NAMES[name]}, std (share)", "number") for name in stats.COMPONENTS]
     told = f"Random effects on {_label(study)}, in points where it is a fraction; methods are fixed effects."
     listed = element("ol", *notes, class_="footnotes") if notes else None
-    return join([table(head, rows, told), listed]) if rows else empty(_NOTHING)
+    return join([table(head, rows, told), listed]) if rows else empty(show.NOTHING_DONE)
 
 
 # --- power -------------------------------------------------------------------------------------------------------------------------
@@ -327,7 +325,7 @@ def power(study: Study) -> Fragment:
             parts.append(refused(one, str(refusal)))
             continue
         parts.append(_power_table(study, one, frame))
-    return join(parts) if parts else empty(_NOTHING)
+    return join(parts) if parts else empty(show.NOTHING_DONE)
 
 
 def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
@@ -378,7 +376,7 @@ def plans(study: Study) -> Fragment:
     head = [head_cell("scenario", "name"), *(head_cell(text, "number") for text in ("seeds per order", "std of a difference"))]
     head += [head_cell(text, "number") for text in ("orders needed", "cells per method")]
     told = "From the variance components: the spread of the difference of two methods between orders, for so many seeds in each."
-    return table(head, rows, told) if rows else empty(_NOTHING)
+    return table(head, rows, told) if rows else empty(show.NOTHING_DONE)
 
 
 # --- the rest ----------------------------------------------------------------------------------------------------------------------
@@ -386,12 +384,12 @@ def plans(study: Study) -> Fragment:
 
 def problems(study: Study) -> Fragment:
     """Every planned cell without a result, with its reason."""
-    return show.problems(study.results)
+    return show_runs.problems(study.results)
 
 
 def provenance(study: Study) -> Facts:
     """Whose code made the records, and lines for the foot of the page."""
-    return show.provenance(study.results)
+    return show_runs.provenance(study.results)
 
 
 def _label(study: Study) -> str:

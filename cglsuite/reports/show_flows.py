@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports import flows, show, show_architecture
+from cglsuite.reports import flows, show, show_architecture, show_runs
 from cglsuite.reports.architecture import Sweep
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.flow_contrast import contrast as contrasted
 from cglsuite.reports.flow_figures import Course, course_figure, exposure_figure, overlap_figure, progress_figure, stream_figure
-from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.htmltable import empty, group_title, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.measures import FLOW_MEASURES
 from cglsuite.reports.performance import is_fraction, performance_name
 from cglsuite.reports.rows import as_rows
-from cglsuite.reports.show import Facts
+from cglsuite.reports.show_runs import Facts
 from cglsuite.streams.mixing import overlap_index
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def streams(study: FlowStudy) -> Fragment:
         flow = study.flows[row["preset"]]
         if study.base(flow.preset) != base:
             base = study.base(flow.preset)
-            rows.append([element("th", base, colspan=len(names) + 1, scope="colgroup")])
+            rows.append([group_title(base, len(names) + 1)])
         size = element("td", f"{number_text(row['steps'], 0)} × {row['batch']}", class_="number nowrap")
         cells = [size, number_cell(row["tasks"], 0), number_cell(row["overlap"], 3), number_cell(row["overlap_delivered"], 3)]
         cells += [number_cell(row["entropy"], 3), number_cell(row["at_a_time"], 2), _percent(row["never"])]
@@ -166,7 +166,7 @@ def solved(study: FlowStudy, targets: Mapping[str, Sequence[float]], knob: str =
         first, flow = part.iloc[0], next(flow for flow in study.flows.values() if flow.title == title)
         size = f"{flow.mixture.shape[1]} latent tasks in {len(flow.mixture)} steps of {flow.batch} items"
         told = f"{first['schedule']}: {first['knob']} for {size}"
-        rows.append([element("th", f"{told}, as in {title}", colspan=len(head), scope="colgroup")])
+        rows.append([group_title(f"{told}, as in {title}", len(head))])
         for row in as_rows(part):
             if row["refused"]:
                 cells = [element("td", f"none: {row['refused']}", class_="long quiet", colspan=3)]
@@ -239,7 +239,7 @@ def recoveries(study: FlowStudy) -> Fragment:
     rows: list[list[Fragment]] = []
     several = frame["backbone"].nunique() > 1
     for preset, part in frame.groupby("preset", sort=False):
-        rows.append([element("th", study.title(str(preset)), colspan=len(head), scope="colgroup")])
+        rows.append([group_title(study.title(str(preset)), len(head))])
         for row in as_rows(part):
             scale = 100.0 if row["percent"] else 1.0
             cells = [
@@ -316,7 +316,7 @@ def contrast(study: Sweep, axis: str) -> Fragment:
         for measure in kept:
             head += [head_cell(f"{study.measures[measure].label}, {name} = {value}", "number") for value in values]
             head.append(head_cell(f"{study.measures[measure].label.split()[0]}: {values[-1]} − {values[0]}", "number"))
-        rows = [[element("th", ", ".join(filter(None, [str(design), str(rest)])), colspan=len(head), scope="colgroup")]]
+        rows = [[group_title(", ".join(filter(None, [str(design), str(rest)])), len(head))]]
         rows += [_contrast_row(str(label), own, kept, values, scale) for label, own in part.groupby("label", sort=False)]
         counts = sorted({int(n) for n in part["n"]})
         units = f"n = {counts[0]}" if len(counts) == 1 else f"n from {counts[0]} to {counts[-1]}"
@@ -345,9 +345,9 @@ def _contrast_row(label: str, own: pd.DataFrame, measures: Sequence[str], values
 
 def problems(study: FlowStudy) -> Fragment:
     """Every planned cell without a result, with its reason, campaign by campaign."""
-    return show.each_problems(study.results)
+    return show_runs.each_problems(study.results)
 
 
 def provenance(study: FlowStudy) -> Facts:
     """Whose code made the records, campaign by campaign, and lines for the foot of the page."""
-    return show.each_provenance(study.results)
+    return show_runs.each_provenance(study.results)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.hashing import canonical
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports.htmltable import empty, head_cell, number_cell, number_text, table
+from cglsuite.reports.htmltable import definition_list, empty, head_cell, number_cell, number_text, table
 from cglsuite.reports.leaderboard import LEVEL, Board, Column, Row, Score, boards
+from cglsuite.reports.show import NOTHING_DONE
 from cglsuite.reports.text import value_text
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def leaderboard(results: CampaignResults, catalogue: Catalogue) -> Fragment:
     """Every board of a campaign with its title, table and records."""
     found = boards(results, catalogue)
     if not found:
-        return empty("No cell of this campaign is finished yet.")
+        return empty(NOTHING_DONE)
     return join([how_to_read(), *(board_section(results, board) for board in found)])
 
 
@@ -307,9 +308,8 @@ def _card(name: str, entry: Entry | None, results: CampaignResults) -> Fragment:
             "needs": value_text(spec.needs) or "nothing beyond the view of its task",
         }
     facts["records made by"] = "; ".join(_makers(name, results))
-    listed = element("dl", *(part for term, told in facts.items() for part in (element("dt", term), element("dd", told))), class_="facts")
     settings = _settings_table(name, getattr(spec, "hyperparameters", ()), results)
-    return element("details", element("summary", *head), listed, settings, class_="card", id=anchor("method", name))
+    return element("details", element("summary", *head), definition_list(facts.items()), settings, class_="card", id=anchor("method", name))
 
 
 def _summary(spec: Any) -> str:

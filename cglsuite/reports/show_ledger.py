@@ -12,7 +12,8 @@ from cglsuite.reference.values import UNITS
 from cglsuite.reports.htmltable import empty, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.ledger import JUDGED, RULE, VERDICTS
 from cglsuite.reports.rows import as_rows
-from cglsuite.reports.show import Facts, notice, tile
+from cglsuite.reports.show import notice, tile
+from cglsuite.reports.show_runs import Facts
 
 if TYPE_CHECKING:
     from cglsuite.reports.ledger import Ledger

@@ -10,7 +10,7 @@ import numpy as np
 
 from cglsuite import stats
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports import orders, show
+from cglsuite.reports import orders, show, show_runs
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.order_figures import (
@@ -23,7 +23,7 @@ from cglsuite.reports.order_figures import (
     win_figure,
 )
 from cglsuite.reports.rows import as_rows
-from cglsuite.reports.show import Facts
+from cglsuite.reports.show_runs import Facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -413,9 +413,9 @@ def left_out(study: OrderStudy) -> Fragment:
 
 def problems(study: OrderStudy) -> Fragment:
     """Every planned cell without a result, with its reason, campaign by campaign."""
-    return show.each_problems(study.results)
+    return show_runs.each_problems(study.results)
 
 
 def provenance(study: OrderStudy) -> Facts:
     """Whose code made the records, campaign by campaign, and lines for the foot of the page."""
-    return show.each_provenance(study.results)
+    return show_runs.each_provenance(study.results)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite import __version__
 from cglsuite.markup import Fragment, element, join
-from cglsuite.reports import show
+from cglsuite.reports import show, show_runs
 from cglsuite.reports.downloads import Download, board_downloads
 from cglsuite.reports.htmltable import empty, head_cell, table
 from cglsuite.reports.leaderboard import Board, Row, boards
@@ -115,7 +115,7 @@ def _reports(rendered: Sequence[RenderedReport]) -> Fragment:
 
 def _leaderboards(results: CampaignResults, found: Sequence[Board], files: Sequence[Sequence[Download]]) -> Fragment:
     if not found:
-        return _part("leaderboards", "Leaderboards", empty("No cell of this campaign is finished yet."))
+        return _part("leaderboards", "Leaderboards", empty(show.NOTHING_DONE))
     items = [element("li", element("a", board.title, href=f"#{anchor('board', board.preset)}")) for board in found]
     contents = element("nav", element("ul", *items), class_="boards", aria_label="Scenarios") if len(found) > 1 else None
     shown = [
@@ -165,8 +165,8 @@ def _more(results: CampaignResults) -> Fragment:
     return join(
         [
             _part("definitions", "What the metrics mean", show.definitions(results)),
-            _part("problems", "Cells without a result", show.problems(results)),
-            _part("provenance", "Provenance", show.provenance(results).body),
+            _part("problems", "Cells without a result", show_runs.problems(results)),
+            _part("provenance", "Provenance", show_runs.provenance(results).body),
         ]
     )
 

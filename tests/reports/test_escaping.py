@@ -19,7 +19,7 @@ from report_lab import Elements, assert_harmless, page_with, toy_engine
 
 from cglsuite.cells.store import Store
 from cglsuite.host import Catalogue
-from cglsuite.reports import show, show_leaderboard
+from cglsuite.reports import show, show_leaderboard, show_runs
 from cglsuite.reports.downloads import csv_text, latex_text
 from cglsuite.reports.job import Outcome
 from cglsuite.reports.page import script_json
@@ -115,7 +115,8 @@ def test_notebook_pages_are_harmless(attacked: tuple[CampaignResults, Catalogue]
     """The same tables on pages of notebooks, which have no script at all."""
     results, catalogue = attacked
     parts = [show.overview(results), show_leaderboard.leaderboard(results, catalogue), show_leaderboard.method_cards(results, catalogue)]
-    parts += [show.summary(results), show.definitions(results), show.problems(results), show.provenance(results), show.settings(results)]
+    parts += [show.summary(results), show.definitions(results)]
+    parts += [show_runs.problems(results), show_runs.provenance(results), show_runs.settings(results)]
     parts += [show.names(catalogue, kind) for kind in ("method", "metric", "dataset", "scenario", "backbone")]
     shown = page_with(*parts)
     assert_harmless(shown)

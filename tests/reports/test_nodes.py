@@ -12,7 +12,7 @@ import pytest
 from report_lab import EVIL, Tables, assert_harmless
 
 from cglsuite.errors import UsageError
-from cglsuite.reports import show
+from cglsuite.reports import show_nodes
 from cglsuite.reports.figures import DARK, LIGHT, Gallery
 from cglsuite.reports.nodes import ALL, NodeItems, cumulative, group_summary, node_items
 from cglsuite.reports.page import sanitize
@@ -78,7 +78,7 @@ def test_cumulative_distribution_against_counting() -> None:
 def test_the_table_holds_the_computed_numbers() -> None:
     """Every mean with its exact value; names are only text."""
     shown = items(frame(EVIL), frame("ewc"))
-    page = str(show.node_groups(shown))
+    page = str(show_nodes.node_groups(shown))
     assert_harmless(f"<style></style>{sanitize(page)}")
     (table,) = Tables(page).tables
     computed = group_summary(shown.frame)
@@ -89,12 +89,12 @@ def test_the_table_holds_the_computed_numbers() -> None:
         ]
     assert "(n=1)" in table[2][4][0]
     assert "F1" in page
-    assert "F1" not in str(show.node_groups(items(frame(), several=False)))
+    assert "F1" not in str(show_nodes.node_groups(items(frame(), several=False)))
 
 
 def test_a_figure_per_method_in_both_themes() -> None:
     """Number of labels has a panel only where it varies; an empty group draws nothing."""
-    gallery = show.node_distributions(items(frame(), frame("ewc", better=False, worse=False)))
+    gallery = show_nodes.node_distributions(items(frame(), frame("ewc", better=False, worse=False)))
     assert isinstance(gallery, Gallery)
     assert len(gallery.pictures) == 2
     first = gallery.pictures[0]
@@ -104,12 +104,12 @@ def test_a_figure_per_method_in_both_themes() -> None:
             assert text in svg
     assert "2 better, 2 worse" in first.alt
     assert "label homophily: better 0.75, worse 0.25" in first.alt
-    (lopsided,) = show.node_distributions(items(frame(better=False))).pictures
+    (lopsided,) = show_nodes.node_distributions(items(frame(better=False))).pictures
     assert "better than the mean" not in lopsided.light
     assert LIGHT.lines[0] not in lopsided.light  # the colour of the other group stays free
     assert LIGHT.lines[1] in lopsided.light
     assert DARK.lines[1] in lopsided.dark
-    (alone,) = show.node_distributions(items(frame(labels=1), several=False)).pictures
+    (alone,) = show_nodes.node_distributions(items(frame(labels=1), several=False)).pictures
     assert "number of labels" not in alone.light
 
 

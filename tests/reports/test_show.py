@@ -8,14 +8,11 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
 from report_lab import Tables, assert_harmless, page_of
 
-from cglsuite.markup import element
 from cglsuite.reports import published, show, tables
-from cglsuite.reports.htmltable import data_table, number_text
+from cglsuite.reports.htmltable import number_text
 from cglsuite.reports.results import CampaignResults
-from cglsuite.reports.text import value_text
 from cglsuite.specs import MethodSpec, ScenarioSpec
 
 SECTIONS = (
@@ -108,15 +105,6 @@ def test_methods_of_a_preset_stand_together(finished: Any) -> None:
     assert [a == b for a, b in itertools.pairwise(groups)] == [True, False, True]
 
 
-def test_resources_numbers_equal_the_computed_ones(results: CampaignResults) -> None:
-    """Seconds as they are, parts in percent of them."""
-    (table,) = Tables(page_of(results, "resources")).tables
-    rows = [row for row in table[1:] if len(row) > 1]
-    for shown, row in zip(rows, tables.resources(results).to_dict(orient="records"), strict=True):
-        assert shown[2][1] == row["total_s"]
-        assert shown[3][1] == pytest.approx(100 * row["training_s"] / row["total_s"])
-
-
 def test_nothing_hostile_gets_through(results: CampaignResults) -> None:
     """Title, summaries, reasons and machine names hold a script; the page holds its text."""
     page = page_of(results, *SECTIONS)
@@ -138,42 +126,6 @@ def test_stale_and_unfinished_are_told_first(load: Any) -> None:
     overview = str(show.overview(load(source="c" * 64)))
     assert "18 of 18 records are stale" in overview
     assert "not finished: 1 missing" in overview
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "plus", "expected"),
-    [
-        (-0.04, 1, False, "0.0"),
-        (-1.26, 1, False, "−1.3"),
-        (2, 1, True, "+2.0"),
-        (0.0, 1, True, "0.0"),
-        (1234567.0, 0, False, "1\u202f234\u202f567"),
-    ],
-)
-def test_numbers_in_words(value: float, digits: int, plus: bool, expected: str) -> None:
-    """True minus signs, none before a rounded zero, thousands apart."""
-    assert number_text(value, digits, plus) == expected
-
-
-def test_values_in_words() -> None:
-    """Settings of any type."""
-    assert [value_text(v) for v in (None, True, 1e-3, "x", [1, 2.5])] == ["–", "yes", "0.001", "x", "1, 2.5"]
-
-
-def test_markup_escapes_everything_but_fragments() -> None:
-    """Children, attributes, names."""
-    inner = element("b", "<i>&")
-    assert str(element("p", inner, '"x"', None, class_='a"b', data_value=1)) == (
-        '<p class="a&quot;b" data-value="1"><b>&lt;i&gt;&amp;</b>&quot;x&quot;</p>'
-    )
-
-
-def test_any_data_frame_can_be_shown() -> None:
-    """Text is escaped, numbers keep their value."""
-    import pandas as pd
-
-    (table,) = Tables(str(data_table(pd.DataFrame({"name": ["<b>"], "value": [0.1]})))).tables
-    assert table == [[("name", None), ("value", None)], [("<b>", None), ("0.1", 0.1)]]
 
 
 def test_importing_reports_is_light() -> None:

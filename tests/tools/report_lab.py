@@ -231,9 +231,9 @@ class Tables(HTMLParser):
 
 def page_of(results: Any, *sections: str) -> str:
     """A page with these sections, as a notebook would give them."""
-    from cglsuite.reports import show
+    from cglsuite.reports import show, show_runs
 
-    return page_with(*(getattr(show, section)(results) for section in sections))
+    return page_with(*(getattr(show if hasattr(show, section) else show_runs, section)(results) for section in sections))
 
 
 def page_with(*shown: Any) -> str:
