@@ -27,13 +27,14 @@ device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train what the store lacks; `cglsuite run` and `cglsuite report` pass False
 
 # %%
-from cglsuite.reports import flows, load_pooled_results, show, show_flows
+from cglsuite.reports import load_pooled_results, show, show_flows
 from cglsuite.reports.architecture import sweep
+from cglsuite.reports.flow_study import STREAM_AXES, flow_study, one_at_a_time
 
 how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
-others = also or ([] if campaign else flows.one_at_a_time(inline, vary))
+others = also or ([] if campaign else one_at_a_time(inline, vary))
 results = load_pooled_results(campaign or inline, others, store or None, **how)
-study = flows.flow_study(results, threshold=threshold, deal=deal)
+study = flow_study(results, threshold=threshold, deal=deal)
 show_flows.overview(study)
 
 # %% [markdown]
@@ -123,7 +124,7 @@ show_flows.overlap(study, "a_auc")
 # the whole stream, then AA and AF_s at its end.
 
 # %%
-along = sweep(results, varying=flows.STREAM_AXES)
+along = sweep(results, varying=STREAM_AXES)
 show_flows.sweeps(along, "a_auc")
 
 # %%

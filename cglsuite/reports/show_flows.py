@@ -1,4 +1,7 @@
-"""What the notebook on task-free streams puts on the page; it formats what :mod:`cglsuite.reports.flows` computes."""
+"""What the notebook on task-free streams puts on the page.
+
+Formats what :mod:`cglsuite.reports.flows` (streams) and :mod:`cglsuite.reports.flow_performance` (methods on them) compute.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports import flows, show, show_architecture, show_runs
+from cglsuite.reports import flow_performance, flows, show, show_architecture, show_runs
 from cglsuite.reports.architecture import Sweep
 from cglsuite.reports.figures import Gallery, Theme, picture
 from cglsuite.reports.flow_contrast import contrast as contrasted
@@ -22,7 +25,7 @@ from cglsuite.streams.mixing import overlap_index
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.reports.flows import Flow, FlowStudy
+    from cglsuite.reports.flow_study import Flow, FlowStudy
     from cglsuite.reports.results import Group
 
 __all__ = [
@@ -182,7 +185,7 @@ def solved(study: FlowStudy, targets: Mapping[str, Sequence[float]], knob: str =
 
 def accuracy(study: FlowStudy) -> Gallery | Fragment:
     """One figure per stream and backbone: the mean over latent tasks along the stream, a line per method."""
-    frame = flows.accuracy(study)
+    frame = flow_performance.accuracy(study)
     if frame.empty:
         return empty(_NOTHING)
     parts = frame.groupby(["preset", "backbone"], sort=False)
@@ -212,7 +215,7 @@ def courses(study: FlowStudy) -> Gallery | Fragment:
     """One heat map per stream and method: every latent task along the stream, means over seeds."""
     if not study.groups:
         return empty(_NOTHING)
-    return Gallery(tuple(_course(study, group, values) for group, values in flows.courses(study)))
+    return Gallery(tuple(_course(study, group, values) for group, values in flow_performance.courses(study)))
 
 
 def _course(study: FlowStudy, group: Group, values: Any) -> Any:
@@ -231,7 +234,7 @@ def _course(study: FlowStudy, group: Group, values: Any) -> Any:
 
 def recoveries(study: FlowStudy) -> Fragment:
     """Per stream and method: how many falls below 90 % of the best there are, how many are made good, and how soon."""
-    frame = flows.recoveries(study)
+    frame = flow_performance.recoveries(study)
     if frame.empty:
         return empty(_NOTHING)
     head = [head_cell("method", "name"), head_cell("records", "number"), head_cell("falls per record", "number")]
@@ -269,7 +272,7 @@ def _steps(value: float) -> Fragment:
 
 def overlap(study: FlowStudy, measure: str = "a_auc") -> Gallery | Fragment:
     """A metric against the overlap index, one figure per family of streams that differ in their schedule only."""
-    frame = flows.overlap_points(study, measure)
+    frame = flow_performance.overlap_points(study, measure)
     if frame.empty:
         return empty("There are no two streams here that differ in their schedule alone and were dealt again.")
     return Gallery(tuple(_overlap(study, measure, part) for _, part in frame.groupby("key", sort=False)))

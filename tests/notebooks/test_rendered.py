@@ -14,6 +14,7 @@ from cglsuite.cells.store import Store
 from cglsuite.executors.campaign import run_campaign
 from cglsuite.host import load_catalogue
 from cglsuite.reports import flows, load_pooled_results, orders, tables
+from cglsuite.reports.flow_study import flow_study, one_at_a_time
 from cglsuite.reports.order_study import pool
 from cglsuite.reports.render import LARGEST_PAGE, render_campaign, render_notebook
 from cglsuite.reports.results import load_campaign_results
@@ -157,7 +158,7 @@ def test_stream_dynamics(tmp_path: Path) -> None:
     page = report.path.read_text()
     assert_harmless(page)
     assert len(page.encode()) < LARGEST_PAGE
-    study = flows.flow_study(load_pooled_results(inline, flows.one_at_a_time(inline, vary), tmp_path / "store"))
+    study = flow_study(load_pooled_results(inline, one_at_a_time(inline, vary), tmp_path / "store"))
     assert len(study.records) == 3 * 3
     frame = flows.streams(study)
     assert frame["same"].all()

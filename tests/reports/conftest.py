@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import flow_lab
 import pytest
 from report_lab import CAMPAIGN, EVIL, Notebooks, catalogue_of, record_of, shifted, toy_engine
 
@@ -15,7 +16,8 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.planning import plan_campaign
 from cglsuite.cells.store import Store
 from cglsuite.host import Catalogue
-from cglsuite.reports.results import CampaignResults, load_campaign_results
+from cglsuite.reports.flow_study import FlowStudy, flow_study, one_at_a_time
+from cglsuite.reports.results import CampaignResults, load_campaign_results, load_pooled_results
 from cglsuite.specs import PluginSpec
 
 
@@ -82,6 +84,33 @@ def finished(tmp_path: Path) -> Finished:
         return load_campaign_results(campaign, store, catalogue=catalogue, engine=engine)
 
     return make
+
+
+FlowResults = tuple[list[CampaignResults], Catalogue]
+
+
+@pytest.fixture
+def flow_results(tmp_path: Path) -> Callable[..., FlowResults]:
+    """The results of campaigns over widths, and over whatever ``vary`` says one at a time."""
+
+    def make(vary: dict[str, list[Any]] | None = None, *, tampered: bool = False, **tables: Any) -> FlowResults:
+        catalogue, store = catalogue_of(*flow_lab.EXTRA), Store(tmp_path / "store")
+        engine = toy_engine(catalogue)
+        first = CAMPAIGN | {"grid": {"scenarios": [flow_lab.NAME], "methods": flow_lab.METHODS}, "title": "Flows"} | tables
+        given = [first, *one_at_a_time(first, {"schedule.width": flow_lab.WIDTHS} if vary is None else vary)]
+        for planned in (p for one in given for p in plan_campaign(Campaign.parse(one), catalogue, engine=engine)):
+            if planned.ready:
+                store.put(flow_lab.recorded(planned, tampered))
+        return load_pooled_results(given[0], given[1:], store, catalogue=catalogue, engine=engine), catalogue
+
+    return make
+
+
+@pytest.fixture
+def flows_study(flow_results: Callable[..., FlowResults]) -> FlowStudy:
+    """The study of the campaigns over widths."""
+    results, catalogue = flow_results()
+    return flow_study(results, catalogue=catalogue)
 
 
 @pytest.fixture

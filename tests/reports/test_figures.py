@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from cglsuite.reports import figures, show
+from cglsuite.reports.flow_figures import Course
 from cglsuite.reports.results import CampaignResults
 
 
@@ -69,3 +70,12 @@ def test_galleries_of_results(results: CampaignResults) -> None:
     assert len(matrices.pictures) == len(results.groups)
     assert matrices.pictures[0].alt.endswith("After the last task: 71.0, 81.0, 91.0")
     assert "bare 81.0" in curves.pictures[0].alt
+
+
+def test_course_of_a_stream() -> None:
+    """Between which steps the middle nine tenths arrive: by linear interpolation between evaluations."""
+    stream = {"evaluations": [0, 10, 20, 30], "delivered": [[0, 0, 0], [100, 0, 0], [100, 50, 0], [100, 100, 0]]}
+    course = Course.of(stream, 4)
+    np.testing.assert_allclose(course.arrival[0], [0.5, 9.5])
+    np.testing.assert_allclose(course.arrival[1], [11.0, 29.0])
+    assert np.isnan(course.arrival[2]).all()
