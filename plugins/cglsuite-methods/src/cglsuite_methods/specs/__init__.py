@@ -1,0 +1,1 @@
+"""What the methods declare of themselves, by category; nothing here needs torch."""

@@ -1,0 +1,31 @@
+"""Problem levels, settings and hyper-parameters that methods of several categories share."""
+
+from __future__ import annotations
+
+from cglsuite import Hyperparameter
+
+__all__ = ["CHUNK", "FISHER", "ITEMS", "LEVELS", "NEIGHBOURHOOD", "SMALL_CHUNK", "TASK_FREE"]
+
+LEVELS = ("NC", "LC", "LP", "GC", "GR")
+ITEMS = ("NC", "GC")  # of methods for streams without tasks
+TASK_FREE = ("task-free",)
+NEIGHBOURHOOD = Hyperparameter(
+    name="neighbourhood",
+    default=False,
+    doc="replayed items are read in the current graph instead of standing alone with their features",
+    effect="replayed items hear their neighbours again, which a memory of features alone would not have kept",
+)
+FISHER = Hyperparameter(
+    name="fisher",
+    default="items",
+    choices=("items", "batch"),
+    doc="mean of squared per-item gradients, or (as benchmarked by CGLB and BeGin) squared gradient of the batch mean",
+)
+CHUNK = Hyperparameter(name="chunk", default=16, minimum=1, doc="items per batched backward pass; bounds memory, not the result")
+SMALL_CHUNK = Hyperparameter(  # with two items the gradients of a model of millions of weights still lie in memory that is used again
+    name="chunk",
+    default=2,
+    minimum=1,
+    doc="items per batched backward pass; bounds memory, not the result",
+    effect="memory and time only",
+)
