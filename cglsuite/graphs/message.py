@@ -98,6 +98,17 @@ class MessageGraph:
         np.remainder(keys, n, out=keys)
         return pointers, keys.astype(np.int32 if n < 2**31 else np.int64)
 
+    @cached_property
+    def neighbourhood(self) -> scipy.sparse.csr_matrix:
+        """Who is a neighbour of whom, whatever an edge's direction: float32 [N, N] of 0 and 1, symmetric, no self-loops, on the CPU."""
+        source, target = self.edge_index.cpu().numpy()
+        proper = source != target
+        ends = np.concatenate([source[proper], target[proper]]), np.concatenate([target[proper], source[proper]])
+        out = scipy.sparse.csr_matrix((np.ones(len(ends[0]), np.float32), ends), (self.n_nodes, self.n_nodes))
+        out.sum_duplicates()
+        out.data[:] = 1.0
+        return out
+
     def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
         """The matrix of :meth:`propagate`, made anew; ``None`` where there are no edges: ``sum`` is zero then, the others the identity."""
         if kind not in ("sum", "sum-self", "sym"):
@@ -133,6 +144,8 @@ class MessageGraph:
         """Memory held by features, edges and operators, in bytes."""
         own = self.features.bytes() if isinstance(self.features, SparseMatrix) else stored_bytes(self.features)
         kept = sum(a.nbytes for a in self.in_neighbours) if "in_neighbours" in vars(self) else 0
+        if "neighbourhood" in vars(self):
+            kept += sum(part.nbytes for part in (self.neighbourhood.data, self.neighbourhood.indices, self.neighbourhood.indptr))
         return own + kept + self.edge_index.numel() * 8 + sum(o.bytes() for o in self._operators.values() if o is not None)
 
 

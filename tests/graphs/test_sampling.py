@@ -75,6 +75,14 @@ def test_in_neighbours_are_prepared_once_and_counted() -> None:
     assert made.bytes() == before + 8 * 8 + 4 * 5
 
 
+def test_the_neighbourhood_forgets_directions_loops_and_repetitions_and_is_counted() -> None:
+    made = graph(torch.tensor([[0, 2, 0, 1, 1], [1, 0, 1, 0, 1]]), 4)
+    before = made.bytes()
+    assert made.neighbourhood.toarray().tolist() == [[0, 1, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+    assert made.neighbourhood is made.neighbourhood
+    assert made.bytes() == before + 4 * 4 + 4 * 4 + 5 * 4
+
+
 def test_spans_by_hand() -> None:
     assert spans(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
     assert spans(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).tolist() == []

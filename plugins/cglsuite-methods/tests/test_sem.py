@@ -29,7 +29,7 @@ def graph_of(edges: list[tuple[int, int]], n: int) -> MessageGraph:
 
 def values(kind: str, graph: MessageGraph) -> list[float]:
     source, target = graph.edge_index.numpy()
-    found: list[float] = getattr(curvature, kind)(curvature.neighbourhood(graph), source, target).tolist()
+    found: list[float] = getattr(curvature, kind)(graph.neighbourhood, source, target).tolist()
     return found
 
 
@@ -68,7 +68,7 @@ def test_ollivier_against_a_linear_program_over_all_nodes() -> None:
     generator = np.random.default_rng(0)
     edges = [(i, j) for i, j in itertools.combinations(range(12), 2) if generator.random() < 0.3]
     graph = graph_of(edges, 12)
-    adjacency = curvature.neighbourhood(graph)
+    adjacency = graph.neighbourhood
     hops = shortest_path(adjacency, unweighted=True)
     hops[np.isinf(hops)] = 99.0
     walk = adjacency.toarray() / np.maximum(adjacency.sum(axis=1), 1)

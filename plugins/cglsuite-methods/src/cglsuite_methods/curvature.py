@@ -9,29 +9,17 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from cglsuite.errors import NotApplicable
-from cglsuite.graphs import MessageGraph
 
-__all__ = ["forman", "neighbourhood", "ollivier", "overlap", "transport_solver"]
+__all__ = ["forman", "ollivier", "overlap", "transport_solver"]
 
 IDLENESS = 0.5
-
-
-def neighbourhood(graph: MessageGraph) -> scipy.sparse.csr_matrix:
-    """Who is a neighbour of whom, whatever an edge's direction: float32 [N, N] of 0 and 1, symmetric, without self-loops."""
-    source, target = graph.edge_index.cpu().numpy()
-    proper = source != target
-    ends = np.concatenate([source[proper], target[proper]]), np.concatenate([target[proper], source[proper]])
-    out = scipy.sparse.csr_matrix((np.ones(len(ends[0]), np.float32), ends), (graph.n_nodes, graph.n_nodes))
-    out.sum_duplicates()
-    out.data[:] = 1.0
-    return out
 
 
 def forman(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
     """Forman's curvature of an unweighted graph whose triangles are faces: ``4 - deg(u) - deg(v) + 3 |N(u) ∩ N(v)|`` (Samal et al. 2018).
 
     Args:
-        adjacency: as :func:`neighbourhood` gives it. source, target: int64 [m], the ends of edges.
+        adjacency: a graph's ``neighbourhood``. source, target: int64 [m], the ends of edges.
 
     Returns:
         float64 [m].

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,7 +31,6 @@ class SEM(SSM):
             NotApplicable: the library that a curvature needs is not installed.
         """
         super().setup()
-        self._known: tuple[MessageGraph, Any] | None = None
         if self.settings.curvature == "ollivier":
             curvature.transport_solver()
 
@@ -42,11 +39,9 @@ class SEM(SSM):
         of_edges = {"forman": curvature.forman, "ollivier": curvature.ollivier, "overlap": curvature.overlap}[self.settings.curvature]
 
         def rank(graph: MessageGraph, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
-            if self._known is None or self._known[0] is not graph:
-                self._known = graph, curvature.neighbourhood(graph)
             # An edge that several centres meet is asked once.
             pairs, of = np.unique(source * graph.n_nodes + target, return_inverse=True)
-            values: NDArray[np.float64] = -of_edges(self._known[1], pairs // graph.n_nodes, pairs % graph.n_nodes)[of.reshape(-1)]
+            values: NDArray[np.float64] = -of_edges(graph.neighbourhood, pairs // graph.n_nodes, pairs % graph.n_nodes)[of.reshape(-1)]
             return values
 
         return rank
