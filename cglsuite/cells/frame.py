@@ -128,9 +128,10 @@ def _joint_partners(records: Sequence[Record]) -> list[Record | None]:
 
 
 def _pairing(record: Record) -> str:
-    """What two records must share: the protocol's switches (training aside, which is searched per method), backbone and seeds."""
+    """What two records must share: the protocol's switches (training aside, which is searched per method), data, backbone and seeds."""
     protocol = {name: value for name, value in record.scenario.items() if name not in {"training", "backbone_settings"}}
-    return canonical([record.cell["scenario"], protocol, record.cell["backbone"], record.cell["seeds"]])
+    data = {name: value for name, value in record.cell["settings"].items() if name.startswith("dataset.")}
+    return canonical([record.cell["scenario"], protocol, data, record.cell["backbone"], record.cell["seeds"]])
 
 
 def _closest(record: Record, candidates: Sequence[Record]) -> Record | None:

@@ -107,6 +107,23 @@ def _artefacts(catalogue: Catalogue, here: str, words: list[str]) -> str:
     return table((*columns, "kind", "reason"), cells)
 
 
+def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``measured DATASET SETTING METHOD FIELD``: average performance in the records of the gallery, preset by preset and value by value."""
+    from cglsuite.cells.frame import results_frame
+    from cglsuite.cells.store import Store
+
+    dataset, setting, method, field = words
+    frame = results_frame(Store(ROOT / "reports" / "gallery" / "records").records())
+    frame = frame[(frame.dataset == dataset) & (frame.setting == setting) & (frame.method == method) & (frame.status == "done")]
+    # One training by itself for every value: those of campaigns that did not vary the field are other cells.
+    frame = frame[frame["settings.method.only_last"].astype(bool)]
+    groups = frame.groupby(["scenario", f"settings.{field}"]).average_performance
+    told = {key: f"{100 * g.mean():.1f} ± {100 * g.std():.1f} %, {len(g)} runs".replace(" ", "\N{NO-BREAK SPACE}") for key, g in groups}
+    values = sorted({v for _, v in told})
+    rows = [(scenario_link(catalogue.get("scenario", s), here, s), *(told[s, v] for v in values)) for s in sorted({s for s, _ in told})]
+    return table(("preset", *(f"{code(field)} = {code(v)}" for v in values)), rows)
+
+
 def _command(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``commands``: the help of every command, as the command line prints it."""
     import click
@@ -146,6 +163,7 @@ _DIRECTIVES: dict[str, Callable[[Catalogue, str, list[str]], str]] = {
     "diff": _diff,
     "file": _file,
     "gap": _gap,
+    "measured": _measured,
     "presets": _presets,
     "published": _published,
 }

@@ -81,6 +81,24 @@ def test_pairing_prefers_the_same_training_and_refuses_to_guess(caplog: pytest.L
     assert "2 unlike joint records" in caplog.text
 
 
+def test_joint_on_other_data_is_no_partner() -> None:
+    """Settings of the dataset are part of what two records must share."""
+
+    def on(features: str, made: Record) -> Record:
+        return Record.from_json(
+            made.to_json() | {"cell": {**made.cell, "settings": {**made.cell["settings"], "dataset.features": features}}}
+        )
+
+    upper, other = (
+        record("joint", matrix=[[0.5, 0.5], [1.0, 0.5], [1.0, 1.0]]),
+        record("joint", matrix=[[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]),
+    )
+    own = record("bare", matrix=[[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
+    frame = results_frame([on("atoms", own), on("atoms", upper), on("degrees", other)], joint=JOINT).set_index("method")
+    assert frame.loc["bare", "intransigence"] == 0.5
+    assert math.isnan(results_frame([on("atoms", own), on("degrees", other)], joint=JOINT).set_index("method").loc["bare", "intransigence"])
+
+
 def test_joint_of_other_code_or_unfinished_is_no_partner() -> None:
     """Results of unlike versions never mix silently."""
     other_code = {"plugins": [], "core": {"version": "9", "source": "1" * 64}, "resumed_from_task": 0}

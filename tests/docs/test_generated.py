@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +84,24 @@ def test_published_values_are_those_of_the_tables_and_the_artefact_is_marked(cat
     told = tool("doc_directives").expanded("{{ gap class-IL Joint Aromaticity Aromaticity-CL }}", HERE, catalogue)
     assert "BeGin prints **28.6 ± 1.8 %** (table 4" in told
     assert "CGLB prints **77.2 ± 1.3 %** (table 6" in told
+
+
+def test_measured_values_are_those_of_the_records(catalogue: Catalogue) -> None:
+    """By hand from the records' last rows: the mean of each cell of the table, the number of runs, and no other campaign's record."""
+    page = (
+        tool("doc_directives").expanded("{{ measured aromaticity class-il joint dataset.features }}", HERE, catalogue).replace("\xa0", " ")
+    )
+    values: dict[tuple[str, str], list[float]] = {}
+    for path in (TOOLS.parents[1] / "reports" / "gallery" / "records" / "cells").glob("*.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        given = record["cell"]["settings"]
+        if given.get("scenario.dataset") == "aromaticity" and given.get("method.only_last"):
+            values.setdefault((record["cell"]["scenario"], given["dataset.features"]), []).append(statistics.mean(record["matrix"][-1]))
+    assert len(values) == 4
+    for (scenario, features), runs in values.items():
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| [`{scenario}`]")]
+        told = row.split(" | ")[1 if features == "canonical" else 2]
+        assert told.removesuffix(" |") == f"{100 * statistics.mean(runs):.1f} ± {100 * statistics.stdev(runs):.1f} %, {len(runs)} runs"
 
 
 def test_every_command_has_its_help(catalogue: Catalogue) -> None:
