@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from cglsuite.reports.comparison_figures import headline, plain_axes
-from cglsuite.reports.figures import MARKERS, wrapped
+from cglsuite.reports.figure_parts import headline, look_of, plain_axes, row_titles, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +57,8 @@ def _boxes(axes: Axes, panel: Ranked, theme: Theme, order: Sequence[str]) -> Non
     )
     for number, name in enumerate(names):
         index, place = order.index(name), places[number]
-        colour = theme.lines[index % len(theme.lines)]
+        look = look_of(index, theme) | {"linestyle": "none"}
+        colour = look["color"]
         boxes["boxes"][number].set(facecolor=colour, alpha=0.22, edgecolor=colour, linewidth=1.2)
         boxes["medians"][number].set(color=colour, linewidth=2.2)
         for part in (*boxes["whiskers"][2 * number : 2 * number + 2], *boxes["caps"][2 * number : 2 * number + 2]):
@@ -66,8 +66,9 @@ def _boxes(axes: Axes, panel: Ranked, theme: Theme, order: Sequence[str]) -> Non
         ranks, count = np.unique(values[number], return_counts=True)
         x = np.repeat(ranks, count)
         y = place + np.concatenate([0.09 * (np.arange(n) - (n - 1) / 2) for n in count])
-        axes.plot(x, y, linestyle="none", marker=MARKERS[index % len(MARKERS)], markersize=3.6, markeredgewidth=0, color=colour)
+        axes.plot(x, y, markersize=3.6, markeredgewidth=0, **look)
         axes.vlines(values[number].mean(), place - 0.4, place + 0.4, color=theme.ink, linewidth=1.6)
     axes.set_yticks(places, names)
     axes.set_ylim(-0.5, len(names) - 0.5)
-    plain_axes(axes, theme)
+    plain_axes(axes, theme, "x")
+    row_titles(axes, theme)

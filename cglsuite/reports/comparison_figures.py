@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from cglsuite.reports.figures import wrapped
+from cglsuite.reports.figure_parts import headline, plain_axes, row_titles, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cglsuite.reports.figures import Theme
     from cglsuite.stats import Friedman
 
-__all__ = ["difference_figure", "headline", "plain_axes", "rank_figure"]
+__all__ = ["difference_figure", "rank_figure"]
 
 
 def difference_figure(frame: pd.DataFrame, theme: Theme, *, title: str, xlabel: str, scale: float, smallest: float) -> Figure:
@@ -53,7 +53,8 @@ def difference_figure(frame: pd.DataFrame, theme: Theme, *, title: str, xlabel: 
     axes.set_ylim(-0.6, n - 0.4)
     axes.set_yticks(y, names)
     axes.set_xlabel(xlabel)
-    plain_axes(axes, theme)
+    plain_axes(axes, theme, "x")
+    row_titles(axes, theme)
     headline(figure, lines, theme)
     told = [("told apart", theme.lines[0], theme.lines[0], _APART), ("not told apart", theme.quiet, theme.ground, _TOGETHER)]
     handles = [Line2D([], [], color=colour, markerfacecolor=fill, label=label, **look) for label, colour, fill, look in told]
@@ -126,21 +127,3 @@ def _distance(figure: Figure, axes: Axes, found: Friedman, theme: Theme) -> None
         figure.add_artist(Line2D(x, y, color=theme.ink, linewidth=1.6))
     told = f"CD = {found.critical_difference:.2f}"
     figure.text(place.x0 + length + 0.08 / figure.get_size_inches()[0], up, told, ha="left", va="center", fontsize=9, color=theme.ink)
-
-
-def plain_axes(axes: Axes, theme: Theme) -> None:
-    """No frame, quiet upright lines, row titles in full ink."""
-    axes.grid(axis="x", color=theme.rule, linewidth=0.6)
-    axes.set_axisbelow(True)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.tick_params(length=0)
-    for tick in axes.get_yticklabels():
-        tick.set_color(theme.ink)
-
-
-def headline(figure: Figure, lines: Sequence[str], theme: Theme) -> None:
-    """The figure's title at its upper left."""
-    width, height = figure.get_size_inches()
-    place: dict[str, Any] = {"va": "top", "ha": "left", "fontsize": 10.5, "fontweight": "bold", "color": theme.ink}
-    figure.text(0.08 / width, 1 - 0.1 / height, "\n".join(lines), **place)

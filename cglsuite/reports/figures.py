@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,19 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from cglsuite.markup import element, join
+from cglsuite.reports.figure_parts import (
+    ANNOTATED_TASKS,
+    DASHES,
+    frameless,
+    headline,
+    heat_map,
+    ink_on,
+    labels_in,
+    legend,
+    look_of,
+    plain_axes,
+    wrapped,
+)
 from cglsuite.reports.mime import FIGURES
 
 if TYPE_CHECKING:
@@ -30,31 +42,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DARK",
-    "DASHES",
     "LIGHT",
-    "MARKERS",
     "Gallery",
     "Panel",
     "Picture",
     "Theme",
     "cumulative_figure",
     "curve_figure",
-    "ink_on",
     "matrix_figure",
     "picture",
     "svg",
-    "wrapped",
 ]
 
-ANNOTATED_TASKS = 12
-"""Up to so many tasks a matrix has its values written into the cells."""
 _BARS_UP_TO = 15
-_COLOUR_MAP = "viridis"
 _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-serif"
-MARKERS = "osD^vPX*"
-"""Shapes of points, by position in the order of labels."""
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)))
-"""Line styles, one per round through the colours."""
 
 
 @dataclass(frozen=True)
@@ -150,21 +151,14 @@ def matrix_figure(
     width, height = max(inner[0] + margins[0] + margins[1], 2.1), inner[1] + margins[2] + margins[3] + 0.17 * (len(lines) - 1)
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((margins[0] / width, margins[2] / height, inner[0] / width, inner[1] / height))
-    grid: dict[str, Any] = {"edgecolors": theme.ground, "linewidth": 1.0, "clip_on": False} if annotated else {"rasterized": True}
-    image = axes.pcolormesh(matrix, cmap=_COLOUR_MAP, vmin=bounds[0], vmax=bounds[1], **grid)
-    axes.invert_yaxis()
+    scale = ((margins[0] + inner[0] + 0.1) / width, margins[2] / height, 0.12 / width, inner[1] / height)
+    image = heat_map(axes, matrix, theme, bounds=bounds, percent=percent, bar=None if annotated else scale)
+    if annotated:
+        _frame_tasks_just_learnt(axes, matrix, image)
     _task_ticks(axes, n_tasks)
     axes.set_xlabel("task")
     axes.set_ylabel("after task")
-    figure.text(0.06 / width, 1 - 0.1 / height, "\n".join(lines), va="top", ha="left", fontsize=9.5, fontweight="bold", color=theme.ink)
-    scale = 100.0 if percent else 1.0
-    if annotated:
-        _annotate(axes, matrix, image, scale)
-    else:
-        place = ((margins[0] + inner[0] + 0.1) / width, margins[2] / height, 0.12 / width, inner[1] / height)
-        bar = figure.colorbar(image, cax=figure.add_axes(place))
-        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{scale * value:g}")
-        bar.outline.set_visible(False)
+    headline(figure, lines, theme, points=9.5, left=0.06)
     return figure
 
 
@@ -173,28 +167,14 @@ def _task_ticks(axes: Axes, n_tasks: int) -> None:
     shown = list(range(0, n_tasks, step))
     axes.set_xticks([i + 0.5 for i in shown], [str(i + 1) for i in shown])
     axes.set_yticks([0.5, *(i + 1.5 for i in shown)], ["start", *(str(i + 1) for i in shown)])
-    axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    frameless(axes)
 
 
-def _annotate(axes: Axes, matrix: NDArray[np.float64], image: Any, scale: float) -> None:
-    for (row, column), value in np.ndenumerate(matrix):
-        place = (column + 0.5, row + 0.5)
-        if not np.isfinite(value):
-            axes.text(*place, "–", ha="center", va="center", fontsize=8)
-            continue
-        ink = ink_on(image.cmap(image.norm(value))[:3])
-        axes.text(*place, f"{scale * value:.0f}" if scale > 1 else f"{value:.2g}", ha="center", va="center", fontsize=8, color=ink)
-        if row == column + 1:  # the task just learnt
-            axes.add_patch(Rectangle((column + 0.04, row + 0.05), 0.92, 0.9, fill=False, edgecolor=ink, linewidth=0.9))
-
-
-def ink_on(colour: Sequence[float]) -> str:
-    """Black or white, whichever stands out more (contrast by relative luminance, WCAG 2)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
+def _frame_tasks_just_learnt(axes: Axes, matrix: NDArray[np.float64], image: Any) -> None:
+    for k, value in enumerate(np.diagonal(matrix, -1)):
+        if np.isfinite(value):
+            ink = ink_on(image.cmap(image.norm(value))[:3])
+            axes.add_patch(Rectangle((k + 0.04, k + 1.05), 0.92, 0.9, fill=False, edgecolor=ink, linewidth=0.9))
 
 
 def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, order: Sequence[str], percent: bool = True) -> Figure:
@@ -204,7 +184,7 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
         frame: columns label, task, mean, std. order: labels in the order that fixes colours, so that a method looks alike in all figures.
     """
     scale = 100.0 if percent else 1.0
-    labels = [label for label in order if (frame["label"] == label).any()]
+    labels = labels_in(frame, order)
     rows = int(np.ceil(len(labels) / 2))
     lines = wrapped(title, 4.4, 10.5)
     width, plot_height, below, above = 4.7, 2.45, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
@@ -218,24 +198,20 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
         part = frame[frame["label"] == label].sort_values("task")
         x, y = part["task"].to_numpy(), scale * part["mean"].to_numpy(dtype=np.float64)
         spread = scale * np.nan_to_num(part["std"].to_numpy(dtype=np.float64))
-        colour, marker = theme.lines[index % len(theme.lines)], MARKERS[index % len(MARKERS)]
-        dash = DASHES[index // len(theme.lines) % len(DASHES)]
+        look = look_of(index, theme)
         if tasks > _BARS_UP_TO:
-            axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.1, linewidth=0)
+            axes.fill_between(x, y - spread, y + spread, color=look["color"], alpha=0.1, linewidth=0)
         else:  # side by side, so that bars do not hide each other
             x = x + min(0.017 * tasks, 0.6 / len(labels)) * (labels.index(label) - (len(labels) - 1) / 2)
-            axes.vlines(x, y - spread, y + spread, color=colour, linewidth=1.1, alpha=0.75)
-        axes.plot(x, y, color=colour, marker=marker, linestyle=dash, label=label, markersize=4.5, linewidth=1.6)
+            axes.vlines(x, y - spread, y + spread, color=look["color"], linewidth=1.1, alpha=0.75)
+        axes.plot(x, y, label=label, markersize=4.5, linewidth=1.6, **look)
     axes.set_xticks(range(1, tasks + 1, max(1, tasks // 10)))
     axes.set_xlim(0.5, tasks + 0.5)
     axes.set_xlabel("tasks learnt")
     axes.set_ylabel(ylabel)
-    axes.grid(axis="y", color=theme.rule, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(length=0)
-    figure.text(0.08 / width, 1 - 0.1 / height, "\n".join(lines), va="top", ha="left", fontsize=10.5, fontweight="bold", color=theme.ink)
-    figure.legend(loc="lower left", bbox_to_anchor=(0.5 / width, 0.02 / height), ncols=2, frameon=False, fontsize=9, handlelength=2.6)
+    plain_axes(axes, theme, "y", floor=True)
+    headline(figure, lines, theme)
+    legend(figure, 2)
     return figure
 
 
@@ -277,11 +253,10 @@ def cumulative_figure(panels: Sequence[Panel], theme: Theme, *, title: str, orde
             axes.set_yticklabels([])
         else:
             axes.set_ylabel(f"share of {unit}, %")
-    figure.text(0.08 / width, 1 - 0.1 / height, "\n".join(lines), va="top", ha="left", fontsize=10.5, fontweight="bold", color=theme.ink)
+    headline(figure, lines, theme)
     drawn = [label for label in order if any(label in panel.curves for panel in panels)]
     handles = [Line2D([], [], label=label, **styles[label]) for label in drawn]
-    anchor = (0.55 / width, 0.02 / height)
-    figure.legend(handles=handles, loc="lower left", bbox_to_anchor=anchor, ncols=len(order), frameon=False, fontsize=9, handlelength=2.6)
+    legend(figure, len(order), left=0.55, handles=handles)
     return figure
 
 
@@ -299,17 +274,7 @@ def _cumulative_axes(axes: Axes, panel: Panel, theme: Theme) -> None:
     axes.set_ylim(0, 1.02)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100"])
     axes.set_xlabel(panel.quantity)
-    axes.grid(color=theme.rule, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(length=0)
-
-
-def wrapped(text: str, inches: float, points: float) -> list[str]:
-    """Lines that fit a width, by the usual width of a character; a preset's name may break after / and @."""
-    breakable = text.replace("/", "/\u200b").replace("@", "\u200b@").replace("\u200b", " \u200b")
-    lines = textwrap.wrap(breakable, max(10, int(inches * 72 / (0.62 * points))), break_long_words=True)
-    return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
+    plain_axes(axes, theme, "both", floor=True)
 
 
 def _style(theme: Theme) -> Any:

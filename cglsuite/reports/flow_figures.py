@@ -13,7 +13,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from cglsuite.reports.figures import ANNOTATED_TASKS, DASHES, MARKERS, ink_on, wrapped
+from cglsuite.reports.figure_parts import (
+    ANNOTATED_TASKS,
+    COLOUR_MAP,
+    headline,
+    heat_map,
+    ink_on,
+    labels_in,
+    legend,
+    look_of,
+    plain_axes,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Course", "course_figure", "exposure_figure", "overlap_figure", "progress_figure", "stream_figure"]
 
-_COLOUR_MAP = "viridis"
 _WIDTH = 5.7
 _POINTS = 240
 """So many places along a stream are drawn at most."""
@@ -82,7 +92,7 @@ def stream_figure(
     for axes, name in zip(panels, names, strict=True):
         axes.set_title(name, loc="left", fontsize=9, color=theme.quiet, pad=4)
         axes.set_xlim(0, n_steps)
-        _bare(axes)
+        plain_axes(axes, theme)
     for axes in panels[:2]:
         axes.set_ylim(0, 1)
         axes.set_yticks([0, 0.5, 1], ["0", "50", "100"])
@@ -93,7 +103,7 @@ def stream_figure(
     for axes in panels[:2]:
         axes.set_xticklabels([])
     _task_bar(figure, n_tasks, below / height, sum(heights) / height + 2 * gap / height, theme)
-    _headline(figure, lines, theme)
+    headline(figure, lines, theme)
     return figure
 
 
@@ -149,7 +159,7 @@ def _stack(axes: Axes, edges: NDArray[np.float64], shares: NDArray[np.float64], 
 def _task_colours(n_tasks: int, theme: Theme) -> list[Any]:
     """A sequence: neighbours in the stream look alike, early and late tasks do not; every other one is a little lighter."""
     ends = (0.05, 0.93) if ink_on(to_rgb(theme.ground)) == "#000000" else (0.2, 1.0)  # away from the ground
-    scale = mpl.colormaps[_COLOUR_MAP](np.linspace(*ends, n_tasks))[:, :3]
+    scale = mpl.colormaps[COLOUR_MAP](np.linspace(*ends, n_tasks))[:, :3]
     lighter = 1 - 0.78 * (1 - scale)
     return [tuple(lighter[k] if k % 2 else scale[k]) for k in range(n_tasks)]
 
@@ -169,7 +179,7 @@ def _task_bar(figure: Figure, n_tasks: int, bottom: float, tall: float, theme: T
     axes.set_yticks([k + 0.5 for k in shown], [str(k + 1) for k in shown], fontsize=8)
     axes.yaxis.tick_right()
     axes.set_title("task", fontsize=8, color=theme.quiet, pad=4, loc="left")
-    _bare(axes)
+    plain_axes(axes, theme)
 
 
 def exposure_figure(frame: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
@@ -184,7 +194,7 @@ def exposure_figure(frame: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.76) / width, plot_height / height))
-    ramp = mpl.colormaps[_COLOUR_MAP]
+    ramp = mpl.colormaps[COLOUR_MAP]
     colours: list[Any] = [theme.lines[1], ramp(0.75)[:3], ramp(0.45)[:3], ramp(0.12)[:3]]
     base, x = np.zeros(len(table)), table.index.to_numpy(dtype=np.float64)
     for name, colour in zip(table.columns, colours, strict=True):
@@ -198,12 +208,12 @@ def exposure_figure(frame: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
     axes.set_yticks([0, 25, 50, 75, 100])
     axes.set_xlabel("latent task")
     axes.set_ylabel("training items, %")
-    _bare(axes)
+    plain_axes(axes, theme)
     names = {"0": "never", "1": "once", "2": "twice", "3 or more": "more often"}
     shown_names = [Patch(color=c, label=names.get(str(n), str(n))) for n, c in zip(table.columns, colours, strict=True)]
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.5 / width, 0.0), "ncols": 4, "frameon": False}
     figure.legend(handles=shown_names, fontsize=8.5, handlelength=1.2, columnspacing=1.4, **place)
-    _headline(figure, lines, theme)
+    headline(figure, lines, theme)
     return figure
 
 
@@ -220,7 +230,7 @@ def progress_figure(
         mixture: float64 [T, K], drawn as a ribbon above, so that it can be seen what arrives; None: no ribbon.
     """
     scale = 100.0 if percent else 1.0
-    labels = [label for label in order if (frame["label"] == label).any()]
+    labels = labels_in(frame, order)
     rows, lines = int(np.ceil(len(labels) / 3)), wrapped(title, _WIDTH - 0.4, 10.5)
     ribbon = 0.0 if mixture is None else 0.24
     below, above, inner = 0.62 + 0.22 * rows, 0.24 + 0.19 * len(lines), 2.7
@@ -231,20 +241,17 @@ def progress_figure(
     last = float(frame["step"].max())
     for label in labels:
         index, part = order.index(label), frame[frame["label"] == label].sort_values("step")
-        colour = theme.lines[index % len(theme.lines)]
+        look = look_of(index, theme)
         x, y = part["step"].to_numpy(dtype=np.float64), scale * part["mean"].to_numpy(dtype=np.float64)
         low, high = (scale * part[name].to_numpy(dtype=np.float64) for name in ("low", "high"))
-        axes.fill_between(x, low, high, where=list(np.isfinite(low)), color=colour, alpha=0.16, linewidth=0)
-        look: dict[str, Any] = {"linestyle": DASHES[index // len(theme.lines) % len(DASHES)], "linewidth": 1.7}
-        marks: dict[str, Any] = {"marker": MARKERS[index % len(MARKERS)], "markersize": 4.0, "markevery": max(1, len(x) // 12)}
-        axes.plot(x, y, color=colour, label=label, **look, **marks)
+        axes.fill_between(x, low, high, where=list(np.isfinite(low)), color=look["color"], alpha=0.16, linewidth=0)
+        axes.plot(x, y, label=label, linewidth=1.7, markersize=4.0, markevery=max(1, len(x) // 12), **look)
     axes.set_xlim(0, last)
     if percent:
         axes.set_ylim(0, min(100.0, 1.08 * scale * float(np.nanmax(frame[["mean", "high"]].to_numpy(dtype=np.float64)))))
     axes.set_xlabel("step")
     axes.set_ylabel(ylabel)
-    axes.grid(axis="y", color=theme.rule, linewidth=0.6)
-    _bare(axes)
+    plain_axes(axes, theme, "y")
     if mixture is not None:
         top = figure.add_axes((frame_of[0], frame_of[1] + frame_of[3] + 0.06 / height, frame_of[2], 0.16 / height))
         edges = _edges(len(mixture))
@@ -252,9 +259,8 @@ def progress_figure(
         top.set_xlim(0, last)
         top.set_ylim(0, 1)
         top.axis("off")
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.5 / _WIDTH, 0.02 / height), "ncols": 3, "frameon": False}
-    figure.legend(fontsize=9, handlelength=2.6, **place)
-    _headline(figure, lines, theme)
+    legend(figure, 3)
+    headline(figure, lines, theme)
     return figure
 
 
@@ -303,26 +309,15 @@ def course_figure(
     width, height = max(inner[0] + left + right, 2.4), inner[1] + below + above + 0.17 * (len(lines) - 1)
     figure = Figure(figsize=(width, height), dpi=_DPI)
     axes = figure.add_axes((left / width, below / height, inner[0] / width, inner[1] / height))
-    grid: dict[str, Any] = {"edgecolors": theme.ground, "linewidth": 1.0, "clip_on": False} if annotated else {"rasterized": True}
-    image = axes.pcolormesh(matrix.T, cmap=_COLOUR_MAP, vmin=bounds[0], vmax=bounds[1], **grid)
-    axes.invert_yaxis()
-    _course_ticks(axes, course, n_tasks, cell[0])
-    scale = 100.0 if percent else 1.0
-    if annotated:
-        _written(axes, matrix.T, image, scale)
-    else:
-        bar = figure.colorbar(
-            image, cax=figure.add_axes(((left + inner[0] + 0.12) / width, below / height, 0.12 / width, inner[1] / height))
-        )
-        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{scale * value:g}")
-        bar.outline.set_visible(False)
+    scale = ((left + inner[0] + 0.12) / width, below / height, 0.12 / width, inner[1] / height)
+    heat_map(axes, matrix.T, theme, bounds=bounds, percent=percent, bar=None if annotated else scale, middle=0.47)
+    _course_ticks(axes, course, n_tasks, cell[0], theme)
     _arrivals(axes, course, theme)
-    place: dict[str, Any] = {"va": "top", "ha": "left", "fontsize": 9.5, "fontweight": "bold", "color": theme.ink}
-    figure.text(0.06 / width, 1 - 0.1 / height, "\n".join(lines), **place)
+    headline(figure, lines, theme, points=9.5, left=0.06)
     return figure
 
 
-def _course_ticks(axes: Axes, course: Course, n_tasks: int, cell: float) -> None:
+def _course_ticks(axes: Axes, course: Course, n_tasks: int, cell: float, theme: Theme) -> None:
     n_rows = len(course.steps)
     names = ["start", *(f"{step:.0f}" for step in course.steps[1:])]
     room = 0.085 * max(map(len, names)) + 0.08
@@ -334,17 +329,7 @@ def _course_ticks(axes: Axes, course: Course, n_tasks: int, cell: float) -> None
     axes.set_yticks([k + 0.5 for k in range(0, n_tasks, every)], [str(k + 1) for k in range(0, n_tasks, every)])
     axes.set_xlabel("after step")
     axes.set_ylabel("latent task")
-    _bare(axes)
-
-
-def _written(axes: Axes, values: NDArray[np.float64], image: Any, scale: float) -> None:
-    for (row, column), value in np.ndenumerate(values):
-        place = (column + 0.5, row + 0.47)
-        if not np.isfinite(value):
-            axes.text(*place, "–", ha="center", va="center", fontsize=8)
-            continue
-        ink = ink_on(image.cmap(image.norm(value))[:3])
-        axes.text(*place, f"{scale * value:.0f}" if scale > 1 else f"{value:.2g}", ha="center", va="center", fontsize=8, color=ink)
+    plain_axes(axes, theme)
 
 
 def _arrivals(axes: Axes, course: Course, theme: Theme) -> None:
@@ -365,7 +350,7 @@ def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str
         order: labels in the order that fixes colours.
     """
     scale = 100.0 if percent else 1.0
-    labels = [label for label in order if (frame["label"] == label).any()]
+    labels = labels_in(frame, order)
     rows, lines = int(np.ceil(len(labels) / 2)), wrapped(title, 4.8, 10.5)
     width, inner, below, above = 5.2, 2.6, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
     height = inner + below + above
@@ -373,29 +358,14 @@ def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str
     axes = figure.add_axes((0.66 / width, below / height, (width - 0.8) / width, inner / height))
     for label in labels:
         index, part = order.index(label), frame[frame["label"] == label].sort_values(["overlap", "entropy"])
-        colour = theme.lines[index % len(theme.lines)]
+        look = look_of(index, theme)
         x = part["overlap"].to_numpy(dtype=np.float64) + 0.006 * (labels.index(label) - (len(labels) - 1) / 2)
-        axes.vlines(x, scale * part["low"], scale * part["high"], color=colour, linewidth=1.2, alpha=0.75)
-        look: dict[str, Any] = {"linestyle": DASHES[index // len(theme.lines) % len(DASHES)], "linewidth": 1.6}
-        axes.plot(x, scale * part["mean"], color=colour, marker=MARKERS[index % len(MARKERS)], markersize=4.8, label=label, **look)
+        axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
+        axes.plot(x, scale * part["mean"], linewidth=1.6, markersize=4.8, label=label, **look)
     axes.set_xlim(-0.04, 1.04)
     axes.set_xlabel("overlap index: share of steps without a dominant latent task")
     axes.set_ylabel(ylabel)
-    axes.grid(color=theme.rule, linewidth=0.6)
-    _bare(axes)
-    figure.legend(loc="lower left", bbox_to_anchor=(0.5 / width, 0.02 / height), ncols=2, frameon=False, fontsize=9, handlelength=2.6)
-    _headline(figure, lines, theme)
+    plain_axes(axes, theme, "both")
+    legend(figure, 2)
+    headline(figure, lines, theme)
     return figure
-
-
-def _bare(axes: Axes) -> None:
-    axes.set_axisbelow(True)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.tick_params(length=0)
-
-
-def _headline(figure: Figure, lines: Sequence[str], theme: Theme) -> None:
-    width, height = figure.get_size_inches()
-    place: dict[str, Any] = {"va": "top", "ha": "left", "fontsize": 10.5, "fontweight": "bold", "color": theme.ink}
-    figure.text(0.08 / width, 1 - 0.1 / height, "\n".join(lines), **place)

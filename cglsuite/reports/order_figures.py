@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from cglsuite.reports.figures import DASHES, MARKERS, ink_on, wrapped
+from cglsuite.reports.figure_parts import DASHES, frameless, headline, ink_on, labels_in, legend, look_of, plain_axes, row_titles, wrapped
 from cglsuite.stats import af_bound
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, co
     axes.set_yticks(y, names)
     axes.set_ylabel(unit)
     axes.set_xlabel(f"OPD{', points' if percent else ''}")
-    _plain(axes, theme, "x")
-    _title(figure, lines, theme, 9.5)
+    plain_axes(axes, theme, "x")
+    headline(figure, lines, theme, points=9.5)
     return figure
 
 
@@ -79,7 +79,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     Args:
         frame: columns label, aa, af; fractions. k: number of tasks. order: labels in the order that fixes colours.
     """
-    labels = [label for label in order if (frame["label"] == label).any()]
+    labels = labels_in(frame, order)
     rows = int(np.ceil((len(labels) + 1) / 3))
     lines = wrapped(title, 5.2, 10.5)
     width, plot_height, below, above = 5.6, 3.3, 0.6 + 0.22 * rows, 0.22 + 0.19 * len(lines)
@@ -95,18 +95,17 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     as_image = len(frame) > _POINTS_AS_IMAGE
     for label in labels:
         part, index = frame[frame["label"] == label], order.index(label)
-        style: dict[str, Any] = {"color": theme.lines[index % len(theme.lines)], "marker": MARKERS[index % len(MARKERS)]}
-        points = {**style, "linestyle": "none", "markersize": 4.2, "markeredgewidth": 0, "alpha": 0.6, "rasterized": as_image}
+        style = look_of(index, theme) | {"linestyle": "none"}
+        points = {**style, "markersize": 4.2, "markeredgewidth": 0, "alpha": 0.6, "rasterized": as_image}
         axes.plot(100 * part["aa"], 100 * part["af"], **points)
-        handles.append(Line2D([], [], linestyle="none", markersize=5.5, label=label, **style))
+        handles.append(Line2D([], [], markersize=5.5, label=label, **style))
     axes.set_xlim(0, 100)
     axes.set_ylim(100 * low, 104)
     axes.set_xlabel("average accuracy (AA) after the last task, %")
     axes.set_ylabel("average forgetting (AF_max), %")
-    _plain(axes, theme, "both")
-    _title(figure, lines, theme, 10.5)
-    anchor = (0.5 / width, 0.02 / height)
-    figure.legend(handles=handles, loc="lower left", bbox_to_anchor=anchor, ncols=3, frameon=False, fontsize=9, handlelength=2.2)
+    plain_axes(axes, theme, "both")
+    headline(figure, lines, theme)
+    legend(figure, 3, handles=handles, handlelength=2.2)
     return figure
 
 
@@ -137,10 +136,9 @@ def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order:
     axes.set_yticks(range(n - 1, -1, -1), [s.label for s in spreads])
     axes.set_ylim(-0.55, n - 0.45)
     axes.set_xlabel(f"AA after the last task{', %' if percent else ''}")
-    _plain(axes, theme, "x")
-    for tick in axes.get_yticklabels():
-        tick.set_color(theme.ink)
-    _title(figure, lines, theme, 10.5)
+    plain_axes(axes, theme, "x")
+    row_titles(axes, theme)
+    headline(figure, lines, theme)
     if with_seeds:
         marks: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
         handles = [
@@ -185,10 +183,9 @@ def win_figure(shares: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
     places = [i + 0.5 for i in range(n)]
     axes.set_xticks(places, names, rotation=90 if max(map(len, names)) > 4 else 0)
     axes.set_yticks(places, names)
-    axes.tick_params(length=0, colors=theme.ink)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    _title(figure, lines, theme, 9.5)
+    axes.tick_params(colors=theme.ink)
+    frameless(axes)
+    headline(figure, lines, theme, points=9.5)
     return figure
 
 
@@ -217,7 +214,7 @@ def component_figure(shares: Mapping[str, Mapping[str, float]], theme: Theme) ->
     axes.set_ylim(-0.4, n - 1 + 0.4)
     axes.set_yticks([])
     axes.set_xlabel("share of the variance of AA, %")
-    _plain(axes, theme, "none")
+    plain_axes(axes, theme)
     shown = [Patch(color=theme.lines[i], label=name) for i, name in zip((0, 1, 6), COMPONENT_NAMES.values(), strict=True)]
     figure.legend(handles=shown, loc="lower left", bbox_to_anchor=(0.15 / width, 0.0), ncols=3, frameon=False, fontsize=9)
     return figure
@@ -241,7 +238,7 @@ def sweep_figure(
         order: labels in the order that fixes colours. bounds: of the vertical axis.
     """
     scale = 100.0 if percent else 1.0
-    labels = [label for label in order if (frame["label"] == label).any()]
+    labels = labels_in(frame, order)
     rows, lines = int(np.ceil(len(labels) / 2)), wrapped(title, 4.4, 10.5)
     width, plot_height, below, above = 4.7, 2.45, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
@@ -250,33 +247,17 @@ def sweep_figure(
     values = frame[["place", "value"]].drop_duplicates().sort_values("place")
     for label in labels:
         index, part = order.index(label), frame[frame["label"] == label].sort_values("place")
-        colour, dash = theme.lines[index % len(theme.lines)], DASHES[index // len(theme.lines) % len(DASHES)]
+        look = look_of(index, theme)
         shift = min(0.05, 0.5 / len(labels)) * (labels.index(label) - (len(labels) - 1) / 2)
         x = part["place"].to_numpy(dtype=np.float64) + shift
-        axes.vlines(x, scale * part["low"], scale * part["high"], color=colour, linewidth=1.2, alpha=0.75)
-        look = {"color": colour, "marker": MARKERS[index % len(MARKERS)], "linestyle": dash, "markersize": 4.5, "linewidth": 1.6}
-        axes.plot(x, scale * part["mean"], label=label, **look)
+        axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
+        axes.plot(x, scale * part["mean"], label=label, markersize=4.5, linewidth=1.6, **look)
     axes.set_xticks(values["place"].to_list(), values["value"].to_list())
     axes.set_ylim(scale * bounds[0], scale * bounds[1])
     axes.set_xlim(values["place"].min() - 0.4, values["place"].max() + 0.4)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    _plain(axes, theme, "y")
-    _title(figure, lines, theme, 10.5)
-    figure.legend(loc="lower left", bbox_to_anchor=(0.5 / width, 0.02 / height), ncols=2, frameon=False, fontsize=9, handlelength=2.6)
+    plain_axes(axes, theme, "y")
+    headline(figure, lines, theme)
+    legend(figure, 2)
     return figure
-
-
-def _plain(axes: Axes, theme: Theme, grid: str) -> None:
-    if grid != "none":
-        axes.grid(axis="x" if grid == "x" else "y" if grid == "y" else "both", color=theme.rule, linewidth=0.6)
-    axes.set_axisbelow(True)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.tick_params(length=0)
-
-
-def _title(figure: Figure, lines: Sequence[str], theme: Theme, size: float) -> None:
-    width, height = figure.get_size_inches()
-    place: dict[str, Any] = {"va": "top", "ha": "left", "fontsize": size, "fontweight": "bold", "color": theme.ink}
-    figure.text(0.08 / width, 1 - 0.1 / height, "\n".join(lines), **place)
