@@ -49,8 +49,8 @@ def _notices(ledger: Ledger) -> Iterable[Fragment]:
     partial = judged[judged["our_n"] < judged["planned_n"]]
     if len(partial):
         yield notice(
-            f"{len(partial)} of {len(judged)} compared means are over fewer records than are planned; n says how many, and the verdict is "
-            "about these."
+            f"{len(partial)} of {len(judged)} compared means are over fewer records than are planned; our n says how many, and the verdict "
+            "is about these."
         )
     stale = judged[judged["stale"] != ""]
     if len(stale):
@@ -94,7 +94,7 @@ def _parts(rows: pd.DataFrame) -> Any:
 
 
 def _table(title: str, part: pd.DataFrame) -> Fragment:
-    numbers = ("published", "n", "ours", "n", "difference", "in published std", "tolerance")
+    numbers = ("published", "published n", "ours", "our n", "difference", "in published std", "tolerance")
     head = [head_cell("method", "name"), head_cell("verdict"), head_cell("metric"), *(head_cell(text, "number") for text in numbers)]
     head += [head_cell(text) for text in ("unit", "table", "why, remarks", "records")]
     presets = ", ".join(dict.fromkeys(part["preset"]))

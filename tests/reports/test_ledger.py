@@ -252,10 +252,8 @@ def assert_page_says(page: str, ledger: Ledger) -> None:
     for table in Tables(page).tables:
         if table[0][0][0] == "method" and table[0][-1][0] == "records":
             heads = [text for text, _ in table[0]]
-            # Two columns are called n: published and ours.
-            names = [f"our {text}" if text == "n" and i > heads.index("n") else text for i, text in enumerate(heads)]
             for cells in table[1:]:
-                one = dict(zip(names, cells, strict=True))
+                one = dict(zip(heads, cells, strict=True))
                 shown[one["method"][0].split(" ")[0], one["metric"][0].split(" ")[0], one["table"][0]] = one
     assert len(shown) == len(compared)
     rows: list[Any] = compared.to_dict(orient="records")
