@@ -8,6 +8,7 @@ import pytest
 import torch
 from cglsuite_methods.joint import Joint
 from tiny_streams import node_numbers, tiny_data, tiny_runner, tiny_stream
+from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.graphs.partition import per_class_split
@@ -107,3 +108,24 @@ def test_only_last_learns_once_and_ends_as_every_prefix_does() -> None:
     assert all(v != v for row in last.matrix[1:-1] for v in row)  # NaN
     assert all(v == v for v in last.matrix[-1])
     assert len(whole.matrix) == len(last.matrix)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_warm_start_goes_on_with_the_model_of_the_tasks_before(warm: bool) -> None:
+    """Before each task: the weights that the task before left, or others."""
+    left: list[dict[str, Tensor]] = []
+    kept: list[bool] = []
+
+    class Watched(Joint):
+        def before_task(self, view: TaskView) -> None:
+            super().before_task(view)
+            if left:
+                kept.append(all(torch.equal(v, left[-1][n]) for n, v in self.model.state_dict().items()))
+
+        def after_task(self, view: TaskView) -> None:
+            super().after_task(view)
+            left.append({n: v.clone() for n, v in self.model.state_dict().items()})
+
+    stream = tiny_stream(DATA, setting="class-il", training={"epochs": 2})
+    tiny_runner(stream, Watched, past_views=True, settings={"warm_start": warm}).run()
+    assert kept == [warm] * 2
