@@ -49,6 +49,7 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
             print(job.to_json(), file=process.stdin, flush=True)
         while process.poll() is None and not stop.wait(_POLL_S):
             pass
+        asked = process.poll() is None
     finally:
         _end(process)
         with contextlib.suppress(OSError):
@@ -60,6 +61,8 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
     status = process.returncode
     how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
     details = errors.text()[-4000:].strip()
+    if asked:  # libraries below may abort where the signal to end meets them
+        return Outcome(status="failed", reason=f"interrupted before the report was complete; the rendering process {how}", details=details)
     return Outcome(status="failed", reason=f"the rendering process {how} before the report was complete", details=details)
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,8 @@ from typing import Any
 import pytest
 from report_lab import Elements, Notebooks
 
-from cglsuite.reports import freshness
+from cglsuite.reports import freshness, process
+from cglsuite.reports.job import Job
 from cglsuite.reports.render import RenderedReport, render_campaign, render_notebook
 
 pytestmark = pytest.mark.notebook
@@ -321,8 +323,6 @@ def test_two_reports_at_once(notebooks: Notebooks, tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_the_rendering(notebooks: Notebooks, tmp_path: Path) -> None:
     """What another thread asks to stop, stops within seconds."""
-    import threading
-
     stop, mark = threading.Event(), notebooks.folder / "running"
     threading.Thread(target=lambda: (wait_for(mark), stop.set()), daemon=True).start()
     began = time.monotonic()
@@ -330,6 +330,18 @@ def test_an_interrupt_ends_the_rendering(notebooks: Notebooks, tmp_path: Path) -
     assert report.status == "failed"
     assert "interrupted" in report.reason
     assert time.monotonic() - began < 60
+
+
+def test_a_process_that_dies_of_being_interrupted_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What asked it to end is the reason, however it ended: a library may abort where the signal meets it."""
+    stop, mark, popen = threading.Event(), tmp_path / "running", subprocess.Popen
+    code = f"import os, signal, time; signal.signal({int(signal.SIGTERM)}, lambda *_: os.abort()); open({str(mark)!r}, 'w'); time.sleep(60)"
+    monkeypatch.setattr(process.subprocess, "Popen", lambda _, **options: popen([sys.executable, "-c", code], **options))
+    threading.Thread(target=lambda: (wait_for(mark), stop.set()), daemon=True).start()
+    job = Job(notebook="n.ipynb", name="n", title="n", parameters={}, output=str(tmp_path / "n.html"), cell_timeout_s=None)
+    outcome = process.in_process(job, stop)
+    assert outcome.status == "failed"
+    assert outcome.reason == "interrupted before the report was complete; the rendering process was killed by SIGABRT"
 
 
 def wait_for(path: Path) -> None:
