@@ -108,20 +108,32 @@ def _artefacts(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 
 def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
-    """``measured DATASET SETTING METHOD FIELD``: average performance in the records of the gallery, preset by preset and value by value."""
+    """``measured DATASET SETTING METHOD FIELD [KEY=VALUE...]``: average performance in the records of the gallery, preset by preset and value
+    by value of a setting, where other settings have the values given; what a record does not say is false."""
     from cglsuite.cells.frame import results_frame
     from cglsuite.cells.store import Store
 
-    dataset, setting, method, field = words
+    dataset, setting, method, field, *given = words
     frame = results_frame(Store(ROOT / "reports" / "gallery" / "records").records())
     frame = frame[(frame.dataset == dataset) & (frame.setting == setting) & (frame.method == method) & (frame.status == "done")]
-    # One training by itself for every value: those of campaigns that did not vary the field are other cells.
-    frame = frame[frame["settings.method.only_last"].astype(bool)]
-    groups = frame.groupby(["scenario", f"settings.{field}"]).average_performance
-    told = {key: f"{100 * g.mean():.1f} ± {100 * g.std():.1f} %, {len(g)} runs".replace(" ", "\N{NO-BREAK SPACE}") for key, g in groups}
+    for key, wanted in (pair.split("=") for pair in given):
+        frame = frame[_said(frame, key) == wanted]
+    groups = frame.groupby(["scenario", _said(frame, field)]).average_performance
+    told = {key: _spread(group).replace(" ", "\N{NO-BREAK SPACE}") for key, group in groups}
     values = sorted({v for _, v in told})
     rows = [(scenario_link(catalogue.get("scenario", s), here, s), *(told[s, v] for v in values)) for s in sorted({s for s, _ in told})]
     return table(("preset", *(f"{code(field)} = {code(v)}" for v in values)), rows)
+
+
+def _said(frame: Any, key: str) -> Any:
+    """What records say of a setting, as text."""
+    return frame[f"settings.{key}"].map(lambda v: "false" if v is None or v != v else str(v).lower() if isinstance(v, bool) else str(v))
+
+
+def _spread(values: Any) -> str:
+    """Mean and standard deviation in percent, and of how many."""
+    n = len(values)
+    return f"{100 * values.mean():.1f} %, 1 run" if n == 1 else f"{100 * values.mean():.1f} ± {100 * values.std():.1f} %, {n} runs"
 
 
 def _command(catalogue: Catalogue, here: str, words: list[str]) -> str:
