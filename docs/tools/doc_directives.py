@@ -108,8 +108,8 @@ def _artefacts(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 
 def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
-    """``measured DATASET SETTING METHOD FIELD [KEY=VALUE...]``: average performance in the records of the gallery, preset by preset and value
-    by value of a setting, where other settings have the values given; what a record does not say is false."""
+    """``measured DATASET SETTING METHOD FIELD [KEY=VALUE...]``: average performance in the records of the gallery, preset by preset and
+    value by value of a setting, where other settings have the values given; what a record does not say is false."""
     from cglsuite.cells.frame import results_frame
     from cglsuite.cells.store import Store
 
