@@ -105,6 +105,8 @@ def rank_figure(found: Friedman, theme: Theme, *, title: str, order: Sequence[st
         color_palette={name: theme.lines[order.index(name) % len(theme.lines)] for name in names},
         text_h_margin=_MARGIN * (n - 1),
     )
+    for (bar,) in drawn["crossbars"]:  # its points come from a set, in an order that is another in every process
+        bar.set_xdata(sorted(bar.get_xdata()))
     axes.set_xlim(1, n)
     axes.set_ylim(-(len(drawn["crossbars"]) + rows + 1.2), 0)
     axes.xaxis.set_major_locator(MultipleLocator(1))

@@ -1,0 +1,35 @@
+"""The figures of a comparison of methods: drawn the same in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+CODE = """
+import io
+import pandas as pd
+from cglsuite.reports.comparison_figures import rank_figure
+from cglsuite.reports.figures import LIGHT
+from cglsuite.stats.friedman import friedman
+
+methods = ["bare", "lwf", "ewc", "mas", "gem", "joint"]
+rows = [(m, block, i + (block * 7 + i * 3) % 5) for i, m in enumerate(methods) for block in range(6)]
+found = friedman(pd.DataFrame(rows, columns=["method", "order", "value"]))
+figure = rank_figure(found, LIGHT, title="ranks", order=methods)
+lines = [line.get_xdata() for line in figure.axes[0].lines]
+print([list(map(float, xs)) for xs in lines])
+"""
+
+
+def drawn(hash_seed: int) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], env=os.environ | {"PYTHONHASHSEED": str(hash_seed)}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_rank_diagram_does_not_depend_on_the_process() -> None:
+    first = drawn(1)
+    assert first.count("[") > 6
+    assert all(drawn(seed) == first for seed in (2, 3))
