@@ -87,11 +87,12 @@ class LinkGraph(MessageGraph):
         vars(made).update(vars(union))
         widths = torch.tensor([0, *(int(p.types.max()) + 1 for p in parts[:-1])]).cumsum(0)
         counted = [torch.zeros_like(p.types, dtype=torch.bool) if p.counted is None else p.counted for p in parts]
+        kinds = [p.kind for p in parts if p.counted is not None]  # alike: they come of one stream
         made._describe(
             torch.cat([p.types + int(w) for p, w in zip(parts, widths, strict=True)]),
             parts[0].undirected,
             any(p.hides_targets for p in parts),
-            torch.cat(counted) if any(p.counted is not None for p in parts) else None,
-            parts[0].kind,
+            torch.cat(counted) if kinds else None,
+            kinds[0] if kinds else parts[0].kind,
         )
         return made

@@ -64,6 +64,16 @@ def test_a_union_keeps_destinations_within_its_parts() -> None:
     assert torch.equal(seen.features[:5], degree_features(seen.edge_index, 7, "degrees")[:5])
 
 
+@pytest.mark.parametrize("kind", DEGREE_FEATURES)
+def test_a_union_counts_as_those_of_its_parts_do_that_count(kind: str) -> None:
+    """Whichever part comes first: kept pairs, whose features are as they were, say nothing of the kind."""
+    counting = graph(hides_targets=True, x=degree_features(EDGES, 5, kind), kind=kind)
+    kept = LinkGraph(torch.rand(2, DEGREE_FEATURES[kind]), torch.empty(2, 0, dtype=torch.int64), types=torch.tensor([0, 1]))
+    union = MessageGraph(torch.cat([kept.features, counting.features]), EDGES + 2)  # type: ignore[list-item]
+    seen = LinkGraph.joined(union, [kept, counting]).in_step(torch.tensor([[2, 3]]))
+    assert torch.equal(seen.features[2:], degree_features(seen.edge_index, 7, kind)[2:])
+
+
 def test_it_can_be_sent_to_another_process() -> None:
     again = pickle.loads(pickle.dumps(graph(hides_targets=True)))
     target = torch.tensor([[0, 1]])
