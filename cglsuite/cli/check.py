@@ -65,10 +65,12 @@ def check(session: Session, name: str | None, kind: str | None, everything: bool
 
 def _provided(catalogue: Catalogue, kinds: Iterable[str], provider: str | None) -> list[tuple[str, str]]:
     """All of these kinds, or those of them that a distribution provides."""
-    every = [(kind, entry.spec.name, entry.record.distribution) for kind in kinds for entry in catalogue.entries(kind)]
-    found = [(kind, name) for kind, name, distribution in every if provider in (None, distribution)]
+    by = {(kind, entry.spec.name): entry.record.distribution for kind in _KINDS for entry in catalogue.entries(kind)}
+    if provider is not None and provider not in by.values():
+        raise UnknownNameError("distribution", provider, set(by.values()))
+    found = [(kind, name) for (kind, name), distribution in by.items() if kind in kinds and provider in (None, distribution)]
     if not found:
-        raise UnknownNameError("distribution", provider or "", sorted({distribution for _, _, distribution in every}))
+        raise UsageError(f"nothing to check: {provider or 'what is installed'} provides no {' or '.join(kinds)}")
     return found
 
 

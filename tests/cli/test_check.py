@@ -63,6 +63,7 @@ def test_all_of_a_kind_and_of_a_distribution(capsys: pytest.CaptureFixture[str])
     [
         ([], "expected one of NAME, --all and --provider"),
         (["average_performance", "--all"], "expected one of NAME, --all and --provider"),
+        (["--provider", "cglsuite-metrics", "--kind", "dataset"], "nothing to check: cglsuite-metrics provides no dataset"),
         (["--provider", "cglsuite-metric"], "unknown distribution 'cglsuite-metric'. Did you mean 'cglsuite-metrics'"),
     ],
 )
