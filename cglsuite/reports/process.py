@@ -60,10 +60,10 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
         return Outcome.from_json(answer.text().strip().splitlines()[-1])
     status = process.returncode
     how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-    details = errors.text()[-4000:].strip()
-    if asked:  # libraries below may abort where the signal to end meets them
-        return Outcome(status="failed", reason=f"interrupted before the report was complete; the rendering process {how}", details=details)
-    return Outcome(status="failed", reason=f"the rendering process {how} before the report was complete", details=details)
+    told = f"the rendering process {how}"
+    # Asked to end, it may have died of it: libraries below abort where the signal meets them.
+    reason = f"interrupted before the report was complete; {told}" if asked else f"{told} before the report was complete"
+    return Outcome(status="failed", reason=reason, details=errors.text()[-4000:].strip())
 
 
 class _Drain:
