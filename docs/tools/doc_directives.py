@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from doc_text import code, table, text, value
 
 from cglsuite import Catalogue
 from cglsuite.cells.differences import ABSENT, preset_differences
+from cglsuite.markup import tidy
 
 __all__ = ["expanded"]
 
@@ -110,11 +112,8 @@ def _artefacts(catalogue: Catalogue, here: str, words: list[str]) -> str:
 def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``measured DATASET SETTING METHOD FIELD [KEY=VALUE...]``: average performance in the records of the gallery, preset by preset and
     value by value of a setting, where other settings have the values given; what a record does not say is false."""
-    from cglsuite.cells.frame import results_frame
-    from cglsuite.cells.store import Store
-
     dataset, setting, method, field, *given = words
-    frame = results_frame(Store(ROOT / "reports" / "gallery" / "records").records())
+    frame = _gallery()
     frame = frame[(frame.dataset == dataset) & (frame.setting == setting) & (frame.method == method) & (frame.status == "done")]
     for key, wanted in (pair.split("=") for pair in given):
         frame = frame[_said(frame, key) == wanted]
@@ -125,9 +124,19 @@ def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
     return table(("preset", *(f"{code(field)} = {code(v)}" for v in values)), rows)
 
 
+@cache
+def _gallery() -> Any:
+    """All records of the gallery as one table, read once."""
+    from cglsuite.cells.frame import results_frame
+    from cglsuite.cells.store import Store
+
+    return results_frame(Store(ROOT / "reports" / "gallery" / "records").records())
+
+
 def _said(frame: Any, key: str) -> Any:
     """What records say of a setting, as text."""
-    return frame[f"settings.{key}"].map(lambda v: "false" if v is None or v != v else str(v).lower() if isinstance(v, bool) else str(v))
+    given = frame[f"settings.{key}"]
+    return given.where(given.notna(), False).map(tidy)
 
 
 def _spread(values: Any) -> str:
