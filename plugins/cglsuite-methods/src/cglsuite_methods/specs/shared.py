@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cglsuite import Hyperparameter
 
 __all__ = ["CHUNK", "FISHER", "ITEMS", "LEVELS", "NEIGHBOURHOOD", "SMALL_CHUNK", "TASK_FREE"]
@@ -22,10 +24,5 @@ FISHER = Hyperparameter(
     doc="mean of squared per-item gradients, or (as benchmarked by CGLB and BeGin) squared gradient of the batch mean",
 )
 CHUNK = Hyperparameter(name="chunk", default=16, minimum=1, doc="items per batched backward pass; bounds memory, not the result")
-SMALL_CHUNK = Hyperparameter(  # with two items the gradients of a model of millions of weights still lie in memory that is used again
-    name="chunk",
-    default=2,
-    minimum=1,
-    doc="items per batched backward pass; bounds memory, not the result",
-    effect="memory and time only",
-)
+# With two items the gradients of a model of millions of weights still lie in memory that is used again.
+SMALL_CHUNK = replace(CHUNK, default=2, effect="memory and time only")
