@@ -84,7 +84,7 @@ LINK_VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"kind": "signs", "featureless": True},
         {
             "level": "LC", "setting": "time-il", "labels": "multi", "accuracy": "roc-auc", "task_key": "time", "edge_policy": "snapshot",
-            "split": "official", "undirected": False, "node_features": "degrees",
+            "split": "official", "undirected": False, "node_features": "log-degrees",
         },
     ),
     "LP domain-il": ({}, {"level": "LP", "setting": "domain-il", "task_key": "domain", "edge_policy": "full"}),
@@ -96,7 +96,7 @@ LINK_VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "LP time-il": (
         {"featureless": True},
         {
-            "level": "LP", "setting": "time-il", "task_key": "time", "edge_policy": "snapshot", "node_features": "degrees",
+            "level": "LP", "setting": "time-il", "task_key": "time", "edge_policy": "snapshot", "node_features": "log-degrees",
             "exclude_targets": True,
         },
     ),
