@@ -1,8 +1,5 @@
 # %% [markdown]
 # # Campaign report
-#
-# Every number on this page is computed from the records of the campaign's cells. A cell is one run of one method in one scenario with one
-# set of seeds.
 
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
@@ -106,6 +103,9 @@ show_runs.resources(results)
 
 # %% [markdown]
 # ## Provenance
+#
+# Every number on this page is computed from the records of the campaign's cells. A cell is one run of one method in one scenario with one
+# set of seeds.
 
 # %%
 show_runs.provenance(results)

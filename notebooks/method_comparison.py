@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Comparison of methods
 #
-# Which methods differ, by how much, and what can these records not show? Every number on this page is computed from the records of cells.
-# The question (metric, pairs, test, level) is declared in the parameters before the numbers are seen, and is shown at the top.
+# Which methods differ, by how much, and what can these records not show?
 
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
@@ -18,7 +17,7 @@ overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 metric = "average_performance"  # name of the metric definition
-methods = []  # methods to compare; empty: all
+methods = []  # methods to compare, a name or a list; empty: all
 against = ""  # compare all others with this method; empty: all pairs
 test = "t"  # t (paired or Welch's) or wilcoxon
 adjustment = "holm"  # holm or benjamini-hochberg, over the pairs of a scenario
@@ -32,7 +31,7 @@ from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
 
 results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
-asked = {"metric": metric, "methods": tuple(methods), "against": against, "test": test, "adjustment": adjustment, "alpha": alpha}
+asked = {"metric": metric, "methods": methods, "against": against, "test": test, "adjustment": adjustment, "alpha": alpha}
 study = comparison.study(results, comparison.Question(**asked, smallest=smallest_difference, wanted=power))
 show_comparison.overview(study)
 
@@ -115,6 +114,9 @@ show_comparison.problems(study)
 
 # %% [markdown]
 # ## Provenance
+#
+# Every number on this page is computed from the records of cells. The question (metric, pairs, test, level) is a parameter of the page,
+# declared before the numbers are seen.
 
 # %%
 show_comparison.provenance(study)

@@ -98,8 +98,8 @@ def duration(seconds: float) -> str:
 
 
 def empty(text: str) -> Fragment:
-    """Shown in place of a table or a figure without content."""
-    return element("p", text, class_="quiet")
+    """Shown in place of a table or a figure without content; a section of nothing else is left out of the page, with this as the reason."""
+    return element("p", text, class_="quiet empty")
 
 
 def definition_list(pairs: Iterable[tuple[Content, Content]]) -> Fragment:

@@ -1,15 +1,23 @@
-"""Notice boxes and tiles with a number."""
+"""Notice boxes, the box of key results, and tiles with a number."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cglsuite.markup import Content, Fragment, element
 
-__all__ = ["Notes", "notice", "tile"]
+__all__ = ["Notes", "key_box", "notice", "tile"]
 
 
 def tile(value: Content, label: str) -> Fragment:
     """A number and its label."""
     return element("li", element("b", value), element("span", label))
+
+
+def key_box(lines: Iterable[Fragment]) -> Fragment:
+    """The box of key results at the top of a page, from list items."""
+    head = element("h2", "Key results", id="key-results")
+    return element("section", head, element("ul", *lines), class_="key-results", aria_labelledby="key-results")
 
 
 def notice(first: str, *rest: str) -> Fragment:

@@ -26,6 +26,7 @@ from cglsuite import __version__
 from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.mime import FACTS, FIGURES
 from cglsuite.reports.kit.text import plain_text
+from cglsuite.reports.rendering.sections import arrange
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -74,7 +75,7 @@ class Page:
 
 
 def page_html(notebook: NotebookNode, page: Page) -> str:
-    """A complete HTML document from an executed notebook; input cells are folded.
+    """A complete HTML document from an executed notebook: results first; code, parameters and logs folded at the end.
 
     Args:
         notebook: with outputs. page: title, status and foot.
@@ -83,7 +84,7 @@ def page_html(notebook: NotebookNode, page: Page) -> str:
         HTML that refers to nothing outside itself.
     """
     described = _described(page) | {"footer": [*_footer(notebook), *page.footer], "css": asset("report.css")}
-    text, _ = _exporter().from_notebook_node(notebook, {"page": described})
+    text, _ = _exporter().from_notebook_node(notebook, {"page": described | {"arranged": arrange(notebook.cells)}})
     text = _headed(str(text), page.heading)
     return text.replace(_CONTENTS, _contents(text), 1)
 

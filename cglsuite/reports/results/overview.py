@@ -49,11 +49,19 @@ def notices(results: CampaignResults) -> Iterable[Fragment]:
     for name in dict.fromkeys(c.planned.request.scenario for c in results.cells):
         if text := derived_note(results, name):
             yield notice(text)
-    guards_of: dict[tuple[str, str], list[Guard]] = {}
-    for guard in guards(results):
-        guards_of.setdefault((guard.preset, guard.backbone), []).append(guard)
-    for (preset, backbone), warnings in guards_of.items():
-        yield notice(f"{preset} × {backbone}: read the comparison with care.", *(f"{guard.text} {guard.advice}" for guard in warnings))
+    yield from _cautions(guards(results))
+
+
+def _cautions(warnings: Iterable[Guard]) -> Iterable[Fragment]:
+    """A notice per set of warnings, headed by the comparisons that share it."""
+    of_board: dict[str, list[str]] = {}
+    for guard in warnings:
+        of_board.setdefault(f"{guard.preset} × {guard.backbone}", []).append(f"{guard.text} {guard.advice}")
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for board, texts in of_board.items():
+        shared.setdefault(tuple(texts), []).append(board)
+    for said, boards in shared.items():
+        yield notice(f"{'; '.join(boards)}: read the comparison with care.", *said)
 
 
 def derived_note(results: CampaignResults, name: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.htmltable import number_text
+from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.guards import guards
 from cglsuite.reports.results.published import compare
@@ -34,7 +35,7 @@ _CAUTIONS = {
     "memory": "methods keep memories of different sizes",
     "search": "tuned methods stand beside untuned ones",
 }
-_OTHERS_NAMED = 4
+_MOST_NAMED = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +55,7 @@ def key_results(results: CampaignResults, catalogue: Catalogue) -> Fragment | No
     """A section with the findings of every scenario, reproduced values and warnings; ``None`` without a finished cell."""
     lines = [element("li", element("strong", f.title), ": ", " ".join(f.sentences)) for f in findings(results, catalogue)]
     lines += [element("li", text) for text in (*published_line(results), *warning_lines(results))]
-    if not lines:
-        return None
-    head = element("h2", "Key results", id="key-results")
-    return element("section", head, element("ul", *lines), class_="key-results", aria_labelledby="key-results")
+    return key_box(lines) if lines else None
 
 
 def findings(results: CampaignResults, catalogue: Catalogue) -> list[Finding]:
@@ -135,7 +133,7 @@ def _tests(results: CampaignResults, board: Board, best: Row) -> Mapping[str, Ma
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [*names[:_OTHERS_NAMED], *([f"{len(names) - _OTHERS_NAMED} more"] if len(names) > _OTHERS_NAMED else [])]
+    shown = list(names) if len(names) <= _MOST_NAMED else [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
 
 

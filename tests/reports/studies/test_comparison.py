@@ -25,6 +25,7 @@ from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
 from cglsuite.reports.studies.comparison.compute import Comparison, Question, Study
+from cglsuite.reports.studies.comparison.message import sentences
 from cglsuite.specs import MetricSpec
 
 GRID = {"scenarios": ["cora/task-il@begin-1"], "methods": ["bare", "si", "er-gnn"]}
@@ -323,3 +324,30 @@ def test_a_metric_without_values(study_of: Make) -> None:
     )
     lacking = "; ".join(f"{method}: 12 records without a value" for method in GRID["methods"])
     assert lacking in texts(page, "td.long")
+
+
+def test_the_message_names_the_significant_pairs_and_their_sizes(study_of: Make) -> None:
+    """The box at the top says what the table of differences says: counts, the better method of each pair, and the difference in points."""
+    study = study_of()
+    [one] = study.comparisons
+    frame = one.tests
+    significant = frame[frame["verdict"] != stats.NO_DIFFERENCE]
+    assert 0 < len(significant) < len(frame)  # bare against the others; not si against er-gnn
+    said = " ".join(sentences(one))
+    assert said.startswith(f"{len(significant)} of {len(frame)} pairs of methods differ significantly (Holm, α = 0.05): ")
+    for row in significant.to_dict("records"):
+        better, worse = (row["first"], row["second"]) if row["estimate"] > 0 else (row["second"], row["first"])
+        assert f"{better} is better than {worse} by {100 * abs(row['estimate']):.1f} points" in said
+    assert said in texts(page_with(show_comparison.overview(study)), "section.key-results li")[0]
+
+
+def test_the_message_says_why_nothing_is_tested(study_of: Make) -> None:
+    """One method alone has no pair."""
+    [one] = study_of(Question(methods=("bare",))).comparisons
+    assert " ".join(sentences(one)) == "Nothing is tested: 1 method has a value: a comparison needs at least two."
+
+
+def test_one_method_may_be_given_as_a_string() -> None:
+    """Papermill's ``-p methods bare`` passes a string."""
+    assert Question(methods="bare").methods == ("bare",)
+    assert Question(methods=["bare", "ewc"]).methods == ("bare", "ewc")

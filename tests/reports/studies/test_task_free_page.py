@@ -79,7 +79,7 @@ def test_nothing_finished(results: CampaignResults) -> None:
     parts = {name: getattr(task_free_page, name)(study) for name in names}
     parts["solved"] = task_free_page.solved(study, {"overlap": [0.5]})
     pages = {name: page_with(part) for name, part in parts.items()}
-    assert {name for name, page in pages.items() if not re.search(r'<p class="quiet">No [^<]+\.</p>', page)} == {
+    assert {name for name, page in pages.items() if not re.search(r'<p class="quiet empty">No [^<]+\.</p>', page)} == {
         "overview",
         "problems",
         "provenance",

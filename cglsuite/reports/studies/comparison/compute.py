@@ -49,8 +49,8 @@ class Question:
     """The question asked of every scenario.
 
     Args:
-        metric: name of its definition. methods: methods to compare; empty for all. against: compare all other methods with this one;
-            empty for all pairs.
+        metric: name of its definition. methods: methods to compare, one name or several; empty for all. against: compare all other
+            methods with this one; empty for all pairs.
         test: one of :data:`cglsuite.stats.TESTS`. adjustment: one of :data:`cglsuite.stats.ADJUSTMENTS`, over the pairs of a scenario.
         alpha: level of the family. smallest: the smallest interesting difference, in page units (points for fractions).
         wanted: the power of a plan.
@@ -60,7 +60,7 @@ class Question:
     """
 
     metric: str = "average_performance"
-    methods: tuple[str, ...] = ()
+    methods: str | Sequence[str] = ()
     against: str = ""
     test: str = "t"
     adjustment: str = "holm"
@@ -69,6 +69,7 @@ class Question:
     wanted: float = 0.8
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "methods", (self.methods,) if isinstance(self.methods, str) and self.methods else tuple(self.methods))
         for name in ("alpha", "wanted"):
             if not 0.0 < getattr(self, name) < 1.0:
                 raise UsageError(f"{name} = {getattr(self, name)}: expected a number between 0 and 1")

@@ -20,6 +20,7 @@ from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison.cells import amount, caption, percent_text, range_text, refused, unit_cell, unit_text
 from cglsuite.reports.studies.comparison.compute import Comparison, Study
 from cglsuite.reports.studies.comparison.figures import difference_figure, rank_figure
+from cglsuite.reports.studies.comparison.message import ADJUSTED, key_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,15 +42,13 @@ __all__ = [
     "replication",
 ]
 
-_ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
-
-
 # --- what is asked, and of what ----------------------------------------------------------------------------------------------------
 
 
 def overview(study: Study) -> Fragment:
-    """The campaign and its declared question."""
-    return join([campaign_overview(study.results), element("h3", "What is asked"), definition_list(_question(study).items())])
+    """The campaign, what its tests found, and the question they answer."""
+    question = definition_list(_question(study).items())
+    return join([campaign_overview(study.results, key_results(study)), element("h3", "What is asked"), question])
 
 
 def _question(study: Study) -> dict[str, str]:
@@ -59,7 +58,7 @@ def _question(study: Study) -> dict[str, str]:
     percent = any(one.percent for one in study.comparisons)
     return {
         "metric": f"{spec.label or spec.name} ({spec.name}): {spec.summary}; {better} is better",
-        "family": f"{family} per scenario and backbone; p values adjusted over the family ({_ADJUSTED[asked.adjustment]}), controlling "
+        "family": f"{family} per scenario and backbone; p values adjusted over the family ({ADJUSTED[asked.adjustment]}), controlling "
         + _BOUNDED[asked.adjustment],
         "test": _TESTS[asked.test],
         "level": f"α = {asked.alpha:g}; {percent_text(1 - asked.alpha)} intervals, not adjusted",
@@ -175,7 +174,7 @@ def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
         head_cell(f"{level} interval", "number"),
     ]
     head += [head_cell(f"{level} interval, bootstrap (BCa)", "number")] if booted else []
-    head += [head_cell(text, "number") for text in ("statistic", "df", "p", f"p, {_ADJUSTED[study.question.adjustment]}", "Hedges' g")]
+    head += [head_cell(text, "number") for text in ("statistic", "df", "p", f"p, {ADJUSTED[study.question.adjustment]}", "Hedges' g")]
     ways = list(dict.fromkeys(_way(row) for row in as_rows(frame) if not row["refused"]))
     head += [head_cell("test")] if len(ways) > 1 else []
     rows = [_pair_row(one, row, booted, len(head), several=len(ways) > 1) for row in as_rows(frame)]
