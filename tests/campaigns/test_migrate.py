@@ -128,7 +128,7 @@ def test_a_change_that_no_rerun_met_moves_no_record(
     store: Store, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """EWC's sources changed too, and the one cell that is run again is another method's."""
-    edited(monkeypatch, "cglsuite_methods.ewc", "cglsuite.problems")
+    edited(monkeypatch, "cglsuite_methods.regularisation.ewc", "cglsuite.problems")
     monkeypatch.setattr(
         migrate, "choose", lambda candidates, most, seconds: [c for c in candidates if c.record.cell["method"] == "bare"][:1]
     )

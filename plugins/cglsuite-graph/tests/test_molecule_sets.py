@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cglsuite_graph.datasets.moleculenet import aromaticity, molhiv, sider, tox21
-from cglsuite_graph.datasets.regression import aqsol, size_domain, zinc_standin
+from cglsuite_graph.datasets.molecules.moleculenet import aromaticity, molhiv, sider, tox21
+from cglsuite_graph.datasets.molecules.regression import aqsol, size_domain, zinc_standin
 
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import DataError

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cglsuite_graph.datasets import atoms
-from cglsuite_graph.datasets.molecules import chemistry, molecule_table, table_of
-from cglsuite_graph.datasets.scaffolds import RULES, balanced_domains, scaffold_key, scaffolds_of
+from cglsuite_graph.datasets.molecules.scaffolds import RULES, balanced_domains, scaffold_key, scaffolds_of
+from cglsuite_graph.datasets.molecules.tables import chemistry, molecule_table, table_of
 
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import DataError, UnknownNameError

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from cglsuite_graph.datasets.moleculenet import molhiv
+from cglsuite_graph.datasets.molecules.moleculenet import molhiv
+from cglsuite_graph.datasets.molecules.zinc_pickles import zinc
 from cglsuite_graph.datasets.nyc_taxi import hourly_pairs, read_boroughs
 from cglsuite_graph.datasets.ogbg import ppa
 from cglsuite_graph.datasets.sentiment import chosen_posts, sentiment140
 from cglsuite_graph.datasets.superpixels import cifar10, mnist
-from cglsuite_graph.datasets.zinc_pickles import zinc
 
 from cglsuite.errors import DataError
 from cglsuite.graphs import GraphData

@@ -115,7 +115,7 @@ NEUTRAL: dict[str, tuple[str, Callable[[str], str]]] = {
     "a module's docstring": ("cglsuite/streams/oracle.py", lambda text: text.replace('"""The', '"""An', 1)),
     "a comment": ("cglsuite/learning/loop.py", lambda text: text + "\n# another thought\n"),
     "formatting": ("cglsuite/learning/runner.py", formatted_anew),
-    "formatting of a method": ("cglsuite_methods/twp.py", formatted_anew),
+    "formatting of a method": ("cglsuite_methods/regularisation/twp.py", formatted_anew),
     "an annotation of a parameter": ("cglsuite/streams/oracle.py", swap("hits_k: int = 50", "hits_k: float = 50")),
     "an annotation of what is returned": ("cglsuite/streams/oracle.py", swap("-> bool:", "-> int:")),
     "an annotation of a variable": (
@@ -168,12 +168,12 @@ def of(*scenarios: str) -> set[Cell]:
 
 NUMERIC: dict[str, tuple[str, Callable[[str], str], set[Cell]]] = {
     "a formula of TWP": (
-        "cglsuite_methods/twp.py",
+        "cglsuite_methods/regularisation/twp.py",
         lambda text: text + "\nTWP.scale = 2.0\n",
         {cell for cell in CELLS if cell[1] == "twp"},
     ),
     "a helper beside methods": (
-        "cglsuite_methods/penalty.py",
+        "cglsuite_methods/regularisation/penalty.py",
         lambda text: text + "\nSCALE = 2.0\n",
         {cell for cell in CELLS if cell[1] in ("ewc", "twp")},
     ),
@@ -265,8 +265,8 @@ def test_a_helper_beside_a_plugin_counts_for_that_plugin_alone(tmp_path: Path) -
 
 
 def test_a_method_counts_the_plugin_that_it_builds_on(copy: Copy, tmp_path: Path) -> None:
-    site(tmp_path, heir="from cglsuite_methods import twp\nclass Heir(twp.TWP): ...")
-    assert "cglsuite_methods.twp" in Closure(("heir:Heir",), Files([tmp_path, *sorted(copy.folder.iterdir())])).files
+    site(tmp_path, heir="from cglsuite_methods.regularisation import twp\nclass Heir(twp.TWP): ...")
+    assert "cglsuite_methods.regularisation.twp" in Closure(("heir:Heir",), Files([tmp_path, *sorted(copy.folder.iterdir())])).files
 
 
 def test_imports_by_a_name_that_only_the_run_knows_are_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the package offers: baselines, regularisation and replay."""
+"""What the package offers: baselines, regularisation, rehearsal and gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ __all__ = ["cglsuite_methods"]
 def cglsuite_methods() -> tuple[MethodSpec, ...]:
     """Continual-learning methods and the two bounds that they are read against."""
     from cglsuite_methods.specs.baselines import BASELINES
+    from cglsuite_methods.specs.gradients import GRADIENTS
     from cglsuite_methods.specs.regularisation import REGULARISATION
-    from cglsuite_methods.specs.replay import REPLAY
+    from cglsuite_methods.specs.rehearsal import REHEARSAL
 
-    return BASELINES + REGULARISATION + REPLAY
+    return BASELINES + REGULARISATION + GRADIENTS + REHEARSAL

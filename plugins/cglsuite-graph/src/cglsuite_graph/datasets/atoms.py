@@ -1,4 +1,4 @@
-"""Features of atoms and bonds, computed for all molecules at once from a table of their properties (see :mod:`.molecules`).
+"""Features of atoms and bonds, computed for all molecules at once from a table of their properties (see :mod:`.molecules.tables`).
 
 A table of atoms is int16 [N, len(ATOM)] with RDKit's numbers of chiral tags and hybridisations; one of bonds int16 [B, len(BOND)] with its
 numbers of bond types and stereo.

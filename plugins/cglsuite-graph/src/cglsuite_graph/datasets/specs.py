@@ -163,7 +163,7 @@ _MOLECULE_SETS = (
         summary="PubChem bioassay molecules by their stated number of aromatic atoms, for numbers that at least 20 molecules have: "
         f"{SIZES['aromaticity']}; keys `row`, `scaffold`, `aromatic_atoms`. {_RDKIT} Official split: BeGin's, where asked for.",
         citation=f"{_ATTENTIVE}. As CGLB (Zhang et al., NeurIPS 2022) and BeGin (Ko et al., ACM TIST 2025) use it",
-        factory="cglsuite_graph.datasets.moleculenet:aromaticity",
+        factory="cglsuite_graph.datasets.molecules.moleculenet:aromaticity",
         levels=("GC",),
         licence="CC0 1.0 (data directory of the AttentiveFP project)",
         home="https://github.com/OpenDrugAI/AttentiveFP",
@@ -174,7 +174,7 @@ _MOLECULE_SETS = (
         summary=f"Side effects of drugs by system organ class, one label each: {SIZES['sider']}, all labels known; keys `row`, `scaffold`. "
         f"{_RDKIT} No official split.",
         citation=f"{_MOLECULENET}. Kuhn et al.: The SIDER database of drugs and side effects. Nucleic Acids Research 44, 2016",
-        factory="cglsuite_graph.datasets.moleculenet:sider",
+        factory="cglsuite_graph.datasets.molecules.moleculenet:sider",
         levels=("GC",),
         licence="not stated (file); MIT (DeepChem project)",
         home="https://moleculenet.org",
@@ -185,7 +185,7 @@ _MOLECULE_SETS = (
         summary=f"Toxicity in twelve assays: {SIZES['tox21']}, 77,946 of 93,972 labels known; keys `row`, `scaffold`. {_RDKIT} No official "
         "split.",
         citation=f"{_MOLECULENET}. Tox21 Challenge, 2014",
-        factory="cglsuite_graph.datasets.moleculenet:tox21",
+        factory="cglsuite_graph.datasets.molecules.moleculenet:tox21",
         levels=("GC",),
         licence="CC0 1.0 (data directory of the AttentiveFP project)",
         home="https://moleculenet.org",
@@ -196,7 +196,7 @@ _MOLECULE_SETS = (
         summary=f"Whether a molecule inhibits HIV: {SIZES['ogbg-molhiv']}; HIV.csv, whose rows are the graphs of ogbg-molhiv, or OGB's raw "
         f"files; keys `row`, `scaffold`, `domain` (BeGin's 20 groups of scaffolds). {_RDKIT} Official split: BeGin's.",
         citation=f"{_OGB}. {_MOLECULENET}",
-        factory="cglsuite_graph.datasets.moleculenet:molhiv",
+        factory="cglsuite_graph.datasets.molecules.moleculenet:molhiv",
         levels=("GC",),
         licence="MIT (ogbg-molhiv); CC0 1.0 (HIV.csv, data directory of the AttentiveFP project)",
         home="https://ogb.stanford.edu/docs/graphprop/",
@@ -221,7 +221,7 @@ _MOLECULE_SETS = (
         "(reliability, 1 to 5), `domain` (whole scaffolds in five parts of nearly equal size: of this package, not the groups of BeGin). "
         f"{_RDKIT} Official split: the scaffold split of the benchmark AQSOL.",
         citation=f"Sorkun, Khetan, Er: AqSolDB. Scientific Data 6, 2019. {_BENCHMARKING}",
-        factory="cglsuite_graph.datasets.regression:aqsol",
+        factory="cglsuite_graph.datasets.molecules.regression:aqsol",
         levels=("GR",),
         licence="CC0 1.0 (data); MIT (split)",
         home="https://github.com/mcsorkun/AqSolDB",
@@ -244,7 +244,7 @@ _MOLECULE_SETS = (
         f"molecules, but 10,000 other training molecules, and targets computed anew; keys `row`, `scaffold`, `domain` (size). {_RDKIT} "
         "Official split of the source.",
         citation=f"Irwin et al.: ZINC. J. Chem. Inf. Model. 52, 2012. Jin et al.: Junction Tree VAE. ICML 2018. {_BENCHMARKING}",
-        factory="cglsuite_graph.datasets.regression:zinc_standin",
+        factory="cglsuite_graph.datasets.molecules.regression:zinc_standin",
         levels=("GR",),
         licence="MIT (projects of the splits); ZINC data: not stated",
         home="https://github.com/wengong-jin/icml18-jtnn",
@@ -258,7 +258,7 @@ _OTHER_SETS = (
         summary=f"Penalised logP of ZINC-12k, 28 types of atoms and 4 of bonds: {SIZES['zinc']}; keys `row`, `domain` (atoms less 18, cut "
         "to 0..10). The official pickles, of which nothing but tensors is read. Official split of the source.",
         citation=f"Irwin et al.: ZINC. J. Chem. Inf. Model. 52, 2012. {_BENCHMARKING}",
-        factory="cglsuite_graph.datasets.zinc_pickles:zinc",
+        factory="cglsuite_graph.datasets.molecules.zinc_pickles:zinc",
         levels=("GR",),
         licence="MIT (benchmarking-gnns project); ZINC data: not stated",
         home="https://github.com/graphdeeplearning/benchmarking-gnns",

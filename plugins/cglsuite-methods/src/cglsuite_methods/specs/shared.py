@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cglsuite import Hyperparameter
 
-__all__ = ["CHUNK", "FISHER", "IMPORTANCE_MODE", "ITEMS", "LEVELS", "NEIGHBOURHOOD", "SMALL_CHUNK", "TASK_FREE"]
+__all__ = ["CHUNK", "FISHER", "IMPORTANCE_MODE", "ITEMS", "LEVELS", "MEMORY", "NEIGHBOURHOOD", "SMALL_CHUNK", "TASK_FREE"]
 
 LEVELS = ("NC", "LC", "LP", "GC", "GR")
 ITEMS = ("NC", "GC")  # of methods for streams without tasks
@@ -35,3 +35,10 @@ IMPORTANCE_MODE = Hyperparameter(
 )
 # With two items the gradients of a model of millions of weights still lie in memory that is used again.
 SMALL_CHUNK = replace(CHUNK, default=2, effect="memory and time only")
+MEMORY = Hyperparameter(
+    name="memory",
+    default=100,
+    minimum=1,
+    doc="total number of items to keep when the scenario sets no budget (scenario.memory_budget)",
+    effect="more items: more rehearsal and less forgetting; no effect when the scenario sets a budget",
+)

@@ -1,0 +1,94 @@
+"""Regression on molecules: solubility (AqSol), and penalised logP of ZINC from the official pickles or from a stand-in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from cglsuite.datafiles import DataRoot
+from cglsuite.errors import DataError
+from cglsuite.graphs import GraphData
+from cglsuite_graph.datasets.assemble import Array, check_sizes, reading
+from cglsuite_graph.datasets.molecules.files import Molecules, molecule_data, numbers, read_rows
+from cglsuite_graph.datasets.molecules.scaffolds import balanced_domains, scaffold_key
+
+__all__ = ["aqsol", "size_domain", "zinc_standin"]
+
+_PARTS = {"train": 0, "val": 1, "test": 2}
+
+
+def aqsol(root: DataRoot, features: str = "symbols", bonds: str = "types", scaffold: str = "murcko", n_domains: int = 5) -> GraphData:
+    """AqSolDB as the benchmark AQSOL has it, molecules without a bond left out; see its spec.
+
+    Args:
+        n_domains: how many domains are made of whole scaffolds (see :func:`cglsuite_graph.datasets.molecules.scaffolds.balanced_domains`).
+
+    Raises:
+        DataError: a file is absent, damaged, or does not fit the other.
+    """
+    name = "aqsol"
+    path = root.file("AqSolDB/raw/data_curated.csv", note="It comes with https://github.com/mcsorkun/AqSolDB (data: CC0 1.0)")
+    frame = read_rows(root, name, path, ["ID", "SMILES", "Solubility", "Group"])
+    smiles = frame["SMILES"].tolist()
+    group = frame["Group"].str.removeprefix("G")
+    rows = Molecules(
+        path=path,
+        smiles=smiles,
+        y=numbers(path, frame[["Solubility"]], missing=False),
+        n_classes=1,
+        chosen=np.ones(len(frame), np.bool_),
+        split=_benchmark_split(root, frame["ID"]),
+        keys={
+            "group": numbers(path, group.to_frame(), missing=False)[:, 0].astype(np.int64),
+            "domain": balanced_domains(scaffold_key(root, name, path, smiles, scaffold), n_domains),
+        },
+    )
+    return check_sizes(molecule_data(root, name, rows, features=features, bonds=bonds, scaffold=scaffold, with_bonds=True), root, path)
+
+
+def zinc_standin(root: DataRoot, features: str = "zinc", bonds: str = "kekule", scaffold: str = "murcko") -> GraphData:
+    """12,000 molecules of the set that ZINC-12k was drawn from, not those of ZINC-12k; see its spec.
+
+    Raises:
+        DataError: the file is absent or damaged.
+    """
+    name = "zinc-standin"
+    path = root.file("ZINC12kStandIn/raw/zinc_12k_standin.csv", note="Columns smiles, y, num_nodes, split (train, val, test)")
+    frame = read_rows(root, name, path, ["smiles", "y", "num_nodes", "split"])
+    nodes = numbers(path, frame[["num_nodes"]], missing=False)[:, 0].astype(np.int64)
+    rows = Molecules(
+        path=path,
+        smiles=frame["smiles"].tolist(),
+        y=numbers(path, frame[["y"]], missing=False),
+        n_classes=1,
+        chosen=np.ones(len(frame), np.bool_),
+        split=_codes(frame["split"], path),
+        keys={"domain": size_domain(nodes)},
+    )
+    return check_sizes(molecule_data(root, name, rows, features=features, bonds=bonds, scaffold=scaffold), root, path)
+
+
+def size_domain(nodes: Array) -> Array:
+    """BeGin's domain of a ZINC molecule: the number of its atoms less 18, cut to 0..10."""
+    domain: Array = np.clip(nodes - 18, 0, 10).astype(np.int64)
+    return domain
+
+
+def _benchmark_split(root: DataRoot, ids: pd.Series[str]) -> Array:
+    path = root.file(
+        "AqSolDB/raw/aqsol_split.csv", note="Columns ID (of AqSolDB) and split (train, val, test): the scaffold split of AQSOL"
+    )
+    with reading(path):
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col="ID")
+        parts = frame["split"].reindex(ids)
+    if parts.isna().any():
+        raise DataError(f"{path}: no split for {ids[int(parts.isna().to_numpy().argmax())]} of data_curated.csv; expected one for every ID")
+    return _codes(parts.reset_index(drop=True), path)
+
+
+def _codes(parts: pd.Series[str], where: object) -> Array:
+    codes = parts.map(_PARTS)
+    if codes.isna().any():
+        raise DataError(f"{where}: split {parts[int(codes.isna().to_numpy().argmax())]!r}; expected train, val or test")
+    parted: Array = codes.to_numpy(dtype=np.int8)
+    return parted

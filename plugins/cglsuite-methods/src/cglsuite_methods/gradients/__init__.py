@@ -1,0 +1,1 @@
+"""Methods that compare or project gradients."""

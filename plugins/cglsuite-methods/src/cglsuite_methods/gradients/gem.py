@@ -1,0 +1,179 @@
+"""Gradient episodic memory."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.optimize import nnls
+from torch import Tensor
+
+from cglsuite import Method
+from cglsuite.errors import SpecError
+from cglsuite.streams import Batch, TaskView
+from cglsuite_methods.rehearsal.kept import keep_at_random, share_of
+
+__all__ = ["GEM", "solve_dual"]
+
+_log = logging.getLogger(__name__)
+_RIDGE, _ATTEMPTS = 1e-3, 10
+
+
+class GEM(Method):
+    """No step may raise the loss of a past task's memory, to first order (Lopez-Paz & Ranzato 2017).
+
+    With g the gradient of the task's loss and G the gradients g_s of the losses on the memories of the past tasks s, in rows: where some
+    ``<g, g_s> < 0`` the step is along ``g + Gᵀv``, v the solution of ``min ½ vᵀ(G Gᵀ + εI)v + (G g)ᵀv, v ≥ margin``.
+
+    The losses on the memories are among all outputs seen, or (``memory_outputs=until-task``) among those seen when the memory's task was
+    learnt, as implemented by CGLB.
+
+    Memories are read as the published implementations read them: in training mode, so dropout applies and batch norm takes the memory's
+    statistics, and its running statistics take note of them. Memories that share a graph share one forward pass.
+
+    ``qp_failures`` counts attempts to solve the program that failed (each is repeated with tenfold ε), ``unprojected`` the steps that
+    were taken along g because no attempt succeeded; both are reported after each task in which they grew.
+    """
+
+    state = ("qp_failures", "unprojected")
+
+    def setup(self) -> None:
+        """Nothing is remembered yet."""
+        self.qp_failures = 0
+        self.unprojected = 0
+        self._memories: list[tuple[Batch, list[Batch]]] = []
+        self._rows = torch.empty(0, 0)
+        self._failed_before = 0
+
+    def before_task(self, view: TaskView) -> None:
+        """Lay the memories out, grouped by the graph they are read in, and make room for one gradient each."""
+        by_graph: dict[int, list[Batch]] = {}
+        for items in self.memory.all():
+            batch = self._as_learnt(self.problem.recall(items, view))
+            by_graph.setdefault(id(batch.graph), []).append(batch)
+        self._memories = [(self.problem.merge(group), group) for group in by_graph.values()]
+        self._failed_before = self.qp_failures
+        width = sum(p.numel() for p in self._parameters())
+        if self._memories and self._rows.shape != (self.context.n_tasks, width):
+            self._rows = torch.empty(self.context.n_tasks, width, device=self.problem.device)
+
+    def _as_learnt(self, batch: Batch) -> Batch:
+        """The memory of one task; with ``memory_outputs=until-task`` only outputs that its task had seen compete (class-IL)."""
+        if self.problem.task_ids or self.hyperparameters.get("memory_outputs", "seen") == "seen":
+            return batch
+        if batch.tasks is None:
+            raise SpecError("memory_outputs=until-task: the memory does not say of which task it is")
+        known = self.problem.task_outputs[: int(batch.tasks[0]) + 1].any(dim=0)
+        return replace(batch, allowed=known, cache={})
+
+    def _parameters(self) -> list[torch.nn.Parameter]:
+        return list(self.problem.parameters(self.model).values())
+
+    def before_step(self) -> None:
+        """Project the gradient where it conflicts with a memory's."""
+        if not self._memories:
+            return
+        parameters = self._parameters()
+        self._write(0, parameters, [p.grad for p in parameters])
+        past = self._remember(parameters)
+        current = self._rows[0]
+        products = past @ current
+        if not bool((products < 0).any()):
+            return
+        weights, failures = solve_dual(past @ past.T, products, self.hyperparameters.margin)
+        self.qp_failures += failures
+        if weights is None:
+            self.unprojected += 1
+            return
+        current.addmv_(past.T, weights)
+        self._apply(parameters)
+
+    def _remember(self, parameters: list[torch.nn.Parameter]) -> Tensor:
+        """The gradients of the memories' losses at the current weights: float32 [past tasks, P], in storage that is used again."""
+        row = 0
+        for together, group in self._memories:
+            outputs = self.forward(together).split([len(batch) for batch in group])
+            for i, batch in enumerate(group):
+                loss = self.problem.loss(outputs[i], batch)
+                row += 1
+                gradients = torch.autograd.grad(loss, parameters, retain_graph=i + 1 < len(group), allow_unused=True)
+                self._write(row, parameters, list(gradients))
+        return self._rows[1 : row + 1]
+
+    def _write(self, row: int, parameters: list[torch.nn.Parameter], gradients: list[Tensor | None]) -> None:
+        """Put a gradient side by side into a row; a parameter without one counts as zeros."""
+        for place, gradient in zip(self._rows[row].split([p.numel() for p in parameters]), gradients, strict=True):
+            if gradient is None:
+                place.zero_()
+            else:
+                place.copy_(gradient.reshape(-1))
+
+    def _apply(self, parameters: list[torch.nn.Parameter]) -> None:
+        """Make row 0 the gradient of the parameters; one that no task's loss depends on stays without."""
+        for p, piece in zip(parameters, self._rows[0].split([p.numel() for p in parameters]), strict=True):
+            if p.grad is not None:
+                p.grad.copy_(piece.view_as(p))
+            elif bool(piece.any()):
+                p.grad = piece.view_as(p).clone()
+
+    def counters(self) -> dict[str, int]:
+        """Failed attempts, and steps along g for want of a solution."""
+        return {"qp_failures": self.qp_failures, "unprojected": self.unprojected}
+
+    def after_task(self, view: TaskView) -> None:
+        """Keep items of the task, and report what went wrong."""
+        self._memories = []
+        fraction = self.hyperparameters.fraction
+        keep_at_random(self, view, self.hyperparameters.per_task if fraction is None else share_of(view, fraction))
+        if self.qp_failures > self._failed_before:
+            _log.warning(
+                "gem: %d attempts to solve a projection failed in task %d (%d so far) and were repeated with a larger ε; "
+                "%d steps so far went unprojected",
+                self.qp_failures - self._failed_before,
+                view.position + 1,
+                self.qp_failures,
+                self.unprojected,
+            )
+
+
+def solve_dual(gram: Tensor, products: Tensor, margin: float) -> tuple[Tensor | None, int]:
+    """``argmin_{v ≥ margin} ½ vᵀ(gram + εI)v + productsᵀv`` with ε = 1e-3, and ten times as much after every failure.
+
+    Args:
+        gram: float32 [t, t], ``G Gᵀ``. products: float32 [t], ``G g``.
+
+    Returns:
+        v like ``products`` (``None`` where no attempt succeeded), and the number of failed attempts.
+    """
+    quadratic, linear = gram.double().cpu().numpy(), products.double().cpu().numpy()
+    if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
+        return None, 1
+    identity = np.eye(len(linear))
+    quadratic = (quadratic + quadratic.T) / 2
+    for failures in range(_ATTEMPTS):
+        try:
+            solution = bounded_minimum(quadratic + _RIDGE * 10**failures * identity, linear, margin)
+        except (np.linalg.LinAlgError, RuntimeError):  # not positive definite, or too many iterations
+            continue
+        if np.isfinite(solution).all():
+            return torch.as_tensor(solution, dtype=products.dtype, device=products.device), failures
+    return None, _ATTEMPTS
+
+
+def bounded_minimum(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
+    """``argmin_{v ≥ margin} ½ vᵀQv + linearᵀv`` for a positive definite Q.
+
+    With ``Q = L Lᵀ`` and ``u = v - margin`` it is the non-negative least-squares problem ``min_{u ≥ 0} ‖Lᵀu + L⁻¹(linear + margin Q 1)‖``.
+
+    Raises:
+        numpy.linalg.LinAlgError: Q is not positive definite.
+        RuntimeError: no solution within the solver's number of iterations.
+    """
+    factor = np.linalg.cholesky(quadratic)
+    target = solve_triangular(factor, linear + margin * quadratic.sum(axis=1), lower=True)
+    solution: NDArray[np.float64] = nnls(factor.T, -target)[0] + margin
+    return solution

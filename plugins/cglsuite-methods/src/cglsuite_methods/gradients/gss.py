@@ -1,0 +1,147 @@
+"""Gradient-based sample selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from cglsuite.errors import SpecError
+from cglsuite.problems import MemoryItems
+from cglsuite.streams import Batch
+from cglsuite_methods.gradients.products import gradient_similarity, products_of
+from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
+
+__all__ = ["GSS", "replacements"]
+
+
+class GSS(Rehearsing):
+    """``L(B) + L(M_B)`` with a memory whose items' gradients point in different directions (Aljundi et al. 2019, greedy: Algorithm 2).
+
+    The score of an item that comes is ``c = 1 + max_j cos(g, g_j)`` over up to ``compared`` random items j of the memory. While there is
+    room it is kept. Afterwards it is a candidate where c < 1: a victim i is drawn in proportion to the scores C, and the candidate takes
+    its place with probability ``C_i / (C_i + c)``. The first batch, which has nothing to be compared with, scores 1 (a cosine of 0).
+
+    The items of one batch are compared with the same part of the memory and draw different victims. All gradients are those of the items
+    as the memory keeps them, at the weights of the moment and in evaluation mode, so that like is compared with like.
+
+    As benchmarked (DRIFT): ``compared_batches=5``, the mean gradients of that many random batches of the memory stand for its items, all
+    items of a batch are candidates where the batch's own mean gradient has a negative cosine with each of them, none otherwise, victims
+    are drawn in proportion to ``C - min C``, and the first batch scores 1.1. ``separate_steps``: the batch and the items drawn are learnt
+    in turn, one per pass, so ``training.epochs=2`` makes one step for each (without memory, the second step has no gradient).
+    """
+
+    state = ("scores", "replaced")
+
+    def setup(self) -> None:
+        """Nothing is kept yet."""
+        super().setup()
+        self.scores = torch.empty(0)
+        self.replaced = 0
+        self._in_turn: bool = self.hyperparameters.get("separate_steps", False)
+        self._batches: int | None = self.hyperparameters.get("compared_batches")
+        self._passes = 0
+
+    def before_batch(self, batch: Batch) -> None:
+        """No pass was made yet."""
+        super().before_batch(batch)
+        self._passes = 0
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The loss of the batch, and that of the items drawn; or one of them, in turn."""
+        self._passes += 1
+        if not self._in_turn:
+            return self.replayed_loss(batch)
+        if self._passes % 2:
+            return super().loss(batch)
+        replay = self.draw(batch, len(batch))
+        return 0.0 * super().loss(batch) if replay is None else self.problem.loss(self.forward(replay), replay)
+
+    def after_batch(self, batch: Batch) -> None:
+        """Score what came, fill the memory, and replace.
+
+        Raises:
+            SpecError: steps are separate, but there is only one per batch.
+        """
+        if self._in_turn and self._passes < 2:
+            raise SpecError("method.separate_steps = true: a batch is learnt in 1 pass, so no kept item is; expected training.epochs = 2")
+        items = self.sampled(batch, torch.arange(len(batch)))
+        before = self.kept()
+        candidate = True
+        if before is None:
+            scores = torch.full((len(batch),), 1.0 if self._batches is None else 1.1)
+        elif self._batches is None:
+            scores = self._scored(batch, items, before)
+        else:
+            scores, candidate = self._scored_by_batches(batch, items, before, self._batches)
+        free = self.capacity - (0 if before is None else len(before))
+        together = items if before is None else self.problem.join([before, items])
+        scores = torch.cat([self.scores.cpu(), scores])
+        full = min(len(together), self.capacity)
+        places = torch.arange(full)
+        if len(batch) > free and candidate:
+            drawn = self.context.generator("victims")
+            victims, newcomers = replacements(scores[:full], scores[full:], drawn, of_batch=self._batches is not None)
+            places[victims] = full + newcomers
+            self.replaced += len(victims)
+        if free > 0 or bool((places >= full).any()):
+            self.scores = scores[places]
+            self.memory.put(MEMORY, together.take(places))
+
+    def _scored(self, batch: Batch, items: MemoryItems, memory: MemoryItems) -> Tensor:
+        """``1 + max_j cos(g, g_j)`` of every item: float32 [m], on the CPU."""
+        drawn = torch.randperm(len(memory), generator=self.context.generator("compared"))[: self.hyperparameters.compared]
+        return 1 + self._similarity(batch, memory.take(drawn), items, lambda losses: (losses, len(drawn))).amax(dim=1).cpu()
+
+    def _scored_by_batches(self, batch: Batch, items: MemoryItems, memory: MemoryItems, batches: int) -> tuple[Tensor, bool]:
+        """The same with the mean gradients of random batches of the memory, and whether the batch's own has only negative cosines."""
+        size = min(len(batch), len(memory))
+        n = min(batches, len(memory) // size)
+        drawn = torch.randperm(len(memory), generator=self.context.generator("compared"))[: n * size]
+
+        def means(losses: Tensor) -> tuple[Tensor, int]:
+            mine = losses[n * size :]
+            return torch.cat([losses[: n * size].view(n, size).mean(dim=1), mine, mine.mean().unsqueeze(0)]), n
+
+        best = self._similarity(batch, memory.take(drawn), items, means).amax(dim=1).cpu()
+        return 1 + best[:-1], bool(best[-1] < 0)
+
+    def _similarity(self, batch: Batch, drawn: MemoryItems, items: MemoryItems, values: Callable[[Tensor], tuple[Tensor, int]]) -> Tensor:
+        """Cosines of gradients: float32 [m, references].
+
+        Args:
+            values: from the losses of drawn items and items to what is differentiated and how many of the first are references.
+        """
+        training = self.model.training
+        self.model.eval()
+        asked = self.problem.recall(self.problem.join([drawn, items]), batch)
+        with products_of(self.model) as products:
+            losses, references = values(self.problem.loss(self.forward(asked), asked, "none"))
+        parameters = list(self.problem.parameters(self.model).values())
+        similarity = gradient_similarity(losses, references, parameters, self.hyperparameters.chunk, products)
+        self.model.train(training)
+        return similarity
+
+    def counters(self) -> dict[str, int]:
+        """The items of the memory that gave way."""
+        return {"replaced": self.replaced}
+
+
+def replacements(scores: Tensor, arriving: Tensor, generator: torch.Generator, *, of_batch: bool = False) -> tuple[Tensor, Tensor]:
+    """Who gives way to whom: positions of victims in the memory and of newcomers among what arrives, int64 [m] both.
+
+    Args:
+        scores: float32 [M], those of the memory. arriving: float32 [n]; only scores below 1 (a negative cosine) are candidates.
+        of_batch: all that arrives is a candidate, and victims are drawn in proportion to how far scores are above the lowest.
+    """
+    candidates = (torch.arange(len(arriving)) if of_batch else (arriving < 1).nonzero().flatten())[: len(scores)]
+    if not candidates.numel():
+        return candidates, candidates
+    # A score of 0 (an exact opposite) must be drawable where more victims are needed than scores are positive.
+    weights = scores.double() + 1e-9
+    drawn_by = weights - weights.min() + 1e-9 if of_batch else weights
+    victims = torch.multinomial(drawn_by, len(candidates), replacement=False, generator=generator)
+    odds = weights[victims] / (weights[victims] + arriving[candidates])
+    wins = torch.rand(len(candidates), dtype=torch.float64, generator=generator) < odds
+    return victims[wins], candidates[wins]

@@ -1,0 +1,1 @@
+"""A penalty or a distillation loss protects what was learnt."""

@@ -1,0 +1,53 @@
+"""Elastic weight consolidation."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from cglsuite import Method
+from cglsuite.streams import Batch, TaskView
+from cglsuite_methods.regularisation.penalty import gradients, in_importance_mode, mean_over_items, protect, pull
+
+__all__ = ["EWC"]
+
+
+class EWC(Method):
+    """``L + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` over all past tasks s (Kirkpatrick et al. 2017).
+
+    F_s is the diagonal Fisher information on the task's training items, at the labels: the mean of squared per-item gradients, or (as
+    benchmarked by CGLB and BeGin) the square of the batch-mean gradient. The sums ΣF and ΣFθ* are kept instead of one pair per task,
+    which gives the same gradient with O(P) memory. It is estimated in evaluation mode; CGLB's graph-level code does so in training mode
+    (``importance_mode``).
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("fisher", "weighted")
+
+    def setup(self) -> None:
+        """No task is protected yet."""
+        self.fisher: dict[str, Tensor] = {}
+        self.weighted: dict[str, Tensor] = {}
+
+    def before_step(self) -> None:
+        """Add the gradient of the penalty; its value is not part of the loss."""
+        weight: float = self.hyperparameters["lambda"]
+        if self.fisher and weight != 0:
+            pull(self.problem.parameters(self.model), self.fisher, self.weighted, weight)
+
+    def after_task(self, view: TaskView) -> None:
+        """Add the task's Fisher information at the weights it ended with."""
+        with in_importance_mode(self):
+            fisher = self._batch_fisher(view) if self.hyperparameters.fisher == "batch" else self._item_fisher(view)
+        protect(self.fisher, self.weighted, fisher, self.problem.parameters(self.model))
+
+    def _batch_fisher(self, view: TaskView) -> dict[str, Tensor]:
+        batch = self.problem.batch([view])
+        of_loss = gradients(self.problem.loss(self.forward(batch), batch), self.problem.parameters(self.model))
+        return {n: g.pow(2) for n, g in of_loss.items()}
+
+    def _item_fisher(self, view: TaskView) -> dict[str, Tensor]:
+        def losses(batch: Batch) -> Tensor:
+            return self.problem.loss(self.forward(batch), batch, reduction="none")
+
+        return mean_over_items(self, view, losses, lambda gradient: gradient.pow(2).sum(dim=0))

@@ -1,0 +1,68 @@
+"""Memory aware synapses."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cglsuite import Method
+from cglsuite.streams import Batch, TaskView
+from cglsuite_methods.regularisation.penalty import gradients, in_importance_mode, mean_over_items, pull
+
+__all__ = ["MAS"]
+
+
+class MAS(Method):
+    """``L + λ Σ_i Ω_i (θ_i - θ*_i)²`` around the weights θ* that the last task ended with (Aljundi et al. 2018).
+
+    A task adds to the importance Ω the mean over its training items of ``|∂‖z‖²/∂θ|``, with z the outputs that compete; labels play no
+    part. As benchmarked: ``batch`` (BeGin) adds ``|∂ mean‖z‖² /∂θ|``, in which gradients of different items cancel; ``batch-squared``
+    (CGLB) squares the gradient of the mean of z² over items and outputs, and averages over tasks in proportion to their items.
+    It is measured in evaluation mode; CGLB's graph-level code does so in training mode (``importance_mode``).
+    """
+
+    state = ("omega", "weighted", "items")
+
+    def setup(self) -> None:
+        """Nothing is important yet."""
+        self.omega: dict[str, Tensor] = {}
+        self.weighted: dict[str, Tensor] = {}
+        self.items = 0
+
+    def before_step(self) -> None:
+        """Add the gradient of the penalty; its value is not part of the loss."""
+        weight: float = self.hyperparameters["lambda"]
+        if self.omega and weight != 0:
+            pull(self.problem.parameters(self.model), self.omega, self.weighted, weight)
+
+    def after_task(self, view: TaskView) -> None:
+        """Add the task's importance, and move the anchor to where the task ended."""
+        with in_importance_mode(self):
+            added = self._item_importance(view) if self.hyperparameters.importance == "items" else self._batch_importance(view)
+        self.items += len(view.train)
+        for name, parameter in self.problem.parameters(self.model).items():
+            self.omega[name] = self._accumulated(self.omega.get(name), added[name], len(view.train))
+            self.weighted[name] = self.omega[name] * parameter.detach()
+
+    def _accumulated(self, before: Tensor | None, added: Tensor, count: int) -> Tensor:
+        """The sum over tasks, or (batch-squared) their mean weighted by items; ``count`` of ``self.items`` are the new task's."""
+        if before is None:
+            return added
+        return before.lerp(added, count / self.items) if self.hyperparameters.importance == "batch-squared" else before + added
+
+    def _item_importance(self, view: TaskView) -> dict[str, Tensor]:
+        """The mean over items of the gradient's absolute value."""
+        return mean_over_items(self, view, self._norms, lambda gradient: torch.linalg.vector_norm(gradient, ord=1, dim=0))
+
+    def _norms(self, batch: Batch) -> Tensor:
+        return self.problem.squared_norm(self.forward(batch), batch)
+
+    def _batch_importance(self, view: TaskView) -> dict[str, Tensor]:
+        """From the gradient of one mean over all items: its absolute value, or its square with the mean over outputs too."""
+        batch = self.problem.batch([view])
+        norms = self._norms(batch)
+        total = gradients(norms.sum(), self.problem.parameters(self.model))
+        if self.hyperparameters.importance == "batch":
+            return {n: g.abs() / len(norms) for n, g in total.items()}
+        outputs = int(batch.allowed.expand(len(norms), -1).sum())
+        return {n: (g / outputs).pow_(2) for n, g in total.items()}

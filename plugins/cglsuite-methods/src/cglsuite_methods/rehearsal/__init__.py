@@ -1,0 +1,1 @@
+"""Methods that keep items of earlier tasks and train on them again."""

@@ -1,0 +1,136 @@
+"""ContinualGNN: replay of a proportional memory and of the old items that new data changes most, and consolidation of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from cglsuite.problems import MemoryItems
+from cglsuite.streams import TaskView
+from cglsuite_methods.regularisation.ewc import EWC
+from cglsuite_methods.rehearsal.kept import kept_as, with_replayed
+
+__all__ = ["ContinualGNN", "most_changed", "proportional"]
+
+
+class ContinualGNN(EWC):
+    """``mean over C ∪ B of ℓ + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` with replayed items B beside the current ones C (Wang et al. 2020).
+
+    The memory holds ``memory`` training items of past tasks (the scenario's budget at most), every class of every task in proportion to
+    its size, drawn uniformly within. With each task ``replayed`` of them are learnt again: a share ``changed_share`` are those whose
+    embedding new data has changed most, the others are drawn uniformly.
+
+    An item's change is the distance between its embedding in the graph of the last task and in that of the new one, both under the weights
+    that the last task ended with. This is what the paper's diffusion of changes over two hops approximates; a backbone of two
+    convolutions sees two hops. Only items in memory are compared, as only their labels may be read. Where the old nodes are not in the
+    new graph (edge policy `none`) or the graph does not grow (`full`) nothing changes, and all are drawn.
+
+    Items are kept with their features and replayed without edges, or (``neighbourhood``) read in the current graph.
+
+    As benchmarked by BeGin: ``without_ewc`` (the penalty never applies).
+    """
+
+    state = (*EWC.state, "sizes", "embedded")
+
+    def setup(self) -> None:
+        """Nothing is kept yet."""
+        super().setup()
+        self.sizes: dict[str, int] = {}
+        self.embedded = torch.empty(0, 0, device=self.problem.device)
+
+    def training_views(self, view: TaskView) -> Sequence[TaskView]:
+        """The task's view with the replayed items among its training items; its validation items are its own."""
+        if len(self.memory) == 0:
+            return (view,)
+        items = self.problem.join(self.memory.all())
+        return (with_replayed(self, view, items.take(self._choose(items, view))),)
+
+    def _choose(self, items: MemoryItems, view: TaskView) -> Tensor:
+        """Positions in memory of the items to replay: int64 [≤ replayed]."""
+        wanted = min(self.hyperparameters.replayed, len(items))
+        changed = most_changed(self.embedded, self._embed(items, view), int(self.hyperparameters.changed_share * wanted))
+        order = torch.randperm(len(items), generator=self.context.generator("replay")).to(changed.device)
+        drawn = order[~torch.isin(order, changed)]
+        return torch.cat([changed, drawn[: wanted - changed.numel()]])
+
+    @torch.no_grad()
+    def _embed(self, items: MemoryItems, view: TaskView) -> Tensor:
+        """Embeddings of the items in the view's graph, in evaluation mode: float32 [n, d]; [0, 0] where they are not in it."""
+        if not view.keeps_nodes or len(items) == 0:
+            return torch.empty(0, 0, device=self.problem.device)
+        training = self.model.training
+        self.model.eval()
+        embedded = self.problem.embed(self.model, self.problem.recall(replace(items, x=None), view))
+        self.model.train(training)
+        return embedded
+
+    def after_task(self, view: TaskView) -> None:
+        """Protect the weights, make room in memory for the task, and note where its items are now."""
+        if not self.hyperparameters.without_ewc:
+            super().after_task(view)
+        self._remember(view)
+        self.embedded = self._embed(self.problem.join(self.memory.all()), view)
+
+    def _remember(self, view: TaskView) -> None:
+        """Every class of every task gets its share anew; shelves are in random order, so that each keeps a uniform sample."""
+        arriving = self._by_class(view)
+        self.sizes |= {shelf: chosen.numel() for shelf, chosen in arriving.items()}
+        room = self.hyperparameters.memory if self.memory.budget is None else min(self.hyperparameters.memory, self.memory.budget)
+        shares = dict(zip(self.sizes, proportional(list(self.sizes.values()), room), strict=True))
+        for shelf in list(self.memory):
+            self._shorten(shelf, shares[shelf])
+        for shelf, chosen in arriving.items():
+            if shares[shelf]:
+                self.memory.put(shelf, self.problem.sample(view.train, chosen[: shares[shelf]], kept_as(self)))
+
+    def _shorten(self, shelf: str, length: int) -> None:
+        items = self.memory[shelf]
+        if length == 0:
+            self.memory.drop(shelf)
+        elif length < len(items):
+            self.memory.put(shelf, items.take(torch.arange(length, device=items.ids.device)))
+
+    def _by_class(self, view: TaskView) -> dict[str, Tensor]:
+        """Positions of the training items by shelf, in random order; an item with several outputs counts for the first, one without any
+        for none."""
+        left = torch.ones(len(view.train), dtype=torch.bool, device=self.problem.device)
+        out: dict[str, Tensor] = {}
+        for c in view.task_outputs.nonzero().flatten().tolist():
+            own = left & self.problem.has_output(view.train, c)
+            left &= ~own
+            self._shelve(out, f"task-{view.position}-class-{c}", own)
+        self._shelve(out, f"task-{view.position}-class-none", left)
+        return out
+
+    def _shelve(self, out: dict[str, Tensor], shelf: str, own: Tensor) -> None:
+        members = own.nonzero().flatten()
+        if members.numel():
+            order = torch.randperm(members.numel(), generator=self.context.generator(f"shuffle {shelf}"))
+            out[shelf] = members[order.to(members.device)]
+
+
+def most_changed(before: Tensor, now: Tensor, n: int) -> Tensor:
+    """Positions (int64 [≤ n]) of the rows that differ most between ``before`` and ``now`` (float32 [m, d]), most changed first; ties to the
+    lower position. Rows that differ by rounding alone are never among them, and no row is where the two cannot be compared."""
+    if before.shape != now.shape or now.numel() == 0:
+        return torch.empty(0, dtype=torch.int64, device=now.device)
+    change = (now - before).norm(dim=1)
+    order = change.argsort(descending=True, stable=True)
+    chosen: Tensor = order[change[order] > 1e-5 * before.norm(dim=1)[order]][:n]
+    return chosen
+
+
+def proportional(sizes: Sequence[int], budget: int) -> list[int]:
+    """Places for groups of ``sizes`` in proportion to them, ``budget`` in all, remainders to the largest fractions; every group whole
+    where the budget suffices."""
+    total = sum(sizes)
+    if total <= budget:
+        return list(sizes)
+    places = [budget * size // total for size in sizes]
+    by_fraction = sorted(range(len(sizes)), key=lambda i: (-(budget * sizes[i] % total), i))
+    for i in by_fraction[: budget - sum(places)]:
+        places[i] += 1
+    return places

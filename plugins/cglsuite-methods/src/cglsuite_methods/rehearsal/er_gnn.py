@@ -1,0 +1,90 @@
+"""Experience replay for graph neural networks, with all its samplers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cglsuite import Method
+from cglsuite.streams import Batch, TaskView
+from cglsuite_methods.rehearsal.kept import both_losses, kept_as
+
+__all__ = ["ERGNN"]
+
+
+class ERGNN(Method):
+    """A memory of ``per_class`` nodes of each class; ``β L + (1 - β) L_B`` with ``β = |B| / (|B| + n)`` (Zhou & Cao 2021).
+
+    Samplers: ``mf`` takes the nodes nearest to the class mean of the features, ``cm`` those with the fewest nodes of other classes
+    within a distance d; ``mf+`` and ``cm+`` do the same on embeddings; ``random`` draws. Replayed nodes carry no edges.
+
+    As benchmarked by BeGin: ``swap_weights`` (``(1 - β) L + β L_B``) and ``neighbourhood`` (replayed nodes are read in the current graph).
+    """
+
+    def setup(self) -> None:
+        """Nothing to replay yet."""
+        self._replay: Batch | None = None
+
+    def before_task(self, view: TaskView) -> None:
+        """Lay the memory out as one batch; it does not change while a task is learnt."""
+        items = self.memory.all()
+        self._replay = self.problem.recall(self.problem.join(items), view) if items else None
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The weighted sum of the task's loss and the memory's."""
+        if self._replay is None:
+            return super().loss(batch)
+        beta = len(self._replay) / (len(self._replay) + len(batch))
+        if self.hyperparameters.swap_weights:
+            beta = 1 - beta
+        current, replayed = both_losses(self, batch, self._replay)
+        return beta * current + (1 - beta) * replayed
+
+    def after_task(self, view: TaskView) -> None:
+        """Choose the task's nodes, class by class."""
+        self._replay = None
+        batch = self.problem.batch([view])
+        points = self._points(batch)
+        for c in view.classes.tolist():
+            own = self.problem.has_output(batch, c)
+            if bool(own.any()):  # a domain or a year may lack a class
+                chosen = self._choose(points, own, c)
+                self.memory.put(f"task-{view.position}-class-{c}", self.problem.sample(batch, chosen, kept_as(self)))
+
+    def _points(self, batch: Batch) -> Tensor:
+        """Where distances are measured: input features, or embeddings for the + samplers."""
+        if self.hyperparameters.sampler == "random":
+            return torch.empty(len(batch), 0)
+        if self.hyperparameters.sampler.endswith("+"):
+            with torch.no_grad():
+                return self.problem.embed(self.model, batch)
+        return self.problem.features(batch)
+
+    def _choose(self, points: Tensor, own: Tensor, c: int) -> Tensor:
+        """Positions (int64 [≤ per_class]) of the nodes of class ``c`` (bool [n] ``own``) to keep."""
+        members = own.nonzero().flatten()
+        budget = min(self.hyperparameters.per_class, members.numel())
+        generator = self.context.generator(f"sample class {c}")
+        shuffled = members[torch.randperm(members.numel(), generator=generator)]
+        if self.hyperparameters.sampler == "random":
+            return shuffled[:budget]
+        if self.hyperparameters.sampler.startswith("mf"):
+            return mean_of_feature(points, members, budget)
+        candidates = shuffled[: self.hyperparameters.candidates]
+        return coverage_maximization(points, ~own, candidates, budget, self.hyperparameters.distance)
+
+
+def mean_of_feature(points: Tensor, members: Tensor, budget: int) -> Tensor:
+    """The ``budget`` members (int64 [m]) nearest to their mean in ``points`` (float32 [n, d]); ties to the lower position."""
+    own = points[members]
+    distance = (own - own.mean(dim=0)).norm(dim=1)
+    return members[distance.argsort(stable=True)[:budget]]
+
+
+def coverage_maximization(points: Tensor, other: Tensor, candidates: Tensor, budget: int, distance: float) -> Tensor:
+    """The ``budget`` candidates (int64 [m]) of a class with the fewest items of other classes (bool [n] ``other``) within ``distance``."""
+    others = points[other]
+    if others.shape[0] == 0:
+        return candidates[:budget]
+    crowd = (torch.cdist(points[candidates], others) < distance).sum(dim=1)
+    return candidates[crowd.argsort(stable=True)[:budget]]

@@ -1,0 +1,1 @@
+"""Rehearsal along a stream without task boundaries."""

@@ -1,0 +1,52 @@
+"""Dark experience replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from torch import Tensor
+
+from cglsuite.problems import MemoryItems
+from cglsuite.streams import Batch
+from cglsuite_methods.rehearsal.kept import kept_as
+from cglsuite_methods.rehearsal.task_free.memory import Sampling
+
+__all__ = ["DERPlusPlus"]
+
+
+class DERPlusPlus(Sampling):
+    """``L(B) + α mean (z - z₀)² + β L(M_B)``: the outputs z₀ that items had when they were kept should stay, and their labels be learnt
+    (Buzzega et al. 2020).
+
+    z and z₀ are raw outputs of as many items as the batch has, drawn from a reservoir memory; M_B is a second, independent draw. The mean
+    is over the outputs that competed when the item was kept. β = 0 is DER.
+
+    The paper stores the outputs of the training step in which an item came, in one pass or several over a task. Here every item is offered
+    to the reservoir once: in a task-free stream after the steps on its batch, in a stream of tasks at the end of its task. z₀ are the
+    outputs of that moment in evaluation mode, of the item as it is kept: nodes and links without edges, unless ``neighbourhood`` reads them
+    in the current graph. So z and z₀ differ by what the model forgot, not by the edges that the memory lacks.
+    """
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The batch's loss, the distance of one draw to its outputs, and the loss of another draw."""
+        loss = self.problem.loss(self.forward(batch), batch)
+        items, replay = self.drawn(len(batch)), self.draw(batch, len(batch))
+        if items is None or replay is None:
+            return loss
+        competed = items.extra["competed"]
+        drift = (self.forward(self.problem.recall(items, batch)) - items.extra["outputs"]).square() * competed
+        replayed = self.problem.loss(self.forward(replay), replay)
+        total: Tensor = loss + self.hyperparameters.alpha * drift.sum() / competed.sum() + self.hyperparameters.beta * replayed
+        return total
+
+    def offer(self, batch: Batch) -> None:
+        """Offer a labelled batch to the reservoir, which keeps outputs with the items."""
+        self.reservoir.offer(batch, kept_as(self), extra=partial(self._outputs, batch))
+
+    def _outputs(self, where: Batch, items: MemoryItems) -> Mapping[str, Tensor]:
+        batch, training = self.problem.recall(items, where), self.model.training
+        self.model.eval()
+        outputs = self.forward(batch)
+        self.model.train(training)
+        return {"outputs": outputs, "competed": batch.allowed.expand_as(outputs)}

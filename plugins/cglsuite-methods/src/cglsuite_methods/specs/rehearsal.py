@@ -1,0 +1,247 @@
+"""Rehearsal: a memory of past items is replayed; continual-gnn adds a penalty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cglsuite import Hyperparameter, MethodSpec
+from cglsuite.specs import SETTINGS
+from cglsuite_methods.specs.shared import CHUNK, FISHER, ITEMS, LEVELS, MEMORY, NEIGHBOURHOOD, TASK_FREE
+
+__all__ = ["REHEARSAL"]
+
+_FAN_OUT = Hyperparameter(
+    name="fan_out",
+    default=5,
+    minimum=1,
+    doc="neighbours kept per node and hop in a stored subgraph",
+    effect="more neighbours: replayed centres see more of their original neighbourhood, but fewer centres fit a node budget",
+)
+_HOPS = Hyperparameter(
+    name="hops",
+    default=2,
+    minimum=1,
+    doc="radius of a stored subgraph, in hops",
+    effect="fewer hops than backbone layers: replayed centres see less of their neighbourhood, but more centres fit a node budget",
+)
+_CENTRES_ONLY = Hyperparameter(
+    name="centres_only",
+    default=False,
+    doc="as implemented by DRIFT for SSM: the memory's capacity counts only centres, not their neighbours",
+    effect="the memory holds up to 31 times as many nodes (two hops of five) as that of a method that stores single nodes",
+)
+
+REHEARSAL = (
+    MethodSpec(
+        name="er-gnn",
+        levels=LEVELS,
+        summary="experience replay of selected nodes",
+        citation="Zhou & Cao, Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay, AAAI 2021",
+        factory="cglsuite_methods.rehearsal.er_gnn:ERGNN",
+        category="Rep",
+        needs=("task-boundaries",),
+        hyperparameters=(
+            Hyperparameter(name="per_class", default=10, minimum=1, doc="nodes to keep per class"),
+            Hyperparameter(
+                name="sampler",
+                default="cm",
+                choices=("mf", "mf+", "cm", "cm+", "random"),
+                doc="nearest to the class mean (mf), coverage maximisation (cm), on embeddings (+), or random",
+            ),
+            Hyperparameter(name="distance", default=0.5, minimum=0, doc="radius d of coverage maximisation"),
+            Hyperparameter(name="candidates", default=1000, minimum=1, doc="most nodes per class that coverage maximisation considers"),
+            Hyperparameter(name="swap_weights", default=False, doc="as implemented by BeGin: (1 - β) L + β L_B"),
+            Hyperparameter(
+                name="neighbourhood", default=False, doc="as implemented by BeGin: replayed nodes are embedded in the current graph"
+            ),
+        ),
+    ),
+    MethodSpec(
+        name="continual-gnn",
+        levels=LEVELS,
+        summary="replays a class-proportional memory and the old items that new data affects most, with an EWC penalty",
+        citation="Wang et al., Streaming Graph Neural Networks via Continual Learning, CIKM 2020",
+        factory="cglsuite_methods.rehearsal.continual_gnn:ContinualGNN",
+        category="Reg+Rep",
+        needs=("task-boundaries",),
+        hyperparameters=(
+            Hyperparameter(
+                name="memory", default=500, minimum=1, doc="items to keep from all past tasks together, at most the scenario's budget"
+            ),
+            Hyperparameter(name="replayed", default=250, minimum=1, doc="maximum number of memory items to replay with a task"),
+            Hyperparameter(
+                name="changed_share",
+                default=0.5,
+                minimum=0,
+                maximum=1,
+                doc="share of replayed items whose embeddings the new graph changes most; the rest are random",
+            ),
+            Hyperparameter(name="lambda", default=80.0, minimum=0, doc="weight λ of the EWC penalty"),
+            FISHER,
+            CHUNK,
+            Hyperparameter(name="without_ewc", default=False, doc="as implemented by BeGin: the EWC penalty is never applied"),
+            NEIGHBOURHOOD,
+        ),
+    ),
+    MethodSpec(
+        name="er",
+        elsewhere=("replay",),
+        levels=ITEMS,
+        settings=TASK_FREE,
+        summary="experience replay from a reservoir: every batch is joined by as many stored items",
+        citation="Chaudhry et al., On Tiny Episodic Memories in Continual Learning, arXiv:1902.10486, 2019",
+        factory="cglsuite_methods.rehearsal.task_free.er:ER",
+        category="Rep",
+        hyperparameters=(MEMORY, NEIGHBOURHOOD),
+    ),
+    MethodSpec(
+        name="der++",
+        levels=LEVELS,
+        settings=SETTINGS,
+        summary="dark experience replay: stored outputs should stay, and stored labels are learnt again",
+        citation="Buzzega et al., Dark Experience for General Continual Learning: a Strong, Simple Baseline, NeurIPS 2020",
+        factory="cglsuite_methods.rehearsal.task_free.der:DERPlusPlus",
+        category="Rep",
+        hyperparameters=(
+            replace(MEMORY, default=200),
+            Hyperparameter(
+                name="alpha",
+                default=0.1,
+                minimum=0,
+                doc="weight α of the distance to stored outputs; the paper searches 0.1, 0.2, 0.5",
+                effect="larger: outputs of kept items change less, which slows down forgetting and learning",
+            ),
+            Hyperparameter(
+                name="beta",
+                default=0.5,
+                minimum=0,
+                doc="weight β of the loss on stored labels; the paper searches 0.5 and 1; 0 = DER",
+                effect="larger: stored labels count more, which corrects stored outputs of a model that knew little",
+            ),
+            NEIGHBOURHOOD,
+        ),
+    ),
+    MethodSpec(
+        name="er-ace",
+        levels=("NC", "LC", "GC"),
+        settings=SETTINGS,
+        elsewhere=("replay",),
+        summary="experience replay with asymmetric cross-entropy: new items compete among the classes of their batch only",
+        citation="Caccia et al., New Insights on Reducing Abrupt Representation Change in Online Continual Learning, ICLR 2022",
+        factory="cglsuite_methods.rehearsal.task_free.er_ace:ERACE",
+        category="Rep",
+        hyperparameters=(replace(MEMORY, default=200), NEIGHBOURHOOD),
+    ),
+    MethodSpec(
+        name="ssm",
+        levels=ITEMS,
+        settings=TASK_FREE,
+        summary="sparsified subgraph memory: stores nodes with a sample of their neighbours",
+        citation="Zhang et al., Sparsified Subgraph Memory for Continual Graph Representation Learning, ICDM 2022",
+        factory="cglsuite_methods.rehearsal.task_free.ssm:SSM",
+        category="Rep",
+        hyperparameters=(
+            MEMORY,
+            _FAN_OUT,
+            _HOPS,
+            Hyperparameter(
+                name="neighbours",
+                default="degree",
+                choices=("degree", "uniform"),
+                doc="how to sample the neighbours to keep: in proportion to degree, or uniformly",
+                effect="degree: favours hubs, which many centres share; uniform: matches neighbour sampling in training",
+            ),
+            _CENTRES_ONLY,
+        ),
+    ),
+    MethodSpec(
+        name="sem",
+        levels=ITEMS,
+        settings=TASK_FREE,
+        summary="subgraph memory sparsified by curvature: stored nodes keep their edges of highest Ricci curvature",
+        citation="Zhang et al., Ricci Curvature-Based Graph Sparsification for Continual Graph Representation Learning, TNNLS 2023",
+        factory="cglsuite_methods.rehearsal.task_free.sem:SEM",
+        category="Rep",
+        hyperparameters=(
+            MEMORY,
+            _FAN_OUT,
+            _HOPS,
+            Hyperparameter(
+                name="curvature",
+                default="forman",
+                choices=("forman", "ollivier", "overlap", "overlap-with-larger"),
+                doc="Forman's (closed form), Ollivier's (optimal transport, needs cglsuite-methods[curvature]), or the overlap of the "
+                "neighbourhoods: their Jaccard index, or (as implemented by DRIFT) (common + 1) / (larger + 1)",
+                effect="selects the edges to keep: forman depends on degrees and favours sparse neighbourhoods; ollivier takes about a "
+                "hundred times as long; overlap ranks by common neighbours; overlap-with-larger prefers small neighbourhoods where ends "
+                "share no neighbour",
+            ),
+            _CENTRES_ONLY,
+        ),
+    ),
+    MethodSpec(
+        name="dmsg",
+        levels=ITEMS,
+        settings=TASK_FREE,
+        summary="diversified memory selection, replayed as embeddings synthesised by a variational layer",
+        citation="Qiao et al., Towards Continuous Reuse of Graph Models via Holistic Memory Diversification, ICLR 2025",
+        factory="cglsuite_methods.rehearsal.task_free.dmsg:DMSG",
+        category="Rep",
+        hyperparameters=(
+            MEMORY,
+            Hyperparameter(
+                name="inter",
+                default=1.0,
+                minimum=0,
+                doc="selection weight of the distance to other classes",
+                effect="larger: selects easy items far from other classes rather than items that cover their own class",
+            ),
+            Hyperparameter(
+                name="reconstruction",
+                default=0.1,
+                minimum=0,
+                doc="weight λ_r of predicting which items share a class",
+                effect="larger: synthesised embeddings of a class lie closer together",
+            ),
+            Hyperparameter(
+                name="kl",
+                default=0.1,
+                minimum=0,
+                doc="weight λ_kl of the divergence from a standard normal",
+                effect="larger: smaller embeddings with more variation; 0: the variation vanishes, which reduces to plain replay",
+            ),
+            Hyperparameter(
+                name="adversarial",
+                default=0.1,
+                minimum=0,
+                doc="weight λ_a of the discriminator's loss",
+                effect="larger: synthesised embeddings stay closer to real ones",
+            ),
+            Hyperparameter(
+                name="replay_weight",
+                default=1.0,
+                minimum=0,
+                doc="weight of the loss of replayed embeddings; as implemented by DRIFT: 20",
+                effect="larger: the memory outweighs the batch, so less is forgotten and new classes are learnt more slowly",
+                implicit=True,
+            ),
+            Hyperparameter(
+                name="kl_unit",
+                default="mean",
+                choices=("mean", "bits"),
+                doc="the divergence as the mean over coordinates, or (as implemented by DRIFT) as their sum in bits",
+                effect="bits: larger by the width of the embedding over ln 2, so embeddings are pulled to a standard normal",
+                implicit=True,
+            ),
+            Hyperparameter(
+                name="selection",
+                default="diverse",
+                choices=("diverse", "max-min"),
+                doc="reselect the whole memory for diversity, or (as implemented by DRIFT) pick half of each batch, the items furthest "
+                "apart in softmax outputs, for a reservoir",
+                effect="max-min: diversity only within a batch, whatever the classes; the memory is otherwise a random sample of the picks",
+                implicit=True,
+            ),
+        ),
+    ),
+)
