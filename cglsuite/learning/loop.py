@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from cglsuite.errors import DivergenceError
 from cglsuite.learning.clock import Clock
-from cglsuite.learning.method import Method
+from cglsuite.learning.method import Method, Phase
 from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch
 
@@ -36,12 +37,12 @@ class Curve:
     best_epoch: int = -1
 
 
-def make_optimizer(model: nn.Module, training: TrainingSpec) -> Optimizer:
-    """The protocol's optimiser over the trainable parameters."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
+def make_optimizer(groups: Iterable[Mapping[str, Any]], training: TrainingSpec) -> Optimizer:
+    """The protocol's optimiser over parameter groups (see :meth:`cglsuite.Method.parameter_groups`)."""
+    given = [dict(group) for group in groups]
     if training.optimizer == "sgd":
-        return SGD(parameters, lr=training.lr, weight_decay=training.weight_decay)
-    return Adam(parameters, lr=training.lr, weight_decay=training.weight_decay, fused=True)
+        return SGD(given, lr=training.lr, weight_decay=training.weight_decay)
+    return Adam(given, lr=training.lr, weight_decay=training.weight_decay, fused=True)
 
 
 def fit(
@@ -55,11 +56,13 @@ def fit(
     clock: Clock,
     train_mode: Callable[[nn.Module], object] = nn.Module.train,
     on_epoch: OnEpoch = unheard,
+    phase: Phase = Phase(),  # noqa: B008 - frozen
 ) -> Curve:
-    """Minimise ``method.loss`` over ``batches`` for at most ``epochs`` passes.
+    """Minimise the phase's loss over ``batches`` for at most ``epochs`` passes.
 
     Args:
         batches: iterated once per epoch; a list gives the same batches every time, other iterables may draw new ones.
+        monitor: the protocol's monitored value, if any; the phase says whether it is used.
         train_mode: puts the model into training mode, before every epoch.
 
     Raises:
@@ -68,18 +71,25 @@ def fit(
     curve, schedule = Curve(), _Schedule(method.model, training, optimizer)
     for epoch in range(epochs):
         train_mode(method.model)
-        with clock.section("method"):
-            method.before_epoch(epoch)
-        losses = [train_step(method, batch, optimizer, clock) for batch in batches]
+        if phase.loss is None:
+            with clock.section("method"):
+                method.before_epoch(epoch)
+            losses = [train_step(method, batch, optimizer, clock) for batch in batches]
+        else:
+            losses = [_plain_step(phase.loss, batch, optimizer) for batch in batches]
         curve.loss.append(float(losses[0] if len(losses) == 1 else torch.stack(losses).mean()))
         if not math.isfinite(curve.loss[-1]):
             raise DivergenceError(f"the loss became {curve.loss[-1]} in epoch {epoch + 1}: lower training.lr or the method's weights")
-        if monitor is None:
-            on_epoch(curve.loss[-1], None)
-            continue
-        curve.monitor.append(monitor())
-        on_epoch(curve.loss[-1], curve.monitor[-1])
-        if schedule.finished(curve.monitor[-1], epoch):
+        stopped = phase.stop is not None and phase.stop(epoch, {"loss": curve.loss[-1]})
+        value = None
+        if phase.monitor == "loss":
+            value = curve.loss[-1]
+        elif phase.monitor == "protocol" and monitor is not None:
+            value = monitor()
+        if value is not None:
+            curve.monitor.append(value)
+        on_epoch(curve.loss[-1], value)
+        if (value is not None and schedule.finished(value, epoch)) or stopped:
             break
     curve.best_epoch = schedule.restore(len(curve.loss) - 1)
     return curve
@@ -100,6 +110,15 @@ def train_step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock)
     return loss.detach()
 
 
+def _plain_step(objective: Callable[[Batch], Tensor], batch: Batch, optimizer: Optimizer) -> Tensor:
+    """One optimiser step on a phase's own loss, without hooks; the loss."""
+    optimizer.zero_grad(set_to_none=True)
+    loss = objective(batch)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
 class _Schedule:
     """Cut the rate on a plateau, stop at its lower bound, and remember the best weights."""
 
@@ -108,6 +127,11 @@ class _Schedule:
         self.best = math.inf
         self.best_epoch = -1
         self.kept: dict[str, Tensor] = {}
+        known = {id(p) for p in model.parameters()}
+        self.beside = [p for group in optimizer.param_groups for p in group["params"] if id(p) not in known]
+        """Parameters that are optimised but lie outside the model."""
+        self.kept_beside: list[Tensor] = []
+        self.rates = [group["lr"] for group in optimizer.param_groups]
         self.plateau = None
         if training.plateau_patience is not None:
             self.plateau = ReduceLROnPlateau(optimizer, factor=training.plateau_factor, patience=training.plateau_patience, eps=0.0)
@@ -119,19 +143,24 @@ class _Schedule:
         if self.training.restore_best and value < self.best:
             self.best, self.best_epoch = value, epoch
             self.kept = _copy(self.model, self.kept)
+            self.kept_beside = [p.detach().clone() for p in self.beside]
         if self.plateau is None:
             return False
         self.plateau.step(value)
         rate: float = self.optimizer.param_groups[0]["lr"]
-        return rate <= self.training.lr * self.training.stop_ratio * (1 + 1e-9)
+        initial: float = self.rates[0]
+        return rate <= initial * self.training.stop_ratio * (1 + 1e-9)
 
     def restore(self, last: int) -> int:
         """Restore the best weights if the protocol says so; return the epoch kept."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.training.lr
+        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = rate
         if not self.kept:
             return last
         self.model.load_state_dict(self.kept)
+        with torch.no_grad():
+            for parameter, best in zip(self.beside, self.kept_beside, strict=True):
+                parameter.copy_(best)
         return self.best_epoch
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from cglsuite.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from cglsuite.backbones.base import Backbone
     from cglsuite.learning.memory import MeteredMemory
@@ -70,9 +72,39 @@ class MethodContext:
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One round of optimisation within a task: ``share`` of the protocol's epochs (1 = all)."""
+    """One round of optimisation within a task.
+
+    Args:
+        share: of the protocol's epochs (1 = all), above 0.
+        name: what the round is for, in messages.
+        loss: batch to the scalar to minimise; ``None`` = ``method.loss`` with the hooks ``before_epoch``, ``before_step`` and
+            ``after_step``. A loss given here runs without these hooks.
+        parameters: what to optimise, with a new optimiser; they may lie outside the model. ``None`` = ``method.parameter_groups()``.
+        monitor: the scalar that steers the plateau schedule, the end of training and the best epoch: that of the protocol, the mean
+            training loss of the epoch, or ``none`` (constant rate, last epoch kept).
+        stop: called after each epoch with its 0-based number and ``{"loss": mean training loss}``; true ends the round. It never gets
+            a validation value.
+
+    Raises:
+        SpecError: a share or a monitor that does not exist.
+
+    Example:
+        >>> Phase(share=0.1, name="warm-up", monitor="none").share
+        0.1
+    """
 
     share: float = 1.0
+    name: str = "learn"
+    loss: Callable[[Batch], Tensor] | None = None
+    parameters: Sequence[nn.Parameter] | None = None
+    monitor: Literal["protocol", "loss", "none"] = "protocol"
+    stop: Callable[[int, Mapping[str, float]], bool] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.share > 0:
+            raise SpecError(f"phase {self.name!r}: share = {self.share!r}; expected a number above 0 (1 = all epochs of the protocol)")
+        if self.monitor not in ("protocol", "loss", "none"):
+            raise SpecError(f"phase {self.name!r}: monitor = {self.monitor!r}; expected protocol, loss or none")
 
 
 class Method:
@@ -109,6 +141,15 @@ class Method:
         A task without phases is skipped: no training and no evaluation (its row of the performance matrix is NaN).
         """
         yield Phase()
+
+    def parameter_groups(self) -> Iterable[dict[str, Any]]:
+        """What the optimiser of a task gets: one group per set of options, as ``torch.optim`` takes them.
+
+        A method's own parameters belong on ``self.model`` (``register_parameter`` or a submodule): then the best epoch and checkpoints
+        include them. Options that a group leaves out are the protocol's (``lr``, ``weight_decay``); on a plateau the rates of all groups
+        are cut by the same factor.
+        """
+        yield {"params": [p for p in self.model.parameters() if p.requires_grad]}
 
     def before_epoch(self, epoch: int) -> None:
         """Called before each pass over the batches."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
-__all__ = ["Checkpoints", "RunResult", "Scores", "Stage", "numbers_in"]
+from cglsuite.graphs.message import stored_bytes
+
+__all__ = ["Checkpoints", "RunResult", "Scores", "Size", "Stage", "bytes_in", "numbers_in"]
 
 Rows = dict[str, float]
 """Performance by task content: rows of a shared prefix are comparable across orders."""
@@ -62,6 +64,9 @@ class RunResult:
     task-free stream is resumed from an evaluation (``stream["resumed_from_evaluation"]``); its tasks are latent, and these two numbers
     are as many of them as that part of its steps would hold, rounded down where it was covered.
 
+    ``parameters`` counts those of the ``model`` as it is built, the numbers that the ``method`` holds besides (in its state and on its
+    model; its metered memory aside), and the bytes that these take (``method_bytes``).
+
     ``stream`` is for task-free streams: the ``evaluations`` to which the rows of the matrix belong, and the items of each latent task
     ``delivered`` by each of them. ``counters`` are the method's.
     """
@@ -82,6 +87,18 @@ class RunResult:
     counters: dict[str, int] = field(default_factory=dict)
 
 
+class Size(NamedTuple):
+    """How large a model is: its parameters, and the bytes of its parameters and buffers."""
+
+    parameters: int
+    bytes: int
+
+    @classmethod
+    def of(cls, model: nn.Module) -> Size:
+        """The size of ``model``."""
+        return cls(sum(p.numel() for p in model.parameters()), bytes_in([*model.parameters(), *model.buffers()]))
+
+
 def numbers_in(value: Any) -> int:
     """The number of values in a piece of state."""
     if isinstance(value, Tensor):
@@ -90,4 +107,15 @@ def numbers_in(value: Any) -> int:
         return sum(map(numbers_in, value.values()))
     if isinstance(value, list):
         return sum(map(numbers_in, value))
+    return 0
+
+
+def bytes_in(value: Any) -> int:
+    """The bytes of the tensors in a piece of state."""
+    if isinstance(value, Tensor):
+        return stored_bytes(value)
+    if isinstance(value, dict):
+        return sum(map(bytes_in, value.values()))
+    if isinstance(value, list):
+        return sum(map(bytes_in, value))
     return 0

@@ -20,7 +20,7 @@ from cglsuite.learning.loop import OnEpoch, unheard
 from cglsuite.learning.method import Method, MethodContext
 from cglsuite.learning.reproducibility import state as method_state
 from cglsuite.learning.reproducibility.randomness import Draws, scope
-from cglsuite.learning.result import Checkpoints, RunResult, Scores, Stage, numbers_in
+from cglsuite.learning.result import Checkpoints, RunResult, Scores, Size, Stage, bytes_in, numbers_in
 from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch, QueryGroup
 from cglsuite.streams.stream import Stream
@@ -77,7 +77,16 @@ class Runner(ABC, Generic[S]):
         self.draw_names = self._draw_names()
         """By stage, the name of its draws: it depends only on the stream's content, not on code or hyper-parameters."""
         self._draws = Draws(init_seed, self._first_draws())
-        self.problem, self.method = equip(stream, make_method, build_model, hyperparameters, training, self._draws, device)
+        sizes = list[Size]()
+        """Of the models that the method has built: the rest of its model is the method's own."""
+
+        def measured() -> Any:  # closes over no runner: a method holds it
+            model = build_model()
+            sizes[:] = [Size.of(model)]
+            return model
+
+        self._sizes = sizes
+        self.problem, self.method = equip(stream, make_method, measured, hyperparameters, training, self._draws, device)
         self._scorer = adapter(stream, training, device)  # changes of a method to its own adapter do not affect scores
         self._equip()
 
@@ -230,6 +239,15 @@ class Runner(ABC, Generic[S]):
         method_state.restore(self.method, state["method"])
         self._draws.load_state(state["draws"]["prefix"], state["draws"]["generators"])
 
+    def _parameters(self) -> dict[str, int]:
+        attributes, whole = method_state.collect(self.method)["attributes"], Size.of(self.method.model)
+        built = self._sizes[0] if self._sizes else whole
+        return {
+            "model": built.parameters,
+            "method": numbers_in(attributes) + max(0, whole.parameters - built.parameters),
+            "method_bytes": bytes_in(attributes) + max(0, whole.bytes - built.bytes),
+        }
+
     def _result(self, stages: Sequence[Stage], resumed: int, trained: Sequence[int]) -> RunResult:
         contents = [facts.content for facts in self.stream.tasks]
         last = stages[-1]
@@ -241,10 +259,7 @@ class Runner(ABC, Generic[S]):
             curves=[s.curve for s in stages[1:]],
             timings_s=last.timings_s,
             memory=last.memory,
-            parameters={
-                "model": sum(p.numel() for p in self.method.model.parameters()),
-                "method": numbers_in(method_state.collect(self.method)["attributes"]),
-            },
+            parameters=self._parameters(),
             fingerprints=[{"state": s.state, "answers": s.scores.answers} for s in stages[1:]],
             resumed_from_task=self._tasks(resumed),
             trained_tasks=sum(self._tasks(k + 1) - self._tasks(k) for k in trained),

@@ -30,7 +30,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
     """
 
     def _equip(self) -> None:
-        self.optimizer = make_optimizer(self.method.model, self.training)
+        self.optimizer = make_optimizer(self.method.parameter_groups(), self.training)
 
     def _prefix_keys(self) -> list[str]:
         key = [self.identity, self.stream.content, self.stream.spec.memory_budget]
@@ -122,7 +122,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         if isinstance(graph := self.stream.make_batch(0).graph, GraphSet):
             self.problem.like = graph.epoch(0)  # kept items are rebuilt as seen in training
         super()._restore(state)
-        self.optimizer = make_optimizer(self.method.model, self.training)
+        self.optimizer = make_optimizer(self.method.parameter_groups(), self.training)
         self.optimizer.load_state_dict(state["optimizer"])
 
     def _begin(self, checkpoints: Checkpoints | None) -> list[Stage]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from cglsuite.backbones.growth import redraw_outputs
 from cglsuite.hashing import digest
 from cglsuite.learning.loop import Curve, fit, make_optimizer
+from cglsuite.learning.method import Phase
 from cglsuite.learning.norms import NormStatistics
 from cglsuite.learning.reproducibility.randomness import generator, scope
 from cglsuite.learning.result import Checkpoints, Stage
@@ -95,7 +96,7 @@ class TaskRunner(Runner[TaskStream]):
         curve, rounds = Curve(), 0
         for phase in method.phases(view):
             rounds += 1
-            self.optimizer = self._optimizer()
+            optimizer = self._optimizer(phase)
             monitor = self._monitor(views, view.position) if self.training.monitor != "none" else None
             epochs = math.ceil(phase.share * self.training.epochs)
             with clock.section("training"):
@@ -103,12 +104,13 @@ class TaskRunner(Runner[TaskStream]):
                     method,
                     batches,
                     self.training,
-                    self.optimizer,
+                    optimizer,
                     epochs=epochs,
                     monitor=monitor,
                     clock=clock,
                     train_mode=self.norms.train,
                     on_epoch=self.on_epoch,
+                    phase=phase,
                 )
             curve = Curve(loss=curve.loss + part.loss, monitor=curve.monitor + part.monitor, best_epoch=len(curve.loss) + part.best_epoch)
         with clock.section("method"):
@@ -117,13 +119,20 @@ class TaskRunner(Runner[TaskStream]):
             method.after_task(view)
         return curve, rounds > 0
 
-    def _optimizer(self) -> torch.optim.Optimizer:
-        """The previous optimiser if the protocol carries it over and its parameters are still the model's; otherwise a new one."""
+    def _optimizer(self, phase: Phase) -> torch.optim.Optimizer:
+        """The previous optimiser if the protocol carries it over and its parameters are still the method's; otherwise a new one.
+
+        A phase with parameters of its own gets an optimiser for itself, which is not carried over.
+        """
+        if phase.parameters is not None:
+            return make_optimizer([{"params": list(phase.parameters)}], self.training)
+        groups = list(self.method.parameter_groups())
         if self.training.carry_optimizer and self.optimizer is not None:
             held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
-            if held == {id(p) for p in self.method.model.parameters() if p.requires_grad}:
+            if held == {id(p) for group in groups for p in group["params"]}:
                 return self.optimizer
-        return make_optimizer(self.method.model, self.training)
+        self.optimizer = make_optimizer(groups, self.training)
+        return self.optimizer
 
     def _monitor(self, views: Sequence[TaskView], stage: int) -> Callable[[], float]:
         """The monitored scalar: the validation loss of the views' tasks, or minus their validation performance."""
@@ -169,7 +178,7 @@ class TaskRunner(Runner[TaskStream]):
         super()._restore(state)
         self.norms.restore(state["norms"], self.problem.device)
         if state["optimizer"] is not None:
-            self.optimizer = make_optimizer(self.method.model, self.training)
+            self.optimizer = make_optimizer(self.method.parameter_groups(), self.training)
             self.optimizer.load_state_dict(state["optimizer"])
 
     def _begin(self, checkpoints: Checkpoints | None) -> list[Stage]:

@@ -117,7 +117,7 @@ def main() -> None:
     view = runner.stream.view(0)
     runner.problem.arrive(view)
     method, clock = runner.method, runner.clock
-    optimizer = make_optimizer(method.model, runner.training)
+    optimizer = make_optimizer(method.parameter_groups(), runner.training)
     graphs = view.train.graph
     print(
         f"{len(graphs)} molecules, {graphs.n_nodes / len(graphs):.1f} atoms and {graphs.n_edges / len(graphs):.1f} directed bonds each; "

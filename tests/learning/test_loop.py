@@ -16,6 +16,10 @@ from cglsuite.learning.clock import Clock
 from cglsuite.learning.loop import Curve, fit, make_optimizer
 
 
+def groups_of(model: nn.Module) -> list[dict[str, Any]]:
+    return [{"params": [p for p in model.parameters() if p.requires_grad]}]
+
+
 class Scripted:
     """As much of a method as the loop needs: a model with one weight, a linear loss, and a log of the hooks."""
 
@@ -53,7 +57,7 @@ def run(
     method: Scripted, *, batches: tuple[float, ...] = (1.0,), epochs: int = 3, monitored: list[float] | None = None, **training: Any
 ) -> tuple[Curve, Any]:
     spec = TrainingSpec(**({"optimizer": "sgd", "lr": 0.1, "monitor": "validation-loss"} | training))
-    method.optimizer = make_optimizer(method.model, spec)
+    method.optimizer = make_optimizer(groups_of(method.model), spec)
     values = iter(monitored) if monitored is not None else None
     monitor = None if values is None else (lambda: next(values))
     curve = fit(method, batches, spec, method.optimizer, epochs=epochs, monitor=monitor, clock=Clock())  # type: ignore[arg-type]
@@ -97,7 +101,7 @@ def test_weight_decay_and_optimisers() -> None:
     frozen = Scripted()
     frozen.model.weight.requires_grad_(False)
     frozen.model.register_parameter("free", nn.Parameter(torch.zeros(1)))
-    optimizer = make_optimizer(frozen.model, TrainingSpec())
+    optimizer = make_optimizer(groups_of(frozen.model), TrainingSpec())
     assert [p is frozen.model.free for g in optimizer.param_groups for p in g["params"]] == [True]
 
 
@@ -219,7 +223,7 @@ def test_hooks_are_the_methods_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     method, watch = Slow(), Clock()
     spec = TrainingSpec(optimizer="sgd")
-    method.optimizer = make_optimizer(method.model, spec)
+    method.optimizer = make_optimizer(groups_of(method.model), spec)
     with watch.section("training"):
         fit(method, (1.0, 1.0), spec, method.optimizer, epochs=3, monitor=None, clock=watch)  # type: ignore[arg-type]
     assert watch.reading() == {"training": 600.0, "method": 3.0 + 12.0, "evaluation": 0.0, "framework": 0.0, "total": 615.0}

@@ -59,7 +59,7 @@ def results_frame(records: Iterable[Record], *, joint: Mapping[str, JointMetric]
         _numbers(metrics, "{}"),
         _numbers([record.timings_s for record in records], "{}_s"),
         _numbers([record.memory for record in records], "memory_{}").rename(columns={"memory_peak_bytes": "peak_bytes"}),
-        _numbers([record.parameters for record in records], "{}_parameters"),
+        _numbers([record.parameters for record in records], "{}_parameters").rename(columns={"method_bytes_parameters": "method_bytes"}),
     ]
     configurations = [record.cell["configuration"] for record in records]
     names = sorted({name for row in configurations for name in row})
