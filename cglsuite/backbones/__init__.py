@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cglsuite.backbones.units import Units, Wire
 from cglsuite.lazily import lazily
 
 if TYPE_CHECKING:
     from cglsuite.backbones.base import Backbone
     from cglsuite.backbones.stock import StockBackbone
 
-__all__ = ["Backbone", "StockBackbone"]
+__all__ = ["Backbone", "StockBackbone", "Units", "Wire"]
 
 __getattr__, __dir__ = lazily(__name__, {"base": ("Backbone",), "stock": ("StockBackbone",)})

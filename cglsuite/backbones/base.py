@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from cglsuite.backbones.units import Units
 from cglsuite.errors import NotApplicable
 from cglsuite.graphs import GraphSet, MessageGraph
 
@@ -22,6 +23,29 @@ class Backbone(nn.Module):
     """
 
     head: nn.Module
+    gates: dict[str, Tensor]
+    """Factors of hidden units by the name of their :class:`cglsuite.backbones.Units`: float32 [width], applied after activation and
+    dropout; without an entry units are as computed. Gates are set for a computation and are no state of the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates = {}
+
+    def units(self) -> tuple[Units, ...]:
+        """The hidden units from the input on, with the parameters that write and read them.
+
+        Raises:
+            NotApplicable: the backbone does not say, or its units depend on each other.
+        """
+        raise NotApplicable(
+            f"the backbone {type(self).__name__} does not name its units: implement units() and apply gated() in encode(), or choose a "
+            "built-in one"
+        )
+
+    def gated(self, name: str, hidden: Tensor) -> Tensor:
+        """``hidden`` (float32 [..., width]) scaled by the gate ``name``, if there is one."""
+        gate = self.gates.get(name)
+        return hidden if gate is None else hidden * gate
 
     @property
     def hops(self) -> int | None:

@@ -11,7 +11,9 @@ from torch.nn import functional
 from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.initial import redraw
 from cglsuite.backbones.layers import GATConv, GCNConv, GINConv, drop, drop_features, normalised
-from cglsuite.errors import SpecError
+from cglsuite.backbones.units import Units
+from cglsuite.backbones.wiring import Layer, chained, layer_of, normed, reading
+from cglsuite.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.graphs.message import Operator
 
@@ -60,8 +62,25 @@ class ConvolutionalBackbone(Backbone):
                 hidden = self.body[i](hidden, graph)
             if len(self.norms):
                 hidden = normalised(self.norms[i], hidden)
-            hidden = drop(self.activation(hidden), self.dropout, self.training)
+            hidden = self.gated(f"body.{i}", drop(self.activation(hidden), self.dropout, self.training))
         return hidden
+
+    def units(self) -> tuple[Units, ...]:
+        """The units of each hidden convolution; those of one attention head belong together.
+
+        Raises:
+            NotApplicable: a layer of another kind, or an attention layer as the head, whose outputs depend on each other.
+        """
+        if isinstance(self.head, GATConv):
+            raise NotApplicable(
+                "the outputs of an attention layer as the head depend on each other, so none can be protected by itself: choose "
+                "backbone.head=linear"
+            )
+        return chained([self._layer(i) for i in range(len(self.body))], [reading("head", self.head)])
+
+    def _layer(self, i: int) -> Layer:
+        layer = layer_of(f"body.{i}", self.body[i])
+        return layer.with_writers(*normed(f"norms.{i}")) if len(self.norms) else layer
 
     def edge_attention(self, graph: MessageGraph) -> Tensor:
         """The first convolution's attention on the input features: float32 [E', heads]."""

@@ -11,6 +11,8 @@ from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import FeatureLinear, GCNConv, GINEConv, drop, normalised
+from cglsuite.backbones.units import Units, Wire
+from cglsuite.backbones.wiring import Layer, chained, layer_of, normed, reading
 from cglsuite.graphs import GraphSet, SparseMatrix
 from cglsuite.graphs.message import Operator
 
@@ -46,6 +48,14 @@ class ResidualLayer(nn.Module):
             hidden = normalised(self.norm, hidden)
         return drop(hidden, self.dropout, self.training)
 
+    def wired(self, name: str) -> Layer:
+        """The layer's units, where it is called ``name``."""
+        layer = layer_of(f"{name}.convolution", self.convolution)._replace(name=name)
+        if self.residual is not None:
+            beside = layer_of(f"{name}.residual", self.residual)
+            layer = layer.with_writers(*beside.writers)._replace(readers=layer.readers + beside.readers)
+        return layer if self.norm is None else layer.with_writers(*normed(f"{name}.norm"))
+
 
 class Readout(nn.Module):
     """From nodes to graphs, float32 [N, d] to [n, ``width``].
@@ -58,7 +68,13 @@ class Readout(nn.Module):
         super().__init__()
         self.how = how
         self.weight = nn.Linear(features, 1) if how == "weighted-sum-and-max" else None
-        self.width = features if how == "mean" else 2 * features
+        self.repeats = 1 if how == "mean" else 2
+        """How often a unit is read."""
+        self.width = features * self.repeats
+
+    def readers(self) -> tuple[Wire, ...]:
+        """The weights of the sum read the units, in a model where this is called ``pooling``."""
+        return () if self.weight is None else (Wire("pooling.weight.weight", 1),)
 
     def forward(self, hidden: Tensor, graph: GraphSet) -> Tensor:
         """float32 [N, d] to [n, width]."""
@@ -98,11 +114,20 @@ class GraphGCN(Backbone):
 
     def encode(self, graph: GraphSet) -> Tensor:
         """Embeddings of the graphs, right before the head: float32 [n, d]."""
-        hidden: Tensor = self.body[0](graph.features, graph)
-        for layer in self.body[1:]:
-            hidden = layer(hidden, graph)
-        embedded: Tensor = self.predictor(self.pooling(hidden, graph))
-        return embedded
+        hidden: Tensor = self.gated("body.0", self.body[0](graph.features, graph))
+        for i, layer in enumerate(self.body[1:], start=1):
+            hidden = self.gated(f"body.{i}", layer(hidden, graph))
+        return self.gated("predictor", self.predictor(self.pooling(hidden, graph)))
+
+    def units(self) -> tuple[Units, ...]:
+        """The units of each residual layer, and of the predictor's hidden layer where it has one."""
+        layers = [layer.wired(f"body.{i}") for i, layer in enumerate(self.body) if isinstance(layer, ResidualLayer)]
+        if self.predictor.linear is None:
+            return chained(layers, [*self.pooling.readers(), reading("head", self.head, self.pooling.repeats)])
+        predictor = layer_of("predictor.linear", self.predictor.linear)._replace(
+            name="predictor", readers=(*self.pooling.readers(), reading("predictor.linear", self.predictor.linear, self.pooling.repeats))
+        )
+        return chained([*layers, predictor.with_writers(*normed("predictor.norm"))], [reading("head", self.head)])
 
     def edge_attention(self, graph: GraphSet) -> Tensor:
         """Attention read off the first convolution, from the input features: float32 [E', 1]."""
@@ -149,9 +174,14 @@ class HalvingMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """float32 [n, in] to [n, width]."""
-        for layer in self.layers:
-            x = functional.relu(layer(x))
+        for i in range(len(self.layers)):
+            x = self.step(i, x)
         return x
+
+    def step(self, i: int, x: Tensor) -> Tensor:
+        """The i-th layer with its ReLU."""
+        out: Tensor = functional.relu(self.layers[i](x))
+        return out
 
 
 class PooledConvolutions(Backbone):
@@ -187,17 +217,55 @@ class PooledConvolutions(Backbone):
 
     def encode(self, graph: GraphSet) -> Tensor:
         """Embeddings of the graphs, right before the head: float32 [n, d]."""
-        hidden: Tensor = self.body[0](self._entering(graph), graph)
+        entering = self._entering(graph)
+        if isinstance(entering, Tensor) and self.embedding is not None and not isinstance(self.body[0], GINEConv):
+            entering = self.gated("embedding", entering)
+        hidden = self._convolved(0, entering, graph)
         for i in range(len(self.body)):
             if i > 0:
-                hidden = self.body[i](hidden, graph)
+                hidden = self._convolved(i, hidden, graph)
             if len(self.norms):
                 hidden = normalised(self.norms[i], hidden)
             if self.last_relu or i + 1 < len(self.body):
                 hidden = functional.relu(hidden)
             hidden = drop(hidden, self.dropout, self.training)
-        embedded: Tensor = self.predictor(self.pooling(hidden, graph))
+            if i + 1 == len(self.body) or not isinstance(self.body[i + 1], GINEConv):
+                hidden = self.gated(f"body.{i}", hidden)
+        embedded: Tensor = self.pooling(hidden, graph)
+        for i in range(len(self.predictor.layers)):
+            embedded = self.gated(f"predictor.{i}", self.predictor.step(i, embedded))
         return embedded
+
+    def _convolved(self, i: int, entering: Tensor | SparseMatrix, graph: GraphSet) -> Tensor:
+        """The i-th convolution. One with a hidden layer adds to the units that enter it, so their gate is applied to the sum."""
+        convolution = self.body[i]
+        if not isinstance(convolution, GINEConv) or isinstance(entering, SparseMatrix):
+            out: Tensor = convolution(entering, graph)
+            return out
+        heard = self.gated("embedding" if i == 0 else f"body.{i - 1}", convolution.gathered(entering, graph))
+        mapped: Tensor = convolution.mapped(self.gated(f"body.{i}.inner", convolution.hidden(heard)))
+        return mapped
+
+    def units(self) -> tuple[Units, ...]:
+        """The units of the embedding, of each convolution (and of its hidden layer, where it has one), and of the predictor."""
+        layers = [] if self.embedding is None else [layer_of("embedding", self.embedding)]
+        for i, convolution in enumerate(self.body):
+            name = f"body.{i}"
+            if isinstance(convolution, GINEConv):
+                if layers and convolution.edges is not None:  # messages add the edges' features to the units that enter
+                    layers[-1] = layers[-1].with_writers(Wire(f"{name}.edges.weight", 1))
+                inner = layer_of(f"{name}.inner", convolution.inner)
+                layers.append(inner if convolution.norm is None else inner.with_writers(*normed(f"{name}.norm")))
+                layer = layer_of(f"{name}.outer", convolution.outer)._replace(name=name)
+            else:
+                layer = layer_of(name, convolution)
+            layers.append(layer.with_writers(*normed(f"norms.{i}")) if len(self.norms) else layer)
+        hidden = [layer_of(f"predictor.layers.{i}", layer)._replace(name=f"predictor.{i}") for i, layer in enumerate(self.predictor.layers)]
+        if not hidden:
+            return chained(layers, [*self.pooling.readers(), reading("head", self.head, self.pooling.repeats)])
+        first = reading("predictor.layers.0", self.predictor.layers[0], self.pooling.repeats)
+        hidden[0] = hidden[0]._replace(readers=(*self.pooling.readers(), first))
+        return chained([*layers, *hidden], [reading("head", self.head)])
 
     def _entering(self, graph: GraphSet) -> Tensor | SparseMatrix:
         return graph.features if self.embedding is None else self.embedding(graph.features)

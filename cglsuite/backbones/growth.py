@@ -12,7 +12,7 @@ from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import FeatureLinear, GCNConv, GINConv
 from cglsuite.errors import NotApplicable
 
-__all__ = ["redraw_outputs"]
+__all__ = ["output_axes", "redraw_outputs"]
 
 
 @torch.no_grad()
@@ -26,7 +26,7 @@ def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer:
     Raises:
         NotApplicable: a head without separable outputs.
     """
-    for (mine, axis), (new, _) in zip(_by_output(model.head), _by_output(fresh.head), strict=True):
+    for (mine, axis), (new, _) in zip(output_axes(model.head), output_axes(fresh.head), strict=True):
         ids = outputs.nonzero().flatten()
         mine.index_copy_(axis, ids, new.index_select(axis, ids))
         for moment in optimizer.state.get(mine, {}).values() if optimizer is not None else ():
@@ -34,7 +34,7 @@ def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer:
                 moment.index_fill_(axis, ids, 0)
 
 
-def _by_output(head: nn.Module) -> Iterator[tuple[Tensor, int]]:
+def output_axes(head: nn.Module) -> Iterator[tuple[Tensor, int]]:
     """The head's parameters with the axis along which outputs lie."""
     if isinstance(head, nn.Linear):
         yield head.weight, 0

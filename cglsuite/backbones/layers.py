@@ -214,14 +214,24 @@ class GINEConv(nn.Module):
 
     def forward(self, x: Tensor, graph: Messages) -> Tensor:
         """float32 [N, width] to [N, width]."""
+        return self.mapped(self.hidden(self.gathered(x, graph)))
+
+    def gathered(self, x: Tensor, graph: Messages) -> Tensor:
+        """``(1 + ε) h_i + Σ_j ...``, what enters the MLP: float32 [N, width]."""
         own = x if self.eps == 0 else (1 + self.eps) * x
         if self.edges is None:
-            heard = own + graph.propagate("sum", x)
-        else:
-            attr, source, target = _edges(graph, self.edges.in_features)
-            heard = own.index_add(0, target, x.index_select(0, source).addmm_(attr, self.edges.weight).relu_())
+            return own + graph.propagate("sum", x)
+        attr, source, target = _edges(graph, self.edges.in_features)
+        return own.index_add(0, target, x.index_select(0, source).addmm_(attr, self.edges.weight).relu_())
+
+    def hidden(self, heard: Tensor) -> Tensor:
+        """The MLP's hidden layer, after its ReLU: float32 [N, 2 width]."""
         hidden = self.inner(heard)
-        out: Tensor = self.outer(functional.relu(hidden if self.norm is None else normalised(self.norm, hidden)))
+        return functional.relu(hidden if self.norm is None else normalised(self.norm, hidden))
+
+    def mapped(self, hidden: Tensor) -> Tensor:
+        """The MLP's outputs from its hidden layer: float32 [N, width]."""
+        out: Tensor = self.outer(hidden)
         return out
 
     def edge_attention(self, x: Tensor, graph: Messages) -> Tensor:

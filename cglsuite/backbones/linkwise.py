@@ -10,6 +10,8 @@ from torch.nn import functional
 
 from cglsuite.backbones.convolutional import ConvolutionalBackbone
 from cglsuite.backbones.layers import GCNConv, drop
+from cglsuite.backbones.units import Units
+from cglsuite.backbones.wiring import chained, layer_of, reading
 from cglsuite.errors import SpecError
 from cglsuite.graphs.message import Operator
 
@@ -39,9 +41,16 @@ class LinkGCN(ConvolutionalBackbone):
     def combine(self, hidden: Tensor, ids: Tensor) -> Tensor:
         """Embeddings of the pairs ``ids`` (int64 [n, 2]) right before the head, from those of all nodes: float32 [n, d]."""
         joined = hidden[ids[:, 0]] * hidden[ids[:, 1]]
-        for layer in self.predictor:
+        for i, layer in enumerate(self.predictor):
             joined = drop(functional.relu(layer(joined)), self.predictor_dropout, self.training)
+            joined = self.gated(f"predictor.{i}", joined)
         return joined
+
+    def units(self) -> tuple[Units, ...]:
+        """The units of each convolution, which a pair's two ends share, and of each hidden layer of the predictor."""
+        body = [self._layer(i) for i in range(len(self.body))]
+        hidden = [layer_of(f"predictor.{i}", layer) for i, layer in enumerate(self.predictor)]
+        return chained([*body, *hidden], [reading("head", self.head)])
 
     def readout(self, hidden: Tensor, graph: Any, ids: Tensor | None) -> Tensor:
         """Outputs of the pairs ``ids`` (int64 [n, 2]): float32 [n, C].

@@ -10,6 +10,8 @@ from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import drop
+from cglsuite.backbones.units import Units
+from cglsuite.backbones.wiring import chained, layer_of, reading
 from cglsuite.errors import SpecError
 from cglsuite.graphs import GraphSet, MessageGraph
 
@@ -57,9 +59,17 @@ class StockBackbone(Backbone):
     def encode(self, graph: MessageGraph | GraphSet) -> Tensor:
         """Embeddings of all nodes, or of all graphs of a set: float32 [N, width]."""
         hidden, edge_index = graph.dense, graph.edge_index
-        for layer in self.body:
-            hidden = drop(self.activation(layer(hidden, edge_index)), self.dropout, self.training)
+        for i, layer in enumerate(self.body):
+            hidden = self.gated(f"body.{i}", drop(self.activation(layer(hidden, edge_index)), self.dropout, self.training))
         return graph.pool(hidden, "mean") if isinstance(graph, GraphSet) else hidden
+
+    def units(self) -> tuple[Units, ...]:
+        """The units of each layer; those of one attention head belong together.
+
+        Raises:
+            NotApplicable: a layer other than those of :func:`pyg`.
+        """
+        return chained([layer_of(f"body.{i}", layer) for i, layer in enumerate(self.body)], [reading("head", self.head)])
 
     def combine(self, hidden: Tensor, ids: Tensor) -> Tensor:
         """Embeddings of the pairs ``ids`` (int64 [n, 2]): float32 [n, width]."""

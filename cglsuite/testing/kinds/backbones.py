@@ -24,6 +24,7 @@ from cglsuite.specs import Seeds
 from cglsuite.streams import Batch
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
+from cglsuite.testing.kinds.units import check_units
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
 __all__ = ["check_backbone", "examine_backbone"]
@@ -290,6 +291,12 @@ def _grows(trial: _Trial) -> None:
         raise CheckFailed("drawing the outputs of a new class leaves its outputs as they were: the head does not grow", advice)
 
 
+def _units(trial: _Trial) -> None:
+    """The hidden units that it names are written, read and gated as it says."""
+    model = trial.made()
+    check_units(model, lambda: trial.outputs(model))
+
+
 def _devices(trial: _Trial) -> None:
     """Nearly the same outputs on a GPU."""
     if not torch.cuda.is_available():
@@ -311,6 +318,7 @@ _OF_A_LEVEL: dict[str, Callable[[_Trial], object]] = {
     "state": _restored,
     "sparse features": _sparse,
     "growing head": _grows,
+    "units": _units,
     "device": _devices,
 }
 """The checks at each level that a backbone declares."""

@@ -20,6 +20,7 @@ from cglsuite.backbones.layers import content_attention
 from cglsuite.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.host.catalogue import Catalogue
 from cglsuite.learning.gradients import per_item_gradients
+from cglsuite.testing.kinds.units import check_units
 
 (SPEC,) = backbones()
 SMALL = "0-1,1-2,3-1,4-3;centre=1"
@@ -352,3 +353,13 @@ def test_joints_begin_as_a_convolution_of_torch_does() -> None:
             assert 0.8 * bound < parameter.max() <= bound
         if layer.importance is not None:
             assert torch.equal(layer.importance, torch.ones_like(layer.adjacency))
+
+
+@pytest.mark.parametrize("deep", ["none", "full"])
+def test_units_are_named_truly(deep: str) -> None:
+    """Of blocks with and without a map beside them; gates act between the two convolutions and behind each block."""
+    x = sequences(2)
+    model = build(6, layers=2, deep=deep).eval()
+    with torch.no_grad():
+        check_units(model, lambda: model(x))
+    assert [u.name for u in model.units()][:4] == ["blocks.0.joints", "blocks.0", "blocks.1.joints", "blocks.1"]

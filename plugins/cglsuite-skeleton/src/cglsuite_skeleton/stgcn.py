@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cglsuite.backbones import Backbone
+from cglsuite.backbones import Backbone, Units, Wire
 from cglsuite.backbones.layers import content_attention, drop, normalised
 from cglsuite.errors import NotApplicable, SpecError
 from cglsuite.graphs import GraphSet
@@ -20,6 +20,11 @@ __all__ = ["STGCN", "Block", "FrameConvolution", "JointConvolution", "st_gcn"]
 
 _FULL_DEPTH = ((64, 1),) * 4 + ((128, 2),) + ((128, 1),) * 2 + ((256, 2),) + ((256, 1),) * 2
 """(width, stride over frames) of the ten blocks of Yan et al. (2018)."""
+
+
+def _norm(name: str) -> list[Wire]:
+    """The affine parameters of the norm called ``name``, one entry per unit."""
+    return [Wire(f"{name}.weight", 0), Wire(f"{name}.bias", 0)]
 
 
 def _over_rows(norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
@@ -105,9 +110,11 @@ class Block(nn.Module):
         self.shortcut = nn.Linear(in_features, width) if changes else None
         self.shortcut_norm = nn.BatchNorm1d(width) if changes else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        """float32 [B, T, V, in] to [B, ⌈T / stride⌉, V, width]."""
+    def forward(self, x: Tensor, gate: Tensor | None = None) -> Tensor:
+        """float32 [B, T, V, in] to [B, ⌈T / stride⌉, V, width]; ``gate`` (float32 [width]) scales units between the convolutions."""
         hidden = functional.relu(_over_rows(self.joints_norm, self.joints(x)))
+        if gate is not None:
+            hidden = hidden * gate
         hidden = drop(_over_rows(self.frames_norm, self.frames(hidden)), self.dropout, self.training)
         if self.shortcut is not None and self.shortcut_norm is not None:
             hidden = hidden + _over_rows(self.shortcut_norm, self.shortcut(x[:, :: self.frames.stride[0]]))
@@ -138,9 +145,25 @@ class STGCN(Backbone):
         x = self._input(graph)
         sequences, persons, frames = x.shape[:3]
         hidden = _over_rows(self.input_norm, x.flatten(3)).view(sequences * persons, frames, self.layout.n_joints, self.channels)
-        for block in self.blocks:
-            hidden = block(hidden)
+        for i, block in enumerate(self.blocks):
+            hidden = self.gated(f"blocks.{i}", block(hidden, self.gates.get(f"blocks.{i}.joints")))
         return hidden.view(sequences, -1, hidden.shape[-1]).mean(dim=1)
+
+    def units(self) -> tuple[Units, ...]:
+        """Of each block the units between its convolutions, then its outputs; where a block adds its input, unit u also reads unit u."""
+        out = list[Units]()
+        for i, block in enumerate(self.blocks):
+            name, after = f"blocks.{i}", f"blocks.{i + 1}"
+            last = i + 1 == len(self.blocks)
+            shortcut = [Wire(f"{name}.shortcut.{p}", 0) for p in ("weight", "bias")] if block.shortcut is not None else []
+            shortcut += _norm(f"{name}.shortcut_norm") if block.shortcut is not None else []
+            readers = [Wire("head.weight", 1)] if last else [Wire(f"{after}.joints.weight", 1)]
+            readers += [Wire(f"{after}.shortcut.weight", 1)] if not last and self.blocks[i + 1].shortcut is not None else []
+            inner = (Wire(f"{name}.joints.weight", 2), Wire(f"{name}.joints.bias", 1), *_norm(f"{name}.joints_norm"))
+            outer = (Wire(f"{name}.frames.weight", 0), Wire(f"{name}.frames.bias", 0), *_norm(f"{name}.frames_norm"), *shortcut)
+            width = int(block.width)  # type: ignore[arg-type]
+            out += [Units(f"{name}.joints", width, inner, (Wire(f"{name}.frames.weight", 1),)), Units(name, width, outer, tuple(readers))]
+        return tuple(out)
 
     def edge_attention(self, graph: GraphSet) -> Tensor:
         """Content attention (see :func:`cglsuite.backbones.layers.content_attention`) of the first block's joint convolution.

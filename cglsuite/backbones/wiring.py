@@ -1,0 +1,94 @@
+"""How layers write and read units: what the built-in backbones assemble their :meth:`cglsuite.backbones.Backbone.units` from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from torch import nn
+
+from cglsuite.backbones.layers import EdgeGCNConv, FeatureLinear, GATConv, GCNConv, GINConv
+from cglsuite.backbones.units import Units, Wire
+from cglsuite.errors import NotApplicable
+
+__all__ = ["Layer", "chained", "layer_of", "normed", "reading"]
+
+
+class Layer(NamedTuple):
+    """A layer's units and writers, and how it reads the units before it."""
+
+    name: str
+    width: int
+    writers: tuple[Wire, ...]
+    readers: tuple[Wire, ...]
+    together: int = 1
+
+    def with_writers(self, *further: Wire) -> Layer:
+        """The layer with further parameters that write its units."""
+        return self._replace(writers=(*self.writers, *further))
+
+
+def chained(layers: Iterable[Layer], last: Iterable[Wire]) -> tuple[Units, ...]:
+    """Units of layers that follow each other; ``last`` reads the last ones."""
+    layers = list(layers)
+    readers = [*(layer.readers for layer in layers[1:]), tuple(last)]
+    return tuple(Units(layer.name, layer.width, layer.writers, read, layer.together) for layer, read in zip(layers, readers, strict=True))
+
+
+def normed(name: str) -> tuple[Wire, Wire]:
+    """The affine parameters of the norm called ``name``."""
+    return Wire(f"{name}.weight", 0), Wire(f"{name}.bias", 0)
+
+
+def reading(name: str, module: nn.Module, tile: int = 1) -> Wire:
+    """How the layer or head called ``name`` reads units.
+
+    Raises:
+        NotApplicable: a kind of layer that is not known.
+    """
+    return layer_of(name, module).readers[0]._replace(tile=tile)
+
+
+_STOCK = {  # of torch_geometric.nn: (weights [out, in], parameters with one entry per unit, whether they have attention heads)
+    "SAGEConv": (("lin_l", "lin_r"), (), False),
+    "GraphConv": (("lin_rel", "lin_root"), (), False),
+    "GCNConv": (("lin",), ("bias",), False),
+    "GATConv": (("lin",), ("att_src", "att_dst", "bias"), True),
+    "GATv2Conv": (("lin_l", "lin_r"), ("att", "bias"), True),
+    "TransformerConv": (("lin_key", "lin_query", "lin_value", "lin_skip"), (), True),
+}
+
+
+def layer_of(name: str, module: nn.Module) -> Layer:
+    """The units of one layer that is called ``name`` in its model.
+
+    Raises:
+        NotApplicable: a kind of layer that is not known.
+    """
+    own = {parameter for parameter, _ in module.named_parameters()}
+
+    def wires(axis: int | None, *parameters: str) -> tuple[Wire, ...]:
+        return tuple(Wire(f"{name}.{parameter}", axis) for parameter in parameters if parameter in own)
+
+    if isinstance(module, nn.Linear):
+        return Layer(name, module.out_features, wires(0, "weight", "bias"), wires(1, "weight"))
+    if isinstance(module, FeatureLinear):
+        return Layer(name, module.weight.shape[1], (*wires(1, "weight"), *wires(0, "bias")), wires(0, "weight"))
+    if isinstance(module, GATConv):
+        writers = (*wires(1, "linear.weight"), *wires(None, "target", "source"), *wires(0, "bias"))
+        return Layer(name, module.linear.weight.shape[1], writers, wires(0, "linear.weight"), module.out_features)
+    if isinstance(module, GCNConv | GINConv | EdgeGCNConv):
+        writers = (*wires(1, "linear.weight", "edges.weight"), *wires(0, "linear.bias", "bias"))
+        return Layer(name, module.linear.weight.shape[1], writers, wires(0, "linear.weight"))
+    kind = type(module).__name__
+    if kind in _STOCK and type(module).__module__.startswith("torch_geometric.nn."):
+        maps, entries, heads = _STOCK[kind]
+        weights = [f"{m}.weight" for m in maps]
+        biases = [f"{m}.bias" for m in maps]
+        width = module.get_parameter(weights[0]).shape[0]
+        together = width // int(module.heads) if heads else 1  # type: ignore[arg-type]
+        return Layer(name, width, (*wires(0, *weights, *biases), *wires(None, *entries)), wires(1, *weights), together)
+    raise NotApplicable(
+        f"the units of {name}, a {kind}, cannot be named one by one: choose a backbone of linear maps and convolutions (gcn, gat, gin, "
+        "link-gcn, graph-gcn)"
+    )
