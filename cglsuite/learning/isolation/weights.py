@@ -1,50 +1,18 @@
-"""For methods that give every task a part of the network: outputs by task, exchanged weights, masked updates, norms of frozen units."""
+"""Exchanged weights, masked updates, and values laid out along the units of a parameter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from cglsuite.backbones import Wire
 from cglsuite.backbones.growth import output_axes
 from cglsuite.errors import SpecError
-from cglsuite.learning.method import Method
-from cglsuite.streams import Batch
 
-__all__ = ["Held", "along", "by_task", "frozen_units", "output_wires", "swapped"]
-
-
-def by_task(method: Method, query: Batch, use: Callable[[int], AbstractContextManager[object]], learnt: int) -> Tensor:
-    """Outputs of a query's items, each under its own task.
-
-    Args:
-        use: position of a task to a context within which the model answers for that task.
-        learnt: number of tasks learnt. An item of an unknown task, or of one that was not learnt, is answered under the latest one.
-
-    Returns:
-        float32 [n, C].
-    """
-    latest = learnt - 1
-    if query.tasks is None:
-        with use(latest):
-            return method.forward(query)
-    tasks = torch.where(query.tasks < learnt, query.tasks, latest)
-    parts, places = list[Tensor](), list[Tensor]()
-    for k in tasks.unique().tolist():
-        chosen = (tasks == k).nonzero().flatten()
-        allowed = query.allowed if query.allowed.dim() == 1 else query.allowed[chosen]
-        with use(k):
-            parts.append(
-                method.forward(replace(query, ids=query.ids[chosen], tasks=query.tasks[chosen], allowed=allowed, y=None, cache={}))
-            )
-        places.append(chosen)
-    joined = torch.cat(parts)
-    return torch.empty_like(joined).index_copy(0, torch.cat(places), joined)
+__all__ = ["Held", "along", "output_wires", "swapped"]
 
 
 @contextmanager
@@ -135,39 +103,3 @@ def output_wires(head: nn.Module) -> tuple[Wire, ...]:
     """
     names = {id(parameter): name for name, parameter in head.named_parameters()}
     return tuple(Wire(f"head.{names[id(parameter)]}", axis) for parameter, axis in output_axes(head))
-
-
-@contextmanager
-def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None]:
-    """Within the context some units of batch norms keep and use their running statistics in training.
-
-    Args:
-        norms: by any name a norm and bool [width], true for units that are frozen.
-    """
-    hooks = [norm.register_forward_hook(_Frozen(norm, mask)) for norm, mask in norms.values() if isinstance(norm, _BatchNorm)]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-class _Frozen:
-    """A forward hook: frozen units are normalised by the running statistics, which it puts back after the pass has updated them."""
-
-    def __init__(self, norm: _BatchNorm, mask: Tensor) -> None:
-        self.norm, self.mask = norm, mask
-        self.start = [b.clone() for b in (norm.running_mean, norm.running_var) if b is not None]
-
-    def __call__(self, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        norm = self.norm
-        if not norm.training or norm.running_mean is None or norm.running_var is None:
-            return output
-        mean, var = self.start
-        with torch.no_grad():
-            norm.running_mean.copy_(torch.where(self.mask, mean, norm.running_mean))
-            norm.running_var.copy_(torch.where(self.mask, var, norm.running_var))
-        fixed = (inputs[0] - mean) * (var + norm.eps).rsqrt()
-        if norm.affine:
-            fixed = fixed * norm.weight + norm.bias
-        return torch.where(self.mask, fixed, output)

@@ -1,0 +1,9 @@
+"""For methods that give every task a part of the network."""
+
+from __future__ import annotations
+
+from cglsuite.learning.isolation.answers import by_task
+from cglsuite.learning.isolation.norms import frozen_units
+from cglsuite.learning.isolation.weights import Held, along, output_wires, swapped
+
+__all__ = ["Held", "along", "by_task", "frozen_units", "output_wires", "swapped"]

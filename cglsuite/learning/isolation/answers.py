@@ -1,0 +1,43 @@
+"""Outputs of items that are answered under different tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from cglsuite.learning.method import Method
+from cglsuite.streams import Batch
+
+__all__ = ["by_task"]
+
+
+def by_task(method: Method, query: Batch, use: Callable[[int], AbstractContextManager[object]], learnt: int) -> Tensor:
+    """Outputs of a query's items, each under its own task.
+
+    Args:
+        use: position of a task to a context within which the model answers for that task.
+        learnt: number of tasks learnt. An item of an unknown task, or of one that was not learnt, is answered under the latest one.
+
+    Returns:
+        float32 [n, C].
+    """
+    latest = learnt - 1
+    if query.tasks is None:
+        with use(latest):
+            return method.forward(query)
+    tasks = torch.where(query.tasks < learnt, query.tasks, latest)
+    parts, places = list[Tensor](), list[Tensor]()
+    for k in tasks.unique().tolist():
+        chosen = (tasks == k).nonzero().flatten()
+        allowed = query.allowed if query.allowed.dim() == 1 else query.allowed[chosen]
+        with use(k):
+            parts.append(
+                method.forward(replace(query, ids=query.ids[chosen], tasks=query.tasks[chosen], allowed=allowed, y=None, cache={}))
+            )
+        places.append(chosen)
+    joined = torch.cat(parts)
+    return torch.empty_like(joined).index_copy(0, torch.cat(places), joined)

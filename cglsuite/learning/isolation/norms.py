@@ -1,0 +1,48 @@
+"""Batch norms of which some units are frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+__all__ = ["frozen_units"]
+
+
+@contextmanager
+def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None]:
+    """Within the context some units of batch norms keep and use their running statistics in training.
+
+    Args:
+        norms: by any name a norm and bool [width], true for units that are frozen.
+    """
+    hooks = [norm.register_forward_hook(_Frozen(norm, mask)) for norm, mask in norms.values() if isinstance(norm, _BatchNorm)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+class _Frozen:
+    """A forward hook: frozen units are normalised by the running statistics, which it puts back after the pass has updated them."""
+
+    def __init__(self, norm: _BatchNorm, mask: Tensor) -> None:
+        self.norm, self.mask = norm, mask
+        self.start = [b.clone() for b in (norm.running_mean, norm.running_var) if b is not None]
+
+    def __call__(self, module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        norm = self.norm
+        if not norm.training or norm.running_mean is None or norm.running_var is None:
+            return output
+        mean, var = self.start
+        with torch.no_grad():
+            norm.running_mean.copy_(torch.where(self.mask, mean, norm.running_mean))
+            norm.running_var.copy_(torch.where(self.mask, var, norm.running_var))
+        fixed = (inputs[0] - mean) * (var + norm.eps).rsqrt()
+        if norm.affine:
+            fixed = fixed * norm.weight + norm.bias
+        return torch.where(self.mask, fixed, output)
