@@ -5,15 +5,19 @@ What would take long is checked in a cheaper way here; ``as_they_stand.py`` besi
 
 from __future__ import annotations
 
-import doctest
+import ast
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from doc_blocks import ROOT, Block, Reader, blocks, pages
+from page_elements import texts
 
+import cglsuite
 from cglsuite.errors import UsageError
 
 README = ROOT / "README.md"
@@ -85,15 +89,25 @@ def test_configuration_in_the_readme_is_toml(reader: Make) -> None:
         reader(False).follow(block)
 
 
-def test_the_readme_reads_an_export(reader: Make) -> None:
-    """With embedded data in the place of Cora's, which are not here everywhere."""
-    (shown,) = (b.text for b in blocks(README) if b.language == "pycon")
-    preset, embedded = "cora-class-il@begin-1", "synthetic-csbm-class-il@begin-1"
-    assert preset in shown
-    follower = reader(False)
-    follower.follow(Block(page=README, line=1, language="bash", text="cglsuite export synthetic-csbm/class-il@begin-1"))
-    steps = [example.source.replace(preset, embedded) for example in doctest.DocTestParser().get_examples(shown)]
-    assert len(steps) == 4
-    for step in steps:
-        follower.follow(Block(page=README, line=1, language="python", text=step))
-    assert len(follower.namespace["splits"].classes(0)) == 2
+def test_ten_lines_of_python_in_the_readme_hold() -> None:
+    """The class is a method, and ``run`` takes what it is given; a tutorial's test trains such a study."""
+    shown = next(b.text for b in blocks(README) if b.language == "python")
+    assert len([line for line in shown.splitlines() if line.strip()]) <= 10
+    head, _, calls = shown.partition("study = ")
+    namespace: dict[str, Any] = {}
+    exec(head, namespace)
+    assert issubclass(namespace["Decay"], cglsuite.Method)
+    call = ast.parse(calls.splitlines()[0], mode="eval").body
+    assert isinstance(call, ast.Call)
+    given = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+    inspect.signature(cglsuite.run).bind(*map(ast.unparse, call.args), **given)
+    assert set(re.findall(r"study\.(\w+)\(", calls)) <= set(dir(cglsuite.Study))
+
+
+def test_the_result_in_the_readme_is_that_of_the_demonstration() -> None:
+    """What the committed page of the demonstration says, in the same words."""
+    shown = " ".join(next(b.text for b in blocks(README) if b.language == "text").split())
+    page = (ROOT / "reports" / "gallery" / "demo" / "campaign_report.html").read_text(encoding="utf-8")
+    said = " ".join(" ".join(texts(page, "section.key-results li")).replace("\N{NO-BREAK SPACE}", " ").split())
+    assert len(shown) > 100
+    assert shown in said

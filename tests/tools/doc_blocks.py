@@ -32,7 +32,7 @@ from plugin_sites import Site
 __all__ = ["ROOT", "Block", "Reader", "blocks", "pages"]
 
 ROOT = Path(__file__).resolve().parents[2]
-LANGUAGES = ("bash", "python", "toml", "pycon")
+LANGUAGES = ("bash", "python", "toml", "pycon", "text")
 _FENCE = re.compile(r"(?:^<!-- parsed: (?P<why>[^\n]+) -->\n)?^```(?P<head>[^\n]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 _INCLUDED = re.compile(r"^\{\{ file (\S+) \}\}\n", re.MULTILINE)
 _HEAD = re.compile(r'(?P<language>\w+)(?: title="(?P<title>[^"]+)")?')
@@ -109,6 +109,9 @@ class Reader:
         self._write(block)
         if not block.title and not block.parsed:
             exec(code, self.namespace)
+
+    def _text(self, block: Block) -> None:
+        """Output that is shown: tests of the page compare it."""
 
     def _write(self, block: Block) -> None:
         if block.title:
@@ -205,5 +208,7 @@ _PROGRAMS: dict[str, Callable[[Reader, Sequence[str]], None]] = {
     "cd": Reader._cd,
     "python": Reader._python_program,
     "pytest": Reader._pytest,
-    **dict.fromkeys(("python3", ".", "twine", "tox"), lambda reader, words: reader._python_program(words)),
+    **dict.fromkeys(
+        ("python3", ".", "twine", "tox", "jupyter", "jupytext", "papermill"), lambda reader, words: reader._python_program(words)
+    ),
 }
