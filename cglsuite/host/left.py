@@ -56,7 +56,7 @@ def loaded_and_left(
         *(["the process was forked"] if forks.count > forked else []),
         *settled(running, GRACE_S),
     ]
-    replaced = _replaced(record.source)
+    replaced = [] if record.distribution == CORE else _replaced(record.source)  # its plugins lie in the folder of the core itself
     changes += [f"{name} was replaced" for name in replaced]
     running.restore()
     shared.restore()

@@ -69,3 +69,10 @@ def test_blocked_plugins_are_not_examined(site: Site) -> None:
     found = diagnose(gate=Gate.from_environment(block=["os-exit"], allow=["os-exit"]))
     ours = [d for d in found if d.record and d.record.distribution == "os-exit"]
     assert [(d.record.status, d.faults) for d in ours if d.record] == [("blocked", ())]
+
+
+def test_the_core_has_plugins_of_its_own_and_they_are_healthy() -> None:
+    found = diagnose(gate=Gate(block=frozenset(), allow=frozenset({"cglsuite"})))
+    ours = [d for d in found if d.record is not None and d.record.status == "ok"]
+    assert {d.record.entry_point for d in ours if d.record} == {"core-backbones", "core-executors", "core-notebooks"}
+    assert [d.faults for d in ours] == [()] * len(ours)
