@@ -1,4 +1,4 @@
-"""Sparse matrices over packed graphs, made from pieces that are at hand: no sorting, no conversion."""
+"""Block-diagonal sparse matrices over packed graphs, assembled from precomputed blocks without sorting or conversion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BlockDiagonal", "members"]
 
 
 class BlockDiagonal:
-    """A block-diagonal matrix over the nodes of a pack, one block per graph; selecting graphs costs only their entries.
+    """A block-diagonal matrix over the nodes of a pack, one block per graph. The cost of selecting graphs is linear in their entries.
 
     Args:
         whole: [N, N], on the CPU, without entries between two graphs.

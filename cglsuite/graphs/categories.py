@@ -1,4 +1,4 @@
-"""Categorical columns as one-hot indicators: a linear map of them is the sum of one embedding per column."""
+"""Categorical columns as one-hot indicators: a linear layer on them is a sum of embeddings, one per column."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["one_hot"]
 
 
 def one_hot(columns: Tensor, sizes: Sequence[int], name: str, *, sparse: bool = True) -> Tensor:
-    """One indicator per category, the columns' side by side: ``one_hot(x) @ W`` is ``Σ_k W_k[x_k]``, a sum of embeddings.
+    """One indicator per category, with columns concatenated: ``one_hot(x) @ W`` is ``Σ_k W_k[x_k]``, a sum of embeddings.
 
-    This is the encoder of atoms and bonds of OGB (Hu et al. 2020), whose embedding tables W_k lie one below the other in W.
+    This is OGB's encoder of atoms and bonds (Hu et al. 2020): W stacks the embedding tables W_k.
 
     Args:
-        columns: int64 [n, K], ids of categories. sizes: K numbers, how many categories each column has.
-        name: of the dataset, for what is refused.
-        sparse: CSR (for features of nodes) or dense (for those of edges).
+        columns: int64 [n, K], category ids. sizes: number of categories of each of the K columns.
+        name: the dataset's name, used in error messages.
+        sparse: whether to return CSR (for node features) or dense (for edge features).
 
     Returns:
-        float32 [n, Σ sizes] with K ones a row.
+        float32 [n, Σ sizes] with K ones per row.
 
     Raises:
-        DataError: another type or shape, a category that is negative or not below its column's size.
+        DataError: wrong dtype or shape, or a category outside 0..size-1 of its column.
 
     Example:
         >>> one_hot(torch.tensor([[1, 0], [0, 2]]), (2, 3), "bonds", sparse=False).tolist()

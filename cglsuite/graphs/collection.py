@@ -1,4 +1,4 @@
-"""Whole graphs as items: sets of graphs that a model takes in one pass, and datasets of them."""
+"""Whole graphs as items: sets of graphs that a model processes in one pass, and datasets of graphs."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from cglsuite.graphs.sparse import SparseMatrix
 __all__ = ["GraphData", "GraphSet", "GraphSource", "Pooling"]
 
 Pooling = Literal["sum", "mean", "max"]
-"""How the rows of a graph's nodes become one row."""
+"""How node embeddings are pooled into one graph embedding."""
 
 
 class GraphSet(ABC):
-    """n graphs, ready for a model: the nodes of all of them as one disjoint union, in an order that the implementation chooses.
+    """n graphs as model input: one disjoint union of all nodes, in an order that the implementation chooses.
 
-    Graph layers see a message graph (``features``, ``propagate``, ``edges_with_loops``, ``n_nodes``, ``device``); :meth:`pool` leads from
-    nodes to graphs. No label is reachable from here, and nothing of a graph outside the set.
+    Graph layers see a message graph (``features``, ``propagate``, ``edges_with_loops``, ``n_nodes``, ``device``); :meth:`pool` maps node
+    rows to graph rows. Labels and graphs outside the set are not reachable from here.
     """
 
     features: Tensor | SparseMatrix
-    """float32 [N, F], the features of all nodes; sparse where the dataset has them sparse."""
+    """float32 [N, F], features of all nodes, sparse if the dataset stores them sparse."""
     device: torch.device
     edge_features: Tensor | None = None
-    """float32 [E, D], one row for each of the first E columns of :attr:`edges_with_loops`; ``None`` where edges have no features."""
+    """float32 [E, D], one row for each of the first E columns of :attr:`edges_with_loops`; ``None`` if edges have no features."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class GraphSet(ABC):
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes N of all graphs together."""
+        """Total number of nodes N."""
         return int(self.features.shape[0])
 
     @property
@@ -52,62 +52,62 @@ class GraphSet(ABC):
 
     @property
     def n_edges(self) -> int:
-        """Number of directed edges E, self-loops aside."""
+        """Number of directed edges E without self-loops."""
         return int(self.edges_with_loops.shape[1]) - self.n_nodes
 
     @property
     def n_edge_features(self) -> int:
-        """Number of features D of an edge, 0 where edges have none."""
+        """Number of edge features D; 0 if there are none."""
         return 0 if self.edge_features is None else int(self.edge_features.shape[1])
 
     @property
     def edge_index(self) -> Tensor:
-        """The proper edges (source, target): int64 [2, E], self-loops aside."""
+        """The edges (source, target) without self-loops: int64 [2, E]."""
         return self.edges_with_loops[:, : self.n_edges]
 
     @property
     def dense(self) -> Tensor:
-        """The features of all nodes, dense: float32 [N, F]."""
+        """Dense node features: float32 [N, F]."""
         return self.features if isinstance(self.features, Tensor) else self.features.csr.to_dense()
 
     @property
     @abstractmethod
     def edges_with_loops(self) -> Tensor:
-        """Proper edges (source, target) followed by one self-loop per node: int64 [2, E']."""
+        """Edges (source, target) without self-loops, followed by one self-loop per node: int64 [2, E']."""
 
     @abstractmethod
     def propagate(self, kind: Operator, hidden: Tensor) -> Tensor:
-        """Messages within the graphs: float32 [N, d] to [N, d]; operators as in :class:`cglsuite.graphs.MessageGraph`."""
+        """Propagate messages within the graphs: float32 [N, d] to [N, d]; operators as in :class:`cglsuite.graphs.MessageGraph`."""
 
     @abstractmethod
     def pool(self, hidden: Tensor, how: Pooling) -> Tensor:
-        """Over the nodes of each graph: float32 [N, d] to [n, d]."""
+        """Pool over the nodes of each graph: float32 [N, d] to [n, d]."""
 
     def mean_features(self) -> Tensor:
-        """The mean over each graph's nodes of their features, dense: float32 [n, F]."""
+        """Mean node features of each graph, dense: float32 [n, F]."""
         if isinstance(self.features, SparseMatrix):
             raise NotImplementedError(f"{type(self).__name__} has sparse features and must implement mean_features()")
         return self.pool(self.features, "mean")
 
     @abstractmethod
     def take(self, ids: Tensor) -> Self:
-        """The graphs at positions ``ids`` (int64 [m]) and nothing of the others."""
+        """The graphs at positions ``ids`` (int64 [m]), without any data of the others."""
 
     @abstractmethod
     def merged(self, others: Sequence[Self]) -> Self:
-        """This set's graphs followed by those of ``others``."""
+        """This set's graphs, followed by the graphs of ``others``."""
 
     def epoch(self, number: int) -> Self:
-        """The same graphs as training meets them in epoch ``number`` (0-based): augmented where the dataset says so."""
+        """The same graphs as used for training in epoch ``number`` (0-based), augmented if the dataset augments."""
         return self
 
     @abstractmethod
     def payload(self) -> dict[str, Tensor]:
-        """What a memory keeps of these graphs, on the CPU; :meth:`rebuilt` is the inverse."""
+        """The tensors by which a memory stores these graphs, on the CPU; :meth:`rebuilt` is the inverse."""
 
     @abstractmethod
     def rebuilt(self, payload: Mapping[str, Tensor]) -> Self:
-        """A set like this one (same kind, device and augmentation) of the graphs in ``payload``."""
+        """A set of the graphs in ``payload``, with this set's type, device and augmentation."""
 
     def bytes(self) -> int:
         """Size of the payload in bytes."""
@@ -115,7 +115,7 @@ class GraphSet(ABC):
 
 
 class GraphSource(Protocol):
-    """The graphs of a dataset, and how they become model inputs."""
+    """The graphs of a dataset, from which model inputs are made."""
 
     def __len__(self) -> int:
         """Number of graphs."""
@@ -132,7 +132,7 @@ class GraphSource(Protocol):
         """The graphs ``ids`` (int64 [n]) for training; augmentation is a function of (seed, graph, epoch)."""
 
     def queries(self, ids: Tensor, device: str) -> GraphSet:
-        """The graphs ``ids`` (int64 [n]) to be asked about: never augmented, and without any trace of their ids."""
+        """The graphs ``ids`` (int64 [n]) as queries: not augmented, without their ids."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,16 +141,16 @@ class GraphData:
 
     Args:
         items: the graphs.
-        y: int64 [N], class ids in ``0..n_classes-1``, -1 where a graph has no label; bool [N, C] for multi-label graphs; or float32 [N, C],
-            real targets.
+        y: int64 [N], class ids in ``0..n_classes-1``, -1 for unlabelled graphs; bool [N, C] for multi-label graphs; float32 [N, C] for real
+            targets.
         n_classes: number of outputs C.
-        known: bool [N, C], which labels of a multi-label graph are known; ``None`` = those that it has.
-        official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` where the source has none.
+        known: bool [N, C], which labels of a multi-label graph are known; ``None``: a graph with any label has all of them known.
+        official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` if the source has no split.
         keys: further int64 [N] attributes by name, such as ``subject``.
-        notes: counts that a reader of a record should know, such as degenerate items.
+        notes: counts worth stating in a record, such as degenerate items.
 
     Raises:
-        DataError: shapes that do not fit, labels out of range, a target that is not finite.
+        DataError: inconsistent shapes, labels out of range, or a target that is not finite.
     """
 
     items: GraphSource
@@ -178,7 +178,7 @@ class GraphData:
 
     @property
     def multi_label(self) -> bool:
-        """Whether a graph carries any number of labels (``y`` is bool [N, C])."""
+        """Whether the dataset is multi-label (``y`` is bool [N, C])."""
         return self.y.dtype == torch.bool
 
     @property
@@ -193,7 +193,7 @@ class GraphData:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over everything the dataset holds; equal data have equal hashes on every machine."""
+        """SHA-256 (hex) over the whole dataset; equal data have equal hashes on every machine."""
         total = hashlib.sha256(f"{self.items.content_hash}|{self.n_classes}".encode())
         for name, value in sorted({"y": self.y, "known": self.known, "official_split": self.official_split, **self.keys}.items()):
             if value is not None:

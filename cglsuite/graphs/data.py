@@ -1,4 +1,4 @@
-"""A node-level dataset in memory, checked once when it is made."""
+"""A node-level dataset in memory, validated on construction."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def label_kind(y: Tensor) -> str:
 def labelled_items(y: Tensor, known: Tensor | None) -> Tensor:
     """Which items can belong to a task: bool [N].
 
-    Items with a class (int64 [N], -1 = none), with real targets, or with any label that is known. Where it is not said which labels are
-    ``known`` (bool [N, C]), a multi-label item without any label counts as unlabelled.
+    Items with a class (int64 [N], -1 = none), with real targets, or with any known label. If ``known`` (bool [N, C]) is not given, a
+    multi-label item without any label counts as unlabelled.
     """
     if known is not None:
         return known.any(dim=1)
@@ -35,10 +35,10 @@ def labelled_items(y: Tensor, known: Tensor | None) -> Tensor:
 
 
 def check_label_form(name: str, y: Tensor, n_classes: int, *, real: bool = False) -> None:
-    """Refuse labels that are neither int64 [N] nor bool [N, C], nor float32 [N, C] where targets may be ``real``.
+    """Check that labels are int64 [N] or bool [N, C], or float32 [N, C] if ``real`` targets are allowed.
 
     Raises:
-        DataError: another type, shape or number of columns, or a target that is not finite; ``name`` says in which dataset.
+        DataError: wrong dtype, shape or number of columns, or a target that is not finite. The message contains ``name``.
     """
     kind = _KINDS.get((y.dtype, y.dim()))
     if kind is None or (kind == "real" and not real):
@@ -55,10 +55,10 @@ def check_label_form(name: str, y: Tensor, n_classes: int, *, real: bool = False
 
 
 def check_label_range(name: str, y: Tensor, n_classes: int) -> None:
-    """Refuse class ids (int64 [N]) outside ``-1..n_classes-1``; labels bool [N, C] have no range.
+    """Check that class ids (int64 [N]) lie in ``-1..n_classes-1``; bool labels [N, C] always pass.
 
     Raises:
-        DataError: an id out of range; ``name`` says in which dataset.
+        DataError: an id is out of range. The message contains ``name``.
     """
     if y.dim() == 1 and y.numel() and (int(y.min()) < -1 or int(y.max()) >= n_classes):
         raise DataError(f"{name}: labels range over {int(y.min())}..{int(y.max())}; expected -1..{n_classes - 1}")
@@ -66,18 +66,18 @@ def check_label_range(name: str, y: Tensor, n_classes: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NodeData:
-    """A graph whose nodes carry features and one class label, or any number of labels, each.
+    """A graph with node features and node labels, single-label or multi-label.
 
     Args:
         x: float32 [N, F], dense or sparse CSR.
-        edge_index: int64 [2, E], source above target.
-        y: int64 [N], class ids in ``0..n_classes-1``, -1 where a node has no label; or bool [N, C], the labels of multi-label nodes.
+        edge_index: int64 [2, E], sources in row 0 and targets in row 1.
+        y: int64 [N], class ids in ``0..n_classes-1``, -1 for unlabelled nodes; or bool [N, C] for multi-label nodes.
         n_classes: number of classes C.
-        official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` where the source has none.
+        official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` if the source has no split.
         keys: further int64 [N] attributes by name, such as ``year``.
 
     Raises:
-        DataError: shapes that do not fit, NaN or infinite features, labels or edges out of range.
+        DataError: inconsistent shapes, NaN or infinite features, or labels or edges out of range.
     """
 
     x: Tensor
@@ -129,12 +129,12 @@ class NodeData:
 
     @property
     def multi_label(self) -> bool:
-        """Whether a node carries any number of labels (``y`` is bool [N, C])."""
+        """Whether the dataset is multi-label (``y`` is bool [N, C])."""
         return self.y.dim() == 2
 
     @property
     def known(self) -> Tensor | None:
-        """Which labels are known: all of those that a node has."""
+        """Which labels are known; ``None``, because a node's labels are all known."""
         return None
 
     @property
@@ -144,17 +144,17 @@ class NodeData:
 
     @property
     def n_items(self) -> int:
-        """Number of items: a node is one."""
+        """Number of items, which are nodes."""
         return self.n_nodes
 
     @property
     def n_features(self) -> int:
-        """Number of features F."""
+        """Number of node features F."""
         return self.x.shape[1]
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over everything the dataset holds; equal data have equal hashes on every machine."""
+        """SHA-256 (hex) over the whole dataset; equal data have equal hashes on every machine."""
         total = hashlib.sha256(f"{self.n_nodes}|{self.n_features}|{self.n_classes}".encode())
         sparse = self.x.layout == torch.sparse_csr
         parts = [self.x.crow_indices(), self.x.col_indices(), self.x.values()] if sparse else [self.x]

@@ -1,4 +1,4 @@
-"""The sparsified surroundings of single nodes: for each centre a small graph of its own, from which its output can be computed."""
+"""Sparsified ego graphs: for each centre node a small separate graph from which its output can be computed."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from cglsuite.graphs.sparse import spans
 __all__ = ["Ranking", "ego_graphs"]
 
 Ranking = Callable[[MessageGraph, NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
-"""(graph, sources int64 [m], targets int64 [m]) of edges to a number each, float64 [m]: of a node's in-edges the lowest are kept."""
+"""Maps (graph, sources int64 [m], targets int64 [m]) to float64 [m], one rank per edge; the in-edges of lowest rank are kept."""
 
 
 def ego_graphs(graph: MessageGraph, centres: Tensor, fan_out: Sequence[int], ranking: Ranking) -> Pack:
-    """For every centre the subgraph from which a network of ``len(fan_out)`` layers computes its output, with few neighbours per node.
+    """For each centre, a subgraph with few neighbours per node from which a network of ``len(fan_out)`` layers computes its output.
 
-    Starting from a centre, every node that a hop reaches for the first time hears the k in-neighbours whose edges ``ranking`` puts
-    lowest (all where there are no more; ties to the lower number). ``fan_out[i]`` is the k of layer i counted from the input, as in
-    :func:`cglsuite.graphs.sampling.sample_neighbours`; but centres share nothing: each has a graph of its own.
+    Starting from a centre, every newly reached node keeps the k in-edges of lowest ``ranking`` (all if there are fewer; ties go to the
+    lower node id). ``fan_out[i]`` is the k of layer i counted from the input, as in :func:`cglsuite.graphs.sampling.sample_neighbours`, but
+    each centre has its own graph.
 
     Args:
         centres: int64 [n], nodes of ``graph``.
 
     Returns:
-        n graphs with their features; the first node of each is its centre, the others follow hop by hop, ascending within a hop.
+        n graphs with their features. The first node of each is its centre; the others follow hop by hop, ascending within a hop.
     """
     pointers, sources = graph.in_neighbours
     n_nodes, n = graph.n_nodes, int(centres.numel())
-    # A node is met by several centres, so it is identified by the pair (centre, node), as the number centre * N + node.
+    # Several centres may reach a node, so it is identified by (centre, node), encoded as centre * N + node.
     frontier = np.arange(n, dtype=np.int64) * n_nodes + centres.cpu().numpy()
     reached, heard, hearing = [frontier], [], []
     for k in reversed(fan_out):
@@ -53,14 +53,14 @@ def ego_graphs(graph: MessageGraph, centres: Tensor, fan_out: Sequence[int], ran
 
 
 def _first_of_each(rows: Any, degrees: Any, rank: Any, k: int) -> Any:
-    """Positions of the k lowest ranks within each row (``rows`` ascending, ``degrees`` of them each), in ascending order."""
+    """Positions of the k lowest ranks in each row, ascending. ``rows`` is ascending; row i has ``degrees[i]`` entries."""
     order = np.lexsort((rank, rows))
     place = np.arange(len(rows)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
     return np.sort(order[place < k])
 
 
 def _packed(graph: MessageGraph, n: int, reached: Any, heard: Any, hearing: Any) -> Pack:
-    """The pairs and their edges as one pack, graph by graph."""
+    """Pack the pairs and their edges graph by graph."""
     n_nodes = graph.n_nodes
     order = np.argsort(reached // n_nodes, kind="stable")
     pairs = reached[order]

@@ -1,13 +1,12 @@
-"""Label homophily of edges, nodes and graphs, for one label or several labels per node.
+"""Label homophily of edges, nodes and graphs, for single-label and multi-label nodes.
 
 The label homophily of an edge is the Jaccard index of the label sets of its ends, ``h(u, v) = |Y_u ∩ Y_v| / |Y_u ∪ Y_v|`` (Zhao et al.,
-TMLR 2023 and 2024); of a graph, the mean over its edges; of a node, the mean over the edges it lies on. ``outputs`` says which labels
-count: in a task-incremental subgraph the task's, in a class-incremental one those seen so far.
+TMLR 2023 and 2024); that of a graph is the mean over its edges, that of a node the mean over its incident edges. ``outputs`` selects the
+labels that count: the task's in task-IL, those seen so far in class-IL.
 
-Conventions: an edge between two nodes without any counting label (0/0) has the value NaN and is left out of every mean. An edge counts as
-often as ``edge_index`` lists it, so that a graph listed in both directions has the same homophily as one listed in one direction; a
-self-loop, which has the value 1 and stands only once in a list of both directions, is the exception: remove it, or take the columns with
-``source <= target``.
+Conventions: if neither end has a label that counts (0/0), the value is NaN and the edge is left out of every mean. An edge counts as often
+as ``edge_index`` lists it, so listing every edge in both directions does not change the homophily. Self-loops are the exception: their
+value is 1, and they are listed only once. Remove them, or take the columns with ``source <= target``.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from cglsuite.errors import DataError
 
 __all__ = ["edge_homophily", "graph_homophily", "node_homophily"]
 
-_CHUNK_EDGES = 1 << 18  # what one step holds stays within a processor's cache
+_CHUNK_EDGES = 1 << 18  # chunks fit in the processor's cache
 
 
 def edge_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None) -> Tensor:
-    """The Jaccard index of the label sets at the two ends of every edge.
+    """The Jaccard index of the label sets of each edge's two ends.
 
-    The label sets are packed into bits, and edges are taken in chunks: beside the result, memory does not grow with E·C.
+    Label sets are packed into bits and edges processed in chunks, so temporary memory does not grow with E·C.
 
     Args:
-        y: bool [N, C], or int64 [N] with -1 for a node without a label.
+        y: bool [N, C], or int64 [N] with -1 for unlabelled nodes.
         edge_index: int64 [2, E].
         outputs: bool [C], the labels that count; ``None`` for all.
 
@@ -37,7 +36,7 @@ def edge_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None)
         float64 [E], NaN where neither end has a label that counts.
 
     Raises:
-        DataError: ``y`` or ``outputs`` of another type or shape, or ``y`` beyond ``outputs``.
+        DataError: ``y`` or ``outputs`` has the wrong dtype or shape, or ``y`` contains labels beyond ``outputs``.
 
     Example:
         >>> y = torch.tensor([[True, True, True, False], [True, True, False, False]])
@@ -64,17 +63,17 @@ def edge_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None)
 
 
 def graph_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None) -> float:
-    """The mean of ``edge_homophily`` over the edges that have a value; NaN where none has. Arguments and errors as there."""
+    """The mean of ``edge_homophily`` over all edges where it is defined; NaN if there are none. Same arguments and errors."""
     return float(edge_homophily(y, edge_index, outputs).nanmean())
 
 
 def node_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None) -> Tensor:
-    """The mean of ``edge_homophily`` over the edges at each node, whichever end of them it is.
+    """The mean of ``edge_homophily`` over each node's incident edges, in either direction.
 
-    Arguments and errors as for ``edge_homophily``.
+    Same arguments and errors as ``edge_homophily``.
 
     Returns:
-        float64 [N], NaN for a node none of whose edges has a value (an isolated node, for one).
+        float64 [N], NaN if no incident edge has a value, for example at isolated nodes.
     """
     values = edge_homophily(y, edge_index, outputs)
     valued = ~values.isnan()
@@ -94,11 +93,11 @@ def _check(y: Tensor, outputs: Tensor | None) -> None:
             f"outputs is {outputs.dtype} {list(outputs.shape)}; expected bool [{y.shape[1] if several else 'C'}], one per label"
         )
     if single and y.numel() and int(y.max()) >= outputs.numel():
-        raise DataError(f"y holds label {int(y.max())}, and outputs tells only whether labels 0..{outputs.numel() - 1} count")
+        raise DataError(f"y holds label {int(y.max())}, but outputs covers only labels 0..{outputs.numel() - 1}")
 
 
 def _counting(y: Tensor, outputs: Tensor | None) -> np.ndarray:
-    """One label per node, -1 where it has none that counts."""
+    """One label per node, -1 if its label does not count."""
     if outputs is not None:
         y = torch.where((y >= 0) & outputs[y.clamp(min=0)], y, -1) if outputs.numel() else torch.full_like(y, -1)
     return y.numpy()

@@ -1,6 +1,6 @@
-"""Classification of edges as classification of nodes: the line graph.
+"""Edge classification as node classification on the line graph.
 
-The nodes of the line graph ``L(G)`` are the undirected edges of G; two are adjacent when they share an end. With the incidence matrix
+The nodes of the line graph ``L(G)`` are the undirected edges of G; two are adjacent if they share an end. With the incidence matrix
 ``B`` (nodes × edges), its adjacency is ``BᵀB - 2I``.
 """
 
@@ -18,24 +18,23 @@ __all__ = ["line_graph"]
 
 
 def line_graph(data: NodeData, edge_y: Tensor, n_classes: int | None = None, max_entries: int = 100_000_000) -> NodeData:
-    """The line graph of ``data`` as a node-level dataset of its own.
+    """The line graph of ``data`` as a node-level dataset.
 
-    Edges are undirected, so their features are symmetric in the ends: ``[x_u + x_v, |x_u - x_v|]`` determine the two values of every
-    feature, but not which end has which.
+    Edges are undirected, so their features are symmetric in the two ends: ``[x_u + x_v, |x_u - x_v|]``.
 
     Args:
         data: the graph, its edges listed in one direction or in both; its node labels are not used.
-        edge_y: the label of each column of ``data.edge_index``: int64 [E] (-1 = none), or bool [E, C]. A column and its reverse, or
-            its repetition, have the same label.
-        n_classes: number of edge classes; ``None`` for one more than the largest label, or C.
-        max_entries: the largest ``BᵀB`` to build, in entries (at least 16 bytes each in the edge list of the result).
+        edge_y: the label of each column of ``data.edge_index``: int64 [E] (-1 = none), or bool [E, C]. A column, its reverse and its
+            duplicates must have the same label.
+        n_classes: number of edge classes; ``None``: the largest label plus one, or C.
+        max_entries: upper limit on the entries of ``BᵀB``, which take at least 16 bytes each in the resulting edge list.
 
     Returns:
-        A graph with one node per undirected edge {u, v}, u < v, sorted by (u, v), which ``keys["u"]`` and ``keys["v"]`` name; x is
-        float32 [M, 2F] in the layout of ``data.x``; every adjacency stands in both directions, sorted by (source, target).
+        A graph with one node per undirected edge {u, v}, u < v, sorted by (u, v); ``keys["u"]`` and ``keys["v"]`` hold the ends. x is
+        float32 [M, 2F] in the layout of ``data.x``. Edges are listed in both directions, sorted by (source, target).
 
     Raises:
-        DataError: ``edge_y`` of another shape, labels that contradict each other, a self-loop, or a line graph beyond ``max_entries``.
+        DataError: wrong shape of ``edge_y``, contradictory labels, a self-loop, or a line graph larger than ``max_entries``.
 
     Example:
         >>> path = NodeData(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.zeros(3, dtype=torch.int64), n_classes=1)
@@ -87,7 +86,7 @@ def _undirected(data: NodeData, edge_y: Tensor) -> tuple[Tensor, Tensor, Tensor]
         a, b = data.edge_index[:, column].tolist()
         raise DataError(
             f"{data.name}: the edge {{{a}, {b}}} has two labels, in columns {int(first[where[column]])} and {column} of edge_index; "
-            "expected one label for an edge in whichever direction it is listed"
+            "expected the same label for both directions of an edge"
         )
     return key // data.n_nodes, key % data.n_nodes, labels
 
@@ -107,11 +106,11 @@ def _features(x: Tensor, u: Tensor, v: Tensor) -> Tensor:
 
 
 def _adjacency(u: Tensor, v: Tensor, n_nodes: int) -> Tensor:
-    """Pairs of distinct edges with a common end, in both directions: int64 [2, E']."""
+    """Pairs of distinct edges that share an end, in both directions: int64 [2, E']."""
     m = u.numel()
     ends = np.stack([u.numpy(), v.numpy()], axis=1).ravel()  # row e of Bᵀ holds the two ends of edge e
     transposed = scipy.sparse.csr_matrix((np.ones(2 * m, dtype=np.int8), ends, np.arange(0, 2 * m + 1, 2)), shape=(m, n_nodes))
-    # In a simple graph two distinct edges share at most one end: off the diagonal every value is 1, and the diagonal holds the 2s.
+    # In a simple graph two distinct edges share at most one end, so off-diagonal values are 1 and diagonal values are 2.
     product = (transposed @ transposed.T).tocsr()
     product.sort_indices()
     source = np.repeat(np.arange(m), np.diff(product.indptr))

@@ -1,4 +1,4 @@
-"""The message graph that link prediction reads its pairs in."""
+"""The message graph in which link prediction scores pairs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cglsuite.graphs.splits.negatives import pair_keys, random_destinations
 __all__ = ["DEGREE_FEATURES", "LinkGraph", "degree_features"]
 
 DEGREE_FEATURES = {"degrees": 2, "log-degrees": 3}
-"""How many features :func:`degree_features` gives a node, by their kind."""
+"""Number of node features that :func:`degree_features` computes, by kind."""
 
 
 def degree_features(edge_index: Tensor, n_nodes: int, kind: str) -> Tensor:
-    """Features of every node from the edges int64 [2, E], parallel ones counted one by one: float32 [N, 2 or 3].
+    """Node features from the degrees in ``edges`` (int64 [2, E]), where parallel edges count separately: float32 [N, 2 or 3].
 
     Args:
         kind: ``degrees``: ``[in-degree, out-degree]``; ``log-degrees``: ``[1, log(1 + in-degree), log(1 + out-degree)]``.
@@ -30,17 +30,17 @@ def degree_features(edge_index: Tensor, n_nodes: int, kind: str) -> Tensor:
 
 
 class LinkGraph(MessageGraph):
-    """A message graph that also says among which nodes pairs without a link are drawn, and what a training step sees of it.
+    """A message graph that also determines how negative pairs are drawn and which edges a training step sees.
 
-    It holds no link but those that carry messages.
+    It contains no links except those that carry messages.
 
     Args:
         x: float32 [N, F] or SciPy CSR. edge_index: int64 [2, E].
-        types: int64 [N]: the destination of a link is replaced by one of the same type.
-        undirected: whether edges come in both directions.
-        hides_targets: whether a training step meets the graph without the links that it predicts (``scenario.exclude_targets``).
-        counted: bool [N], the nodes whose features are their degrees here; ``None`` = none.
-        kind: of these features (:func:`degree_features`).
+        types: int64 [N], node types; a negative pair replaces a link's destination by a node of the same type.
+        undirected: whether every edge is listed in both directions.
+        hides_targets: whether a training step removes the links that it predicts from the graph (``scenario.exclude_targets``).
+        counted: bool [N], the nodes whose features are their degrees in this graph; ``None`` = none.
+        kind: the kind of these features, see :func:`degree_features`.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class LinkGraph(MessageGraph):
         self.counted = None if counted is None else counted.to(self.device)
 
     def destinations(self, nodes: Tensor, generator: torch.Generator) -> Tensor:
-        """For each of the nodes ``of`` (int64 [n]) a random one of its type, links not filtered out: int64 [n]."""
+        """For each of the nodes ``of`` (int64 [n]), a random node of the same type, unfiltered (the pair may be a link): int64 [n]."""
         return random_destinations(nodes, self.types, generator)
 
     def in_step(self, pairs: Tensor) -> LinkGraph:
-        """The graph as a training step meets it that predicts ``pairs`` (int64 [n, 2]): without messages along them where targets are
-        hidden, degrees counted anew; else this graph."""
+        """The graph for a training step that predicts ``pairs`` (int64 [n, 2]): if targets are hidden, without these edges and with degrees
+        recounted; otherwise this graph."""
         if not self.hides_targets:
             return self
         hidden = pair_keys(pairs.T, self.n_nodes, self.undirected)
@@ -82,12 +82,12 @@ class LinkGraph(MessageGraph):
 
     @classmethod
     def joined(cls, union: MessageGraph, parts: Sequence[LinkGraph]) -> LinkGraph:
-        """``union``, the disjoint union of ``parts``, as one graph of this kind: a node's type is its own among those of its part."""
+        """``union``, the disjoint union of ``parts``, as a link graph; node types of different parts are distinct."""
         made = cls.__new__(cls)
         vars(made).update(vars(union))
         widths = torch.tensor([0, *(int(p.types.max()) + 1 for p in parts[:-1])]).cumsum(0)
         counted = [torch.zeros_like(p.types, dtype=torch.bool) if p.counted is None else p.counted for p in parts]
-        kinds = [p.kind for p in parts if p.counted is not None]  # alike: they come of one stream
+        kinds = [p.kind for p in parts if p.counted is not None]  # all parts agree: they come from one stream
         made._describe(
             torch.cat([p.types + int(w) for p, w in zip(parts, widths, strict=True)]),
             parts[0].undirected,

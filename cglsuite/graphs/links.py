@@ -1,4 +1,4 @@
-"""A link-level dataset in memory: pairs of nodes as items, checked once when it is made."""
+"""A link-level dataset in memory: pairs of nodes as items, validated on construction."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ __all__ = ["LinkData"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinkData:
-    """Links among N nodes: to be classified, or to be predicted.
+    """Links among N nodes, for link classification or link prediction.
 
-    In link classification every link has a class or labels. In link prediction every item is a link that exists: ``y`` is bool [M, 1], all
-    true, and pairs without a link are drawn by the stream.
+    In link classification every link has a class or labels. In link prediction every item is an existing link: ``y`` is bool [M, 1], all
+    true, and the stream draws negative pairs.
 
     Args:
-        links: int64 [2, M], source above target; for undirected links either way round. Repetitions are items of their own.
-        y: int64 [M], class ids in ``0..n_classes-1``, -1 where a link has no label; or bool [M, C].
+        links: int64 [2, M], sources in row 0 and targets in row 1; either order for undirected links. Duplicates are separate items.
+        y: int64 [M], class ids in ``0..n_classes-1``, -1 for unlabelled links; or bool [M, C].
         n_classes: number of outputs C.
         n_nodes: number of nodes N.
-        x: float32 [N, F], dense or sparse CSR; ``None`` where nodes have no features (``scenario.node_features = degrees``).
-        base_edges: int64 [2, B], further edges that carry messages at all times and are no items.
-        known: bool [M, C], which labels of a multi-label link are known; ``None`` = those that it has.
-        node_types: int64 [N]; a pair without a link is drawn among nodes of the types of some link's ends (users and items); ``None`` = all
-            nodes are of one type.
-        official_split: int8 [M] with 0 training, 1 validation, 2 test, -1 unused; ``None`` where the source has none.
+        x: float32 [N, F], dense or sparse CSR; ``None`` if nodes have no features (``scenario.node_features = degrees``).
+        base_edges: int64 [2, B], further edges that always carry messages and are not items.
+        known: bool [M, C], which labels of a multi-label link are known; ``None``: a link with any label has all of them known.
+        node_types: int64 [N]; the ends of a negative pair have the types of some link's ends (users and items, say); ``None`` = one type.
+        official_split: int8 [M] with 0 training, 1 validation, 2 test, -1 unused; ``None`` if the source has no split.
         keys: further int64 [M] attributes by name, such as ``time``.
 
     Raises:
-        DataError: shapes that do not fit, NaN or infinite features, a link that names no node, labels out of range, no link at all.
+        DataError: inconsistent shapes, NaN or infinite features, a link to a nonexistent node, labels out of range, or no links.
     """
 
     links: Tensor
@@ -92,22 +91,22 @@ class LinkData:
 
     @property
     def multi_label(self) -> bool:
-        """Whether a link carries any number of labels (``y`` is bool [M, C])."""
+        """Whether the dataset is multi-label (``y`` is bool [M, C])."""
         return self.y.dim() == 2
 
     @property
     def n_items(self) -> int:
-        """Number of items M: a link is one."""
+        """Number of items M, which are links."""
         return int(self.y.shape[0])
 
     @property
     def n_features(self) -> int | None:
-        """Number of features F of a node; ``None`` where nodes have none of their own."""
+        """Number of node features F; ``None`` if nodes have none."""
         return None if self.x is None else int(self.x.shape[1])
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over everything the dataset holds; equal data have equal hashes on every machine."""
+        """SHA-256 (hex) over the whole dataset; equal data have equal hashes on every machine."""
         total = hashlib.sha256(f"links|{self.n_nodes}|{self.n_classes}".encode())
         named = {"y": self.y, "links": self.links, "base_edges": self.base_edges, "known": self.known, "node_types": self.node_types}
         named |= {"official_split": self.official_split, **{f"key {name}": value for name, value in self.keys.items()}}

@@ -17,16 +17,16 @@ from cglsuite.graphs.sparse import SparseMatrix, _csr
 __all__ = ["MessageGraph", "Operator", "scipy_features", "stored_bytes", "torch_csr"]
 
 Operator = Literal["sum", "sum-self", "sym"]
-"""What messages are multiplied by: A, A + I, or D^-1/2 (A + I) D^-1/2."""
+"""The propagation operator: A, A + I, or D^-1/2 (A + I) D^-1/2."""
 
 
 class MessageGraph:
-    """Features and edges only: no label can be reached from here.
+    """Features and edges only; labels are not reachable from here.
 
     Args:
         x: float32 [N, F] dense, or a SciPy CSR matrix of that shape.
         edge_index: int64 [2, E] (source, target).
-        device: where the graph's tensors live.
+        device: device of the graph's tensors.
         operators: precomputed propagation operators of this graph.
     """
 
@@ -62,11 +62,11 @@ class MessageGraph:
 
     @cached_property
     def dense(self) -> Tensor:
-        """The features, dense: float32 [N, F]. What stock layers take; sparse features cost their dense size once."""
+        """Dense features for stock layers: float32 [N, F]. Sparse features are converted once."""
         return self.features if isinstance(self.features, Tensor) else self.features.csr.to_dense()
 
     def propagate(self, kind: Operator, hidden: Tensor) -> Tensor:
-        """Messages along the edges: float32 [N, d] to [N, d].
+        """Propagate messages along the edges: float32 [N, d] to [N, d].
 
         ``sum`` is A·H (A[i, j] = 1 for an edge j → i, self-loops dropped), ``sum-self`` (A + I)·H, ``sym`` Kipf's
         D^-1/2 (A + I) D^-1/2 · H with D the row sums of A + I.
@@ -80,20 +80,19 @@ class MessageGraph:
 
     @cached_property
     def edges_with_loops(self) -> Tensor:
-        """Proper edges followed by one self-loop per node: int64 [2, E']."""
+        """Edges without self-loops, followed by one self-loop per node: int64 [2, E']."""
         proper = self.edge_index[:, self.edge_index[0] != self.edge_index[1]]
         loops = torch.arange(self.n_nodes, device=self.device)
         return torch.cat([proper, loops.expand(2, -1)], dim=1)
 
     @cached_property
     def in_neighbours(self) -> tuple[Any, Any]:
-        """Where messages come from, in CSR form on the CPU: node i hears ``sources[pointers[i]:pointers[i + 1]]``.
+        """In-neighbours in CSR form on the CPU: node i receives messages from ``sources[pointers[i]:pointers[i + 1]]``.
 
-        Self-loops are left out (the propagation operators add their own), parallel edges are kept. The order of the edges in
-        ``edge_index`` does not matter.
+        Self-loops are dropped (the propagation operators add their own), parallel edges are kept, and edges may come in any order.
 
         Returns:
-            pointers int64 [N + 1], and sources [E'], ascending per node, int32 where that holds the ids and int64 otherwise.
+            pointers int64 [N + 1], and sources [E'], ascending per node, int32 if all ids fit and int64 otherwise.
         """
         source, target = self.edge_index.cpu().numpy()
         proper = source != target
@@ -119,7 +118,7 @@ class MessageGraph:
         return out
 
     def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
-        """Compute the matrix of :meth:`propagate`; ``None`` without edges, where ``sum`` is zero and the others are the identity."""
+        """Compute the matrix of :meth:`propagate`; ``None`` if there are no edges, so ``sum`` is zero and the others are the identity."""
         if kind not in ("sum", "sum-self", "sym"):
             raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
         source, target = self.edge_index.cpu().numpy()
@@ -146,7 +145,7 @@ class MessageGraph:
         return self.features.rows(ids)
 
     def isolated(self, ids: Tensor) -> MessageGraph:
-        """A graph of copies of the nodes ``ids`` without any edge."""
+        """A graph of copies of the nodes ``ids``, without edges."""
         return MessageGraph(self.rows(ids), torch.empty(2, 0, dtype=torch.int64), self.device)
 
     def bytes(self) -> int:
@@ -165,7 +164,7 @@ def scipy_features(x: Tensor) -> scipy.sparse.csr_matrix:
 
 
 def stored_bytes(x: Tensor) -> int:
-    """What a matrix takes in a memory, in bytes: of sparse CSR a value and a 64-bit column per stored entry and a pointer per row."""
+    """Size of a matrix in a memory, in bytes: sparse CSR takes a value and a 64-bit column per stored entry, and a pointer per row."""
     if x.layout != torch.sparse_csr:
         return x.numel() * x.element_size()
     return sum(part.numel() * part.element_size() for part in (x.values(), x.col_indices(), x.crow_indices()))

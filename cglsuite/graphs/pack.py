@@ -1,4 +1,4 @@
-"""Small graphs packed one after the other: what a set of graphs, and a memory of subgraphs, consists of."""
+"""Small graphs packed one after the other: the storage of sets of graphs and of memories of subgraphs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Pack:
     Args:
         x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR.
         edge_index: int64 [2, E], edges ordered by graph and numbered within the pack.
-        node_start: int64 [n + 1], where the nodes of each graph begin. edge_start: int64 [n + 1], where its edges do.
-        edge_attr: float32 [E, D], the features of the edges; ``None`` where edges have none.
+        node_start: int64 [n + 1], where each graph's nodes begin. edge_start: int64 [n + 1], where each graph's edges begin.
+        edge_attr: float32 [E, D], edge features; ``None`` if there are none.
     """
 
     x: Tensor
@@ -37,12 +37,12 @@ class Pack:
 
     @property
     def sizes(self) -> Tensor:
-        """Nodes of each graph: int64 [n]."""
+        """Number of nodes of each graph: int64 [n]."""
         return self.node_start.diff()
 
     @property
     def n_edges(self) -> int:
-        """Directed edges of all graphs."""
+        """Number of directed edges of all graphs."""
         return int(self.edge_index.shape[1])
 
     def take(self, ids: Tensor) -> Pack:
@@ -59,7 +59,7 @@ class Pack:
         )
 
     def joined(self, others: Sequence[Pack]) -> Pack:
-        """These graphs, then those of ``others``."""
+        """These graphs, followed by the graphs of ``others``."""
         packs = [self, *others]
         nodes, edges = _offsets([p.x.shape[0] for p in packs]), _offsets([p.n_edges for p in packs])
         zero = torch.zeros(1, dtype=torch.int64)
@@ -72,7 +72,7 @@ class Pack:
         )
 
     def payload(self) -> dict[str, Tensor]:
-        """The tensors it consists of, by name."""
+        """All tensors by name."""
         parts = {"x": self.x, "edge_index": self.edge_index, "node_start": self.node_start, "edge_start": self.edge_start}
         return parts if self.edge_attr is None else parts | {"edge_attr": self.edge_attr}
 
@@ -92,7 +92,7 @@ def taken_rows(x: Tensor, rows: Tensor) -> Tensor:
 
 
 def stacked_rows(parts: Sequence[Tensor]) -> Tensor:
-    """Matrices of one kind, dense or sparse CSR, one below the other."""
+    """Stack matrices that are all dense or all sparse CSR vertically."""
     if parts[0].layout != torch.sparse_csr:
         return torch.cat(list(parts))
     return torch_csr(scipy.sparse.vstack([scipy_features(p) for p in parts], format="csr"))
@@ -103,7 +103,7 @@ def _offsets(sizes: Sequence[int]) -> list[int]:
 
 
 def ranges(start: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The positions in the ranges ``ids`` of ``start`` one after the other (int64), and where each begins among them (int64 [m + 1])."""
+    """The concatenated positions of the ranges ``ids`` of ``start`` (int64), and where each range begins among them (int64 [m + 1])."""
     sizes = start.diff()[ids]
     begins = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
     return torch.arange(int(begins[-1])) + (start[ids] - begins[:-1]).repeat_interleave(sizes), begins

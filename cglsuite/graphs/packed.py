@@ -21,16 +21,16 @@ __all__ = ["PackedGraphs", "PackedSource"]
 
 
 class PackedGraphs(GraphSet):
-    """A set of graphs of any size; its nodes lie graph by graph.
+    """A set of graphs of any size, with nodes ordered by graph.
 
-    Made by :class:`PackedSource`; nothing is augmented.
+    Made by :class:`PackedSource`, without augmentation.
     """
 
     def __init__(self, pack: Pack, device: str | torch.device) -> None:
         self._pack = pack
         self.device = torch.device(device)
         self._ready: dict[Operator, SparseMatrix] = {}
-        self._used: set[Operator] = set()  # shared with the sets taken from this one: the operators that a model asked for
+        self._used: set[Operator] = set()  # shared with subsets: the operators that models have used
         self._whole: dict[Operator, BlockDiagonal | None] = {}
         self._taken = 0
 
@@ -38,7 +38,7 @@ class PackedGraphs(GraphSet):
         return len(self._pack)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The graphs alone travel: what was prepared of them is made again where it is needed."""
+        """Only the graphs are pickled; caches are rebuilt on demand."""
         return {"pack": self._pack, "device": self.device}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -46,18 +46,18 @@ class PackedGraphs(GraphSet):
 
     @cached_property
     def _graph(self) -> MessageGraph:
-        # Made when it is first needed: a set that mini-batches are taken from passes no messages itself.
+        # Built lazily: a set from which mini-batches are taken propagates no messages itself.
         x = self._pack.x
         return MessageGraph(scipy_features(x) if x.layout == torch.sparse_csr else x, self._pack.edge_index, self.device, self._ready)
 
     @cached_property
     def features(self) -> Tensor | SparseMatrix:  # type: ignore[override]
-        """float32 [N, F], dense or sparse as in the source."""
+        """float32 [N, F], dense or sparse like the source."""
         return self._graph.features
 
     @cached_property
     def edge_features(self) -> Tensor | None:  # type: ignore[override]
-        """float32 [E, D], those of the proper edges."""
+        """float32 [E, D], features of the edges without self-loops."""
         attr, (source, target) = self._pack.edge_attr, self._pack.edge_index
         if attr is None:
             return None
@@ -66,7 +66,7 @@ class PackedGraphs(GraphSet):
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes N of all graphs together."""
+        """Total number of nodes N."""
         return int(self._pack.x.shape[0])
 
     @property
@@ -99,7 +99,7 @@ class PackedGraphs(GraphSet):
         return total if how == "sum" else total / self._sizes.unsqueeze(-1)
 
     def mean_features(self) -> Tensor:
-        """The mean over each graph's nodes of their features, dense: float32 [n, F]."""
+        """Mean node features of each graph, dense: float32 [n, F]."""
         if not isinstance(self.features, SparseMatrix):
             return self.pool(self.features, "mean")
         x = self.features.csr
@@ -109,10 +109,10 @@ class PackedGraphs(GraphSet):
         return total / self._sizes.unsqueeze(-1)
 
     def take(self, ids: Tensor) -> Self:
-        """The graphs at positions ``ids`` (int64 [m]) and nothing of the others.
+        """The graphs at positions ``ids`` (int64 [m]), without any data of the others.
 
-        Once as many graphs were taken as there are (in the second epoch of mini-batches) the operators that models asked of them are made
-        for the whole set, and cut out of that from then on.
+        Once as many graphs have been taken as the set contains (from the second epoch of mini-batches on), operators that models use are
+        built for the whole set, and subsets take their blocks from there.
         """
         chosen = ids.cpu()
         made = type(self)(self._pack.take(chosen), self.device)
@@ -143,14 +143,14 @@ class PackedSource:
     """The graphs of a dataset, packed (a :class:`cglsuite.graphs.GraphSource`).
 
     Args:
-        x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR. Of sparse one-hot columns
-            (:func:`cglsuite.graphs.categories.one_hot`) a first linear layer is the sum of one embedding per column.
+        x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR. On sparse one-hot columns
+            (:func:`cglsuite.graphs.categories.one_hot`) a linear first layer is a sum of embeddings.
         edge_index: int64 [2, E], node ids within the whole pack, in any order.
         sizes: int64 [n], the number of nodes of each graph.
-        edge_attr: float32 [E, D], features of the edges in the order of ``edge_index``; ``None`` = edges have none.
+        edge_attr: float32 [E, D], edge features in the order of ``edge_index``; ``None`` = none.
 
     Raises:
-        DataError: shapes that do not fit, an empty graph, NaN or infinite features, an edge between two graphs or out of range.
+        DataError: inconsistent shapes, an empty graph, NaN or infinite features, or an edge between two graphs or out of range.
     """
 
     def __init__(self, x: Tensor, edge_index: Tensor, sizes: Tensor, name: str = "graphs", *, edge_attr: Tensor | None = None) -> None:
@@ -166,7 +166,7 @@ class PackedSource:
         graph_of_edge = graph_of[edge_index]
         if bool((crossing := graph_of_edge[0] != graph_of_edge[1]).any()):
             pair = graph_of_edge[:, int(crossing.nonzero()[0])].tolist()
-            raise DataError(f"{name}: an edge leads from graph {pair[0]} to graph {pair[1]}; edges lie within graphs")
+            raise DataError(f"{name}: an edge leads from graph {pair[0]} to graph {pair[1]}; expected both ends in the same graph")
         _check_edge_attr(name, edge_attr, graph_of_edge[0])
         order = torch.argsort(graph_of_edge[0], stable=True)
         edges_of = torch.bincount(graph_of_edge[0], minlength=sizes.numel())
@@ -200,11 +200,11 @@ class PackedSource:
         return total.hexdigest()
 
     def training(self, ids: Tensor, seed: int, device: str) -> PackedGraphs:
-        """The graphs ``ids`` (int64 [n]); the seed has nothing to decide."""
+        """The graphs ``ids`` (int64 [n]); the seed is ignored."""
         return PackedGraphs(self._pack.take(ids), device)
 
     def queries(self, ids: Tensor, device: str) -> PackedGraphs:
-        """The graphs ``ids`` (int64 [n]) to be asked about."""
+        """The graphs ``ids`` (int64 [n]) as queries."""
         return PackedGraphs(self._pack.take(ids), device)
 
 

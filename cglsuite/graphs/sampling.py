@@ -1,7 +1,7 @@
 """Neighbour sampling: the part of a large graph needed for the outputs of a few nodes, redrawn for every batch.
 
-The sampler is always our own. Compiled ones (pyg-lib, torch-sparse) are not used even if installed: they draw other neighbours from the
-same seed, and a record must not depend on optional packages.
+The sampler is always our own. Compiled samplers (pyg-lib, torch-sparse) are not used even if installed: they draw different neighbours from
+the same seed, and a record must not depend on optional packages.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], 
     without replacement. ``fan_out[i]`` is the k of layer i, counted from the input: its last entry is for ``ids`` themselves, its first
     for the outermost hop.
 
-    All layers share one graph, the union of the edges of all hops: a node hears the same neighbours in every layer. Self-loops are no
-    neighbours; the propagation operators add them. Sums over neighbours are therefore exact wherever no node has more than k of them.
-    Symmetric normalisation takes the degrees of the *sampled* graph, in which nodes of the outermost hop hear nobody: with it the
-    outputs differ from those of the whole graph even where every neighbour is kept.
+    All layers share one graph, the union of the edges of all hops, so a node has the same neighbours in every layer. Self-loops do not
+    count as neighbours; the propagation operators add them. Sums over neighbours are therefore exact wherever no node has more than k of
+    them.
+    Symmetric normalisation takes the degrees of the *sampled* graph, in which nodes of the outermost hop have no in-edges, so its outputs
+    differ from those on the whole graph even if every neighbour is kept.
 
     Args:
-        graph: the whole graph; its in-neighbours are prepared at the first call and kept.
+        graph: the whole graph; its in-neighbours are computed on the first call and cached.
         ids: int64 [n], repeats allowed.
         fan_out: neighbours per node and layer, each at least 1.
         generator: on the CPU; equal states give equal samples, whatever the device of the graph.
@@ -62,21 +63,21 @@ def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], 
 
 
 def _first_seen(ids: Any) -> tuple[Any, Any]:
-    """The distinct ids in the order of their first occurrence, and the position of each id among them."""
+    """The distinct ids in order of first occurrence, and the position of each id among them."""
     ascending, first, position = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return ascending[order], np.argsort(order)[position.reshape(-1)]
 
 
 def _new(nodes: Any, place: Any) -> Any:
-    """The distinct ``nodes`` that have no place yet, ascending."""
+    """The distinct ``nodes`` without a position yet, ascending."""
     mark = np.zeros(len(place), dtype=np.bool_)
     mark[nodes] = True
     return np.flatnonzero(mark & (place < 0))
 
 
 def _draw(pointers: Any, nodes: Any, k: int, generator: torch.Generator) -> tuple[Any, Any]:
-    """Slots of the chosen neighbours, and for each the row of its node in ``nodes``: int64 [m] both."""
+    """CSR slots of the chosen neighbours, and for each the row of its node in ``nodes``: both int64 [m]."""
     starts = pointers[nodes]
     degrees = pointers[nodes + 1] - starts
     few, many = np.flatnonzero(degrees <= k), np.flatnonzero(degrees > k)
@@ -86,10 +87,10 @@ def _draw(pointers: Any, nodes: Any, k: int, generator: torch.Generator) -> tupl
 
 
 def distinct_ranks(sizes: Any, k: int, generator: torch.Generator) -> Any:
-    """``k`` distinct numbers of ``0..size-1`` for every size (integers [n], each at least k), every subset as likely: int64 [n, k].
+    """``k`` distinct numbers from ``0..size-1`` for every size (integers [n], each at least k), uniform over subsets: int64 [n, k].
 
-    Floyd's algorithm, one step for all rows: the i-th number is drawn from ``0..size-k+i``, and where that one is taken already, it is
-    ``size-k+i`` itself. It needs n·k draws however large the sizes are.
+    Floyd's algorithm, vectorised over rows: the i-th number is drawn from ``0..size-k+i`` and replaced by ``size-k+i`` if it is already
+    taken. It needs n·k draws whatever the sizes.
     """
     uniform = torch.rand(k, len(sizes), dtype=torch.float64, generator=generator).numpy()
     chosen = np.empty((k, len(sizes)), dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Sparse-dense products with a stored transpose: aggregation and sparse input features without scatter.
+"""Sparse-dense products with a stored transpose, for aggregation and sparse input features without scatter.
 
-``S @ H`` with S in CSR runs about four times faster than gather-and-scatter on a CPU; the backward pass multiplies by the transpose
-that was stored once, and is itself differentiable and batched, so that second-order and per-item gradients work.
+``S @ H`` with S in CSR runs about four times faster than gather-and-scatter on a CPU; the backward pass multiplies by the stored transpose.
+It is itself differentiable and batched, so second-order and per-item gradients work.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["SparseMatrix", "spans"]
 
 
 class SparseMatrix:
-    """A constant sparse float32 matrix [n, m] that multiplies dense ones.
+    """A constant sparse float32 matrix [n, m] for products with dense matrices.
 
     Args:
         matrix: any SciPy sparse matrix; it is made canonical (sorted, duplicates summed).
-        device: where the products run.
+        device: the device of the products.
     """
 
     def __init__(self, matrix: scipy.sparse.spmatrix, device: str | torch.device = "cpu") -> None:
         forward = scipy.sparse.csr_matrix(matrix, dtype=np.float32)
         forward.sum_duplicates()
-        # One CSC conversion of the positions gives both the transpose and the permutation that carries new values over.
+        # Converting the positions to CSC gives the transpose and the permutation for new values.
         places = scipy.sparse.csr_matrix((np.arange(forward.nnz, dtype=np.int64), forward.indices, forward.indptr), forward.shape).tocsc()
         self.shape: tuple[int, int] = (int(forward.shape[0]), int(forward.shape[1]))
         self._permutation = torch.from_numpy(np.ascontiguousarray(places.data)).to(device)
@@ -59,7 +59,7 @@ class SparseMatrix:
         return self._rows
 
     def with_values(self, values: Tensor) -> SparseMatrix:
-        """The same pattern with other values (float32 [nnz], row order); used by dropout on sparse features."""
+        """A matrix of the same pattern with other values (float32 [nnz], row order); used for dropout on sparse features."""
         rows = _with(self._rows, values)
         return SparseMatrix._from_parts(rows, _with(self._columns, values[self._permutation]), self._permutation)
 
@@ -69,12 +69,12 @@ class SparseMatrix:
 
     @cached_property
     def _host(self) -> tuple[Any, Any, Any]:
-        """Row pointers, columns and values as NumPy arrays (views where the matrix is on the CPU)."""
+        """Row pointers, columns and values as NumPy arrays (views if the matrix is on the CPU)."""
         crow, col = self._rows.crow_indices(), self._rows.col_indices()
         return crow.cpu().numpy(), col.cpu().numpy(), self._rows.values().detach().cpu().numpy()
 
     def rows(self, ids: Tensor) -> scipy.sparse.csr_matrix:
-        """The rows ``ids`` (int64 [n], in any order, repeats allowed) on the CPU; the cost is that of these rows alone."""
+        """The rows ``ids`` (int64 [n], in any order, repeats allowed) on the CPU; the cost depends only on these rows."""
         crow, col, values = self._host
         chosen = ids.cpu().numpy()
         counts = crow[chosen + 1] - crow[chosen]
@@ -83,7 +83,7 @@ class SparseMatrix:
         return scipy.sparse.csr_matrix((values[slots], col[slots], pointers), (len(chosen), self.shape[1]))
 
     def to(self, device: str | torch.device) -> SparseMatrix:
-        """The matrix on another device (itself where it is there already)."""
+        """The matrix on another device (the matrix itself if it is already there)."""
         if torch.device(device) == self._permutation.device:
             return self
         return SparseMatrix._from_parts(self._rows.to(device), self._columns.to(device), self._permutation.to(device))
@@ -96,7 +96,7 @@ class SparseMatrix:
 
 
 def spans(starts: Any, counts: Any) -> Any:
-    """``starts[0], ..., starts[0] + counts[0] - 1, starts[1], ...``: the slots of CSR rows, one after another (integer arrays)."""
+    """``starts[0], ..., starts[0] + counts[0] - 1, starts[1], ...``: the concatenated slots of CSR rows (integer arrays)."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)
@@ -120,7 +120,7 @@ class _Product(torch.autograd.Function):
     def forward(ctx: Any, matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
         ctx.matrix, ctx.transposed = matrix, transposed
         sparse = matrix._columns if transposed else matrix._rows
-        # Into a tensor of its own: what torch.mm allocates it fills with zeros, and copies, which takes as long as the product.
+        # torch.mm fills its own output with zeros and copies it, which takes as long as the product, so an output is passed in.
         out = dense.new_empty(sparse.shape[0], dense.shape[1])
         return torch.addmm(out, sparse, dense, beta=0, out=out)
 
@@ -156,7 +156,7 @@ def _csr(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: s
     crow, col = (torch.from_numpy(np.ascontiguousarray(a, dtype=np.int64)) for a in (indptr, indices))
     values = torch.from_numpy(np.ascontiguousarray(data, dtype=np.float32))
     with warnings.catch_warnings():
-        # Torch warns once a process that CSR tensors are in beta and that nobody asked whether to check them: sources here are canonical.
+        # Torch warns once per process that CSR tensors are in beta and that invariant checks are unset; sources here are canonical.
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
         return torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False).to(device)
 

@@ -1,1 +1,1 @@
-"""What loaders end in: NumPy arrays to checked data sets, and the data sets of files that the user named."""
+"""The last step of loaders: NumPy arrays to validated datasets, and datasets from files that the user names."""

@@ -1,4 +1,4 @@
-"""The data set of a file that the user named (:mod:`cglsuite.files`), as the containers that streams are built from."""
+"""Datasets from files that the user names (:mod:`cglsuite.files`)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 def given_data(root: DataRoot, content: str) -> NodeData | LinkData | GraphData:
-    """The data set in the named file with the SHA-256 ``content``.
+    """The dataset in the named file whose content has the SHA-256 ``content``.
 
     Args:
-        root: not used: files that users name lie anywhere.
+        root: not used; users' files can be anywhere.
         content: see :func:`cglsuite.files.given.content_of`.
 
     Raises:
@@ -39,7 +39,7 @@ def given_data(root: DataRoot, content: str) -> NodeData | LinkData | GraphData:
 
 
 def assembled(path: Path, form: Form) -> NodeData | LinkData | GraphData:
-    """A form's arrays as a checked data set, named after the file."""
+    """A form's arrays as a validated dataset, named after the file."""
     if form.ignored:
         _log.info("%s: not used: %s", path, ", ".join(form.ignored))
     if form.level == "NC":

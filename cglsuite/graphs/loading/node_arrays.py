@@ -1,4 +1,4 @@
-"""From NumPy arrays to a checked :class:`cglsuite.graphs.NodeData`: what loaders of graphs whose nodes are items end in."""
+"""NumPy arrays to a validated :class:`cglsuite.graphs.NodeData`: the last step of node-level loaders."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def node_arrays(
     split: Array | None = None,
     keys: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
-    """Arrays in the one form in which they are cached and hashed.
+    """Arrays in canonical form, as they are cached and hashed.
 
-    Features become float32, and CSR (sorted columns, no stored zeros) where less than 5 % of them are non-zero; edges are sorted by
+    Features become float32, and CSR (sorted columns, no stored zeros) if less than 5 % of them are non-zero; edges are sorted by
     (source, target) without duplicates; a NaN label becomes -1.
 
     Args:
         x: [N, F], dense or sparse.
-        edge_index: integers [2, E], directed as the source gives them; self-loops stay as they are.
+        edge_index: integers [2, E], directed as in the source; self-loops are kept.
         y: [N] or [N, 1] class ids, or bool [N, C], the labels of multi-label nodes.
         split: int [N], 0 training, 1 validation, 2 test, -1 none.
         keys: further integers [N] by name.
 
     Raises:
-        DataError: an edge leaves the graph, or a label is no integer.
+        DataError: an edge has an end outside the graph, or a label is not an integer.
     """
     n = x.shape[0]
     arrays = _features(x)
@@ -56,10 +56,10 @@ def node_arrays(
 
 
 def node_data(name: str, arrays: Mapping[str, Array], n_classes: int) -> NodeData:
-    """The tensors of :func:`node_arrays`'s arrays, checked.
+    """The arrays of :func:`node_arrays` as a validated dataset.
 
     Raises:
-        DataError: NaN features, labels outside ``-1..n_classes-1``, shapes that do not fit; see :class:`cglsuite.graphs.NodeData`.
+        DataError: NaN features, labels outside ``-1..n_classes-1``, or inconsistent shapes; see :class:`cglsuite.graphs.NodeData`.
     """
     split = arrays.get("split")
     return NodeData(
@@ -95,7 +95,7 @@ def _edges(edge_index: Array, n: int) -> Array:
     key = edges[0] * n + edges[1]
     key.sort()
     key = key[np.diff(key, prepend=-1) > 0]  # np.unique takes four times as long
-    # Half the file: no graph here has 2^31 nodes.
+    # int32 halves the file; no graph here has 2^31 nodes.
     return np.stack(np.divmod(key, n)).astype(np.int32)
 
 

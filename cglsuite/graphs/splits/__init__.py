@@ -1,1 +1,1 @@
-"""How classes, nodes and pairs are divided into tasks and parts. Pure functions."""
+"""Pure functions that divide classes, nodes and pairs into tasks and splits."""

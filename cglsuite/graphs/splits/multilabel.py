@@ -1,10 +1,9 @@
-"""Tasks and splits of nodes with any number of labels (AGALE's Algorithms 1 and 2; Zhao, Hanjalic, Khosla, TMLR 2024). Pure functions.
+"""Tasks and splits of multi-label nodes (AGALE's Algorithms 1 and 2; Zhao, Hanjalic, Khosla, TMLR 2024). Pure functions.
 
 Algorithm 1 is ``keep_classes`` and ``split_into_tasks(..., "join-last", ...)`` of ``cglsuite.graphs.splits.partition``, ``class_order`` of
-``cglsuite.graphs.splits.orders``, and ``task_members`` here; Algorithm 2 is ``task_split``. The nodes of two tasks overlap, so that
-Algorithm 2, applied to each task by itself, may place a node in the training part of one task and in the test part of another.
-``node_consistent_split`` is the split without that leak: one part per node for all tasks. A label per node (int64) goes through the
-same code as a set of one label.
+``cglsuite.graphs.splits.orders``, and ``task_members`` here; Algorithm 2 is ``task_split``. Tasks may share nodes, so Algorithm 2 applied
+to each task separately may put a node in the training set of one task and in the test set of another. ``node_consistent_split`` avoids this
+leak: each node is in the same part for all tasks. Single labels (int64) are treated as sets of one label.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _PARTS = ("training", "validation", "test")
 
 
 def label_matrix(y: Tensor, n_classes: int) -> Tensor:
-    """Label sets as bool [N, C]: ``y`` itself if it is one, else the one-label sets of int64 [N] (-1 = the empty set)."""
+    """Label sets as bool [N, C]: ``y`` itself, or one-label sets made from int64 [N] (-1 = the empty set)."""
     if y.dim() == 2:
         return y
     return y[:, None] == torch.arange(n_classes)
@@ -33,12 +32,12 @@ def task_members(y: Tensor, classes: Tensor) -> Tensor:
 
 
 def task_split(y: Tensor, classes: Tensor, members: Tensor, ratio: tuple[float, float, float], seed: int) -> Tensor:
-    """AGALE's Algorithm 2: one task's members in three disjoint parts, drawn class by class from the smallest to the largest.
+    """AGALE's Algorithm 2: split one task's members into three disjoint parts, class by class from the smallest to the largest.
 
-    Of a class with n members, ``floor(n·r₀)`` are to train, ``floor((n - train)·r₁ / (r₁ + r₂))`` to validate and the rest to test.
-    Members that a smaller class already placed count towards these quotas; the others fill what is left of them at random. Where
-    placed members overfill a part, the other parts share what is missing in proportion to what they lack, a part without any item of
-    the class first. Ties between sizes go to the smaller id, and each class has a generator of its own.
+    A class with n members has quotas of ``floor(n·r₀)`` for training, ``floor((n - train)·r₁ / (r₁ + r₂))`` for validation and the rest for
+    test. Members already placed by a smaller class count towards the quotas; the others fill the remainder at random. If placed members
+    overfill a part, the other parts share the deficit in proportion to what they lack; parts without any item of the class come first. Ties
+    between sizes go to the smaller id, and each class has its own generator.
 
     Args:
         y: bool [N, C], or int64 [N] with -1 for a node without a label.
@@ -51,7 +50,7 @@ def task_split(y: Tensor, classes: Tensor, members: Tensor, ratio: tuple[float, 
         int8 [N]: 0 training, 1 validation, 2 test, -1 not a member.
 
     Raises:
-        DataError: a class without an item for every part with a positive share, or a member without a label of the task.
+        DataError: a class is too small to give every part with a positive share an item, or a member has no label of the task.
 
     Example:
         >>> task_split(torch.zeros(10, dtype=torch.int64), torch.tensor([0]), torch.arange(10), (0.6, 0.1, 0.3), 0).bincount().tolist()
@@ -81,9 +80,8 @@ def task_split(y: Tensor, classes: Tensor, members: Tensor, ratio: tuple[float, 
 def node_consistent_split(y: Tensor, classes: Tensor, ratio: tuple[float, float, float], seed: int) -> Tensor:
     """One part per node for all tasks: Algorithm 2 run once over all classes.
 
-    A task takes the parts of its own members. A class has the same items in the same parts whatever task it is in, so that no node is
-    test data of one task and training data of another, and each task has items of each of its classes in every part. The shares of a
-    class differ from the asked ones by what chance does to the nodes it has in common with smaller classes.
+    A task uses the parts of its own members. No node is test data of one task and training data of another, and each task has items of each
+    of its classes in every part. Nodes that a class shares with smaller classes make its shares deviate randomly from ``ratio``.
 
     Args:
         y: bool [N, C], or int64 [N] with -1 for a node without a label.
@@ -92,7 +90,7 @@ def node_consistent_split(y: Tensor, classes: Tensor, ratio: tuple[float, float,
         seed: of the draws.
 
     Returns:
-        int8 [N]: 0 training, 1 validation, 2 test, -1 without any of the classes.
+        int8 [N]: 0 training, 1 validation, 2 test, -1 if a node has none of the classes.
 
     Raises:
         DataError: a class without an item for every part with a positive share.
@@ -101,7 +99,7 @@ def node_consistent_split(y: Tensor, classes: Tensor, ratio: tuple[float, float,
 
 
 def _columns(y: Tensor, classes: Tensor) -> Tensor:
-    """Which of ``classes`` each node has: bool [N, K]."""
+    """Membership of nodes in ``classes``: bool [N, K]."""
     return y[:, classes] if y.dim() == 2 else y[:, None] == classes
 
 
@@ -119,7 +117,7 @@ def _quotas(c: int, n: int, ratio: tuple[float, float, float]) -> list[int]:
 
 
 def _fill(quotas: list[int], placed: list[int], free: int) -> list[int]:
-    """How many of the ``free`` items go to each part, so that ``placed`` comes as near to ``quotas`` as they allow."""
+    """Number of ``free`` items per part that bring ``placed`` as close to ``quotas`` as possible."""
     lacking = [max(quota - have, 0) for quota, have in zip(quotas, placed, strict=True)]
     if sum(lacking) == free:  # no part is overfilled
         return lacking
@@ -128,7 +126,7 @@ def _fill(quotas: list[int], placed: list[int], free: int) -> list[int]:
     for part in by_size:
         if placed[part] == 0 and lacking[part] > 0 and sum(counts) < free:
             counts[part] = 1
-    while sum(counts) < free:  # the part that is relatively farthest from what it lacks is next
+    while sum(counts) < free:  # next is the part with the largest relative deficit
         part = min((p for p in by_size if counts[p] < lacking[p]), key=lambda p: (counts[p] + 1) / lacking[p])
         counts[part] += 1
     return counts

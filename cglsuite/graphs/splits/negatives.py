@@ -1,4 +1,4 @@
-"""Pairs of nodes without a link: lists that an evaluation is fixed on, and random destinations for training."""
+"""Negative pairs: fixed lists for evaluation, and random destinations for training."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _TRIES = 100
 
 
 def oriented(pairs: Tensor, undirected: bool) -> Tensor:
-    """Pairs (int64 [2, n]) with the lower node first where direction means nothing: nothing can be read off the way round they come."""
+    """Pairs (int64 [2, n]) with the lower node first if undirected, so their order carries no information."""
     ordered: Tensor = pairs.sort(dim=0).values if undirected else pairs
     return ordered
 
 
 def pair_keys(pairs: Tensor, n_nodes: int, undirected: bool) -> Tensor:
-    """One number per pair (int64 [2, n]), equal for equal pairs, and for both ways round where they are ``undirected``: int64 [n]."""
+    """A unique number per distinct pair (int64 [2, n]), the same for both directions if ``undirected``: int64 [n]."""
     source, target = oriented(pairs, undirected)
     keys: Tensor = source * n_nodes + target
     return keys
 
 
 def random_destinations(destinations: Tensor, types: Tensor, generator: torch.Generator) -> Tensor:
-    """For each of ``destinations`` (int64 [n], nodes) a node of the same type, drawn uniformly and with replacement: int64 [n].
+    """For each node of ``destinations`` (int64 [n]), a node of the same type, drawn uniformly with replacement: int64 [n].
 
-    Nothing is filtered: the pair with such a destination may be a link.
+    Draws are unfiltered: a pair with such a destination may be a link.
 
     Args:
         types: int64 [N], at least 0. generator: on the CPU; equal states give equal draws whatever the device.
@@ -56,18 +56,17 @@ def draw_negatives(
     undirected: bool = True,
     name: str = "links",
 ) -> Tensor:
-    """``count`` distinct pairs that are no link: int64 [2, count], in random order, ``oriented`` where they are undirected.
+    """``count`` distinct pairs without a link: int64 [2, count], in random order, ``oriented`` if undirected.
 
-    Drawn by PyG's ``negative_sampling``, uniformly among the pairs of two different nodes that are neither in ``links`` nor in ``others``
-    (where undirected: in neither direction). With node types a pair has the types of some link's ends, every combination of types in
-    proportion to its number of links.
+    Drawn by PyG's ``negative_sampling``, uniformly over pairs of distinct nodes that are neither in ``links`` nor in ``others`` (in either
+    direction if undirected). With node types, each combination of types occurs in proportion to its number of links.
 
     Args:
         links: int64 [2, M]. others: int64 [2, B], further pairs that must not be drawn. types: int64 [N], at least 0; ``None`` = one type.
-        seed: decides the draw; no global random state is changed.
+        seed: seed of the draw; global random states are left unchanged.
 
     Raises:
-        DataError: fewer such pairs than ``count``; ``name`` says in which dataset.
+        DataError: fewer such pairs than ``count``. The message contains ``name``.
     """
     taken = links if others is None else torch.cat([links, others], dim=1)
     if undirected:
@@ -90,7 +89,7 @@ def draw_negatives(
 
 
 def _shares(counts: Tensor, total: int) -> list[int]:
-    """``total`` in proportion to ``counts`` (int64 [n]), what is left to the largest remainders."""
+    """Divide ``total`` in proportion to ``counts`` (int64 [n]) by the largest-remainder method."""
     exact = counts.double() / counts.sum() * total
     shares = exact.floor().long()
     left = total - int(shares.sum())
@@ -100,7 +99,7 @@ def _shares(counts: Tensor, total: int) -> list[int]:
 
 
 class _Block:
-    """The pairs from nodes ``a`` to nodes ``b`` (int64, ascending; the same nodes or disjoint ones) without those that are taken."""
+    """The free pairs from nodes ``a`` to nodes ``b`` (int64, ascending; identical or disjoint sets)."""
 
     def __init__(self, taken: Tensor, a: Tensor, b: Tensor, n_nodes: int, undirected: bool) -> None:
         self.a, self.b, self.apart = a, b, not torch.equal(a, b)
@@ -123,11 +122,11 @@ class _Block:
 
     def draw(self, wanted: int, seed: int, shuffle: torch.Generator) -> Tensor:
         """``wanted`` free pairs in random order: int64 [2, wanted]."""
-        # Imported here: it brings all of PyG, which streams of nodes and graphs do without.
+        # Imported here because it loads all of PyG, which node and graph streams do not need.
         from torch_geometric.utils import negative_sampling
 
         size = (self.a.numel(), self.b.numel()) if self.apart else self.a.numel()
-        # More than wanted are asked for, and some of them drawn: where few pairs are free PyG lists them from the lowest number on.
+        # Draw a surplus and sample from it: if few pairs are free, PyG lists them in ascending order.
         asked = min(self.free, 2 * wanted + 20)
         pairs = torch.empty(2, 0, dtype=torch.int64)
         with _python_random(seed):
@@ -144,7 +143,7 @@ class _Block:
 
 @contextmanager
 def _python_random(seed: int) -> Iterator[None]:
-    """PyG draws by the ``random`` module; its state is the caller's again afterwards."""
+    """PyG draws with the ``random`` module; restore the caller's state afterwards."""
     state = random.getstate()
     random.seed(seed)
     try:

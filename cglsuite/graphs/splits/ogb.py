@@ -1,4 +1,4 @@
-"""OGB, imported without the thread in which it asks the network for a newer version of itself."""
+"""Import OGB without the thread that checks for a newer version over the network."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from types import ModuleType
 
 __all__ = ["without_update_check"]
 
-# A module without the name that OGB looks for: its import raises ImportError, which OGB expects.
+# A module that lacks the name OGB looks for: the import raises ImportError, which OGB handles.
 _HIDDEN = ModuleType("outdated")
 
 
 @contextmanager
 def without_update_check() -> Iterator[None]:
-    """Within the context ``ogb`` can be imported and starts no thread.
+    """Within this context ``ogb`` can be imported without starting a thread.
 
     Example:
         >>> with without_update_check():

@@ -15,18 +15,17 @@ __all__ = ["class_order", "foreseen", "latin_row", "nth_permutation", "ordered_t
 
 
 def ordered_tasks(rule: str, classes: Tensor, seed: int, split: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
-    """The classes of every task (int64 each), in order of arrival.
+    """The classes of each task (int64), in order of arrival.
 
-    Designs over tasks permute the tasks of the native order, whatever their sizes: classes that do not fill a task are left out, or
-    belong to the natively last one, in every order alike. All other rules order the classes (see :func:`class_order`) before they are
-    split.
+    Designs over tasks permute the tasks of the native order whatever their sizes, so in every order the same classes are left out or join
+    the natively last task. All other rules order the classes (see :func:`class_order`) before splitting them into tasks.
 
     Args:
         rule: the value of ``scenario.class_order``. classes: int64 [C], ascending. seed: the order seed.
         split: ordered classes to tasks.
 
     Raises:
-        SpecError: an order that is no permutation, or a seed beyond the design's last order.
+        SpecError: an order is not a permutation, or the seed is beyond the design's last order.
     """
     if rule not in TASK_ORDERS:
         return split(class_order(rule, classes, seed))
@@ -35,14 +34,14 @@ def ordered_tasks(rule: str, classes: Tensor, seed: int, split: Callable[[Tensor
 
 
 def class_order(rule: str, classes: Tensor, seed: int) -> Tensor:
-    """The classes (int64 [C]) in the order of their arrival.
+    """The classes (int64 [C]) in order of arrival.
 
     ``native`` keeps ascending ids; ``random`` is ``torch.randperm`` under ``seed``; ``latin-classes`` is row ``seed`` of a balanced Latin
     square; otherwise ``rule`` lists the ids: ``"3,1,2,0"``, or several such orders, ``"3,1,2,0 | 0,1,2,3"``, selected by ``seed``
     (modulo their number).
 
     Raises:
-        SpecError: an explicit order that is no permutation of ``classes``; the message names the offending element.
+        SpecError: an explicit order is not a permutation of ``classes``; the message names the offending element.
     """
     if rule == "native":
         return classes
@@ -99,10 +98,11 @@ def nth_permutation(n: int, index: int) -> list[int]:
 def latin_row(n: int, index: int) -> list[int]:
     """Row ``index`` of a Williams design over ``0 .. n - 1``: ``n`` rows for even ``n``, ``2 n`` for odd ``n``.
 
-    Every item is equally often at every place, and every item follows every other one equally often (once for even ``n``, twice for odd
-    ``n``): what one task does to the next is balanced. The first row goes ``0, 1, n - 1, 2, n - 2, ...``, so that its steps modulo
-    ``n`` are all different; row r adds r modulo ``n``. For odd ``n`` the steps are not all different, and the second half of the rows is
-    the first half read backwards.
+    Every item occurs equally often at every position, and every item follows every other item equally often (once for even ``n``, twice for
+    odd ``n``), so carry-over effects between successive tasks are balanced. The first row is ``0, 1, n - 1, 2, n - 2, ...``, whose steps
+    modulo ``n`` are all different; row r adds r modulo ``n``. For odd ``n`` the steps are not all different, and the second half of the
+    rows is
+    the first half reversed.
 
     E. J. Williams: Experimental designs balanced for the estimation of residual effects of treatments. Australian Journal of Scientific
     Research A 2, 1949.
@@ -113,11 +113,11 @@ def latin_row(n: int, index: int) -> list[int]:
 
 
 def foreseen(spec: ScenarioSpec, seed: int) -> tuple[str, ...] | None:
-    """A name for every task in order of arrival, if known without the data; otherwise ``None``.
+    """A name for every task in order of arrival if known without the data, otherwise ``None``.
 
-    Two cells of one scenario whose names begin alike begin with the same tasks; the converse need not hold. Orders of tasks need their
-    number (``scenario.n_tasks``), classes that are drawn need the data. It serves to plan work, so what is wrong with an order is left
-    to those who build the stream.
+    Cells of one scenario whose names share a prefix share the corresponding tasks; the converse need not hold. Orders of tasks need the
+    number of tasks (``scenario.n_tasks``); drawn classes need the data. The names serve to plan work, so invalid orders are reported only
+    when the stream is built.
     """
     rule, n = spec.class_order, spec.n_tasks
     try:

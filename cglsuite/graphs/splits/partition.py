@@ -1,4 +1,4 @@
-"""Which classes form which task, which items train, validate and test, and which edges a task sees. Pure functions."""
+"""Pure functions that assign classes to tasks, items to training, validation and test, and edges to tasks."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def keep_classes(y: Tensor, n_classes: int, min_size: int) -> Tensor:
 
 
 def split_into_tasks(order: Tensor, per_task: int | None, leftover: str, n_tasks: int | None, *, drop_last: bool = False) -> list[Tensor]:
-    """Consecutive groups of ``per_task`` classes (``None``: as many as spread them evenly over ``n_tasks``); an incomplete last group is
-    dropped or joins the last task.
+    """Consecutive groups of ``per_task`` classes (``None``: spread evenly over ``n_tasks``); an incomplete last group is dropped or joins
+    the last task.
 
     Args:
-        drop_last: whether classes may be dropped. They always may where both numbers are given: these classes were asked for, and no more.
+        drop_last: whether classes may be dropped. They always may if both numbers are given, since these request a fixed number of classes.
 
     Raises:
-        SpecError: fewer classes than the asked tasks need; neither number given; classes would be dropped that must not be.
+        SpecError: fewer classes than the requested tasks need, neither number given, or classes would be dropped against ``drop_last``.
     """
     total = order.numel()
     if per_task is None:
@@ -44,7 +44,7 @@ def split_into_tasks(order: Tensor, per_task: int | None, leftover: str, n_tasks
             raise SpecError("scenario.classes_per_task = none: expected scenario.n_tasks to say over how many tasks to spread the classes")
         if n_tasks > total:
             raise SpecError(f"scenario.n_tasks = {n_tasks}: {total} classes form at most {total} tasks")
-        size, full = total // n_tasks, n_tasks  # what is left may fill further tasks, but belongs to none
+        size, full = total // n_tasks, n_tasks  # remaining classes may suffice for further tasks, but belong to none
     else:
         size, full = per_task, total // per_task
     if full == 0:
@@ -70,7 +70,7 @@ def _left_over(total: int, per_task: int | None, n_tasks: int | None, left: int)
 
 
 def random_split(n: int, ratio: tuple[float, float, float], seed: int) -> Tensor:
-    """A random split of ``n`` items, whatever their classes: int8 [n] (0 training, 1 validation, 2 test)."""
+    """A random split of ``n`` items regardless of class: int8 [n] (0 training, 1 validation, 2 test)."""
     shuffled = torch.randperm(n, generator=torch.Generator().manual_seed(class_seed(seed, 0)))
     train, validation = int(n * ratio[0] + 1e-9), int(n * ratio[1] + 1e-9)
     out = torch.full((n,), 2, dtype=torch.int8)
@@ -79,7 +79,7 @@ def random_split(n: int, ratio: tuple[float, float, float], seed: int) -> Tensor
 
 
 def replicated(data: NodeData, copies: int) -> NodeData:
-    """``copies`` disjoint copies of a graph as one, for scaling studies; node i of copy c is node ``c * N + i``."""
+    """The disjoint union of ``copies`` copies of a graph, for scaling studies; node i of copy c is node ``c * N + i``."""
     if copies == 1:
         return data
     offsets = torch.arange(copies).repeat_interleave(data.edge_index.shape[1]) * data.n_nodes
@@ -111,7 +111,7 @@ def official_split(split: Tensor | None, dataset: str) -> Tensor:
     """The dataset's own split (int8 [N]: 0 training, 1 validation, 2 test, -1 unused).
 
     Raises:
-        SpecError: the dataset has none.
+        SpecError: the dataset has no official split.
     """
     if split is None:
         raise SpecError(f"scenario.split = official: the dataset {dataset!r} has no official split; expected scenario.split=per-class")
@@ -119,13 +119,13 @@ def official_split(split: Tensor | None, dataset: str) -> Tensor:
 
 
 def per_class_split(y: Tensor, classes: Tensor, ratio: tuple[float, float, float], seed: int) -> Tensor:
-    """A random split drawn class by class: int8 [N] (0 training, 1 validation, 2 test, -1 other).
+    """A random split within each class: int8 [N] (0 training, 1 validation, 2 test, -1 other).
 
-    Sizes are ``floor(n·r)`` for training and validation and the rest for test; each class has a generator of its own, so that a
-    class is split in the same way whatever other classes the scenario holds.
+    Sizes are ``floor(n·r)`` for training and validation, and the rest for test. Each class has its own generator, so its split does not
+    depend on the scenario's other classes.
 
     Raises:
-        DataError: a class too small to give every part with a positive share at least one item.
+        DataError: a class is too small to give every part with a positive share an item.
     """
     out = torch.full_like(y, -1, dtype=torch.int8)
     for c in classes.tolist():
@@ -144,7 +144,7 @@ def per_class_split(y: Tensor, classes: Tensor, ratio: tuple[float, float, float
 
 
 def class_seed(seed: int, c: int) -> int:
-    """The seed of the generator of class ``c`` under the split seed ``seed``: a 63-bit integer."""
+    """The seed of class ``c``'s generator under the split seed ``seed``: a 63-bit integer."""
     return int(np.random.SeedSequence([seed & 0xFFFFFFFF, c]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

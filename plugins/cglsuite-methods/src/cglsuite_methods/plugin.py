@@ -1,4 +1,4 @@
-"""What the package offers: baselines, regularisation, rehearsal and gradients."""
+"""The package's methods: baselines, regularisation, gradients and rehearsal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["cglsuite_methods"]
 
 @hookimpl
 def cglsuite_methods() -> tuple[MethodSpec, ...]:
-    """Continual-learning methods and the two bounds that they are read against."""
+    """Continual-learning methods with their lower and upper bound."""
     from cglsuite_methods.specs.baselines import BASELINES
     from cglsuite_methods.specs.gradients import GRADIENTS
     from cglsuite_methods.specs.regularisation import REGULARISATION

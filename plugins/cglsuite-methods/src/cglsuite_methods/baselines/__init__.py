@@ -1,1 +1,1 @@
-"""Baselines: joint training (upper bound), random replay and EvolveGCN. Fine-tuning, the lower bound, is `Method` itself."""
+"""Baselines: joint training (upper bound), random replay and EvolveGCN. Fine-tuning, the lower bound, is the class `Method` itself."""

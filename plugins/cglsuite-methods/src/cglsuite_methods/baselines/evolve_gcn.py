@@ -1,4 +1,4 @@
-"""EvolveGCN: the weights of the convolutions evolve from task to task through a recurrent cell."""
+"""EvolveGCN: a recurrent cell evolves the convolution weights from task to task."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ __all__ = ["EvolveGCN", "EvolvingWeight", "evolve"]
 
 
 class EvolveGCN(Method):
-    """``W_t = GRU(W_{t-1})`` for every convolution of the body, tasks being the time steps (Pareja et al. 2020, the O variant; AGALE).
+    """``W_t = GRU(W_{t-1})`` for every convolution of the body, where tasks are time steps (Pareja et al. 2020, variant O; AGALE).
 
-    In the first task W_0 is learnt as well; from then on a task moves these weights only through the cells, while biases, norms and the
-    head are trained as ever. There is no other measure against forgetting: it is a dynamic-graph baseline.
+    W_0 is trained in the first task. Later tasks change these weights only through the cells; biases, norms and the head are trained as
+    usual. Nothing else counters forgetting: it is a dynamic-graph baseline.
     """
 
     def setup(self) -> None:
-        """Let the built model's convolutions evolve."""
+        """Make the model's convolution weights evolve."""
         evolve(self.model)
 
     def before_task(self, view: TaskView) -> None:
-        """A time step begins: weights are those of the last one, moved by the cells."""
+        """Begin a time step: the cells update the last step's weights."""
         for _, cell in self._weights():
             cell.moving = True
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """The time step ends: its weights become those that the next one starts from, which changes no output."""
+        """End the time step: its weights become the start of the next step. Outputs do not change."""
         for weight, cell in self._weights():
             weight.original.copy_(weight())
             cell.moving = False
             cell.steps += 1
 
     def _weights(self) -> Iterator[tuple[parametrize.ParametrizationList, EvolvingWeight]]:
-        """Every weight that evolves, and its cell: called, it is the weight of this moment; ``original`` is what the step started from."""
+        """The cells of all evolving weights. Calling a cell gives the current weight; ``original`` is the weight before the step."""
         for module in self.model.modules():
             if isinstance(module, parametrize.ParametrizationList) and isinstance(cell := module[0], EvolvingWeight):
                 yield module, cell
 
 
 def evolve(model: Backbone) -> None:
-    """Make the weights of the body's convolutions evolve, in place: cells and starts become parameters of the model.
+    """Make the convolution weights of the body evolve, in place: cells and initial weights become parameters of the model.
 
     Raises:
-        NotApplicable: a backbone whose body is no stack of GCN or GIN convolutions.
+        NotApplicable: the backbone's body is not a stack of GCN or GIN convolutions.
     """
     body = getattr(model, "body", None)
     if not isinstance(body, nn.ModuleList) or not all(isinstance(layer, GCNConv | GINConv) for layer in body):
@@ -67,11 +67,11 @@ def evolve(model: Backbone) -> None:
 class EvolvingWeight(nn.Module):
     """``W_t = GRU(x=W_{t-1}, h=W_{t-1})`` with the rows of W (float32 [in, out]) as the cell's batch.
 
-    The paper's cell has gates of [in, in], which act on the columns of W. Here they are [out, out] and act on its rows, whatever the
-    size: for the thousands of features of a citation graph the former alone would be some hundred times as large as the model.
+    The paper's cell has gates of size [in, in], which act on the columns of W. Here gates are [out, out] and act on rows: with the
+    thousands of features of a citation graph, [in, in] gates would be about a hundred times as large as the model.
 
-    ``moving`` is true only while a task is learnt. ``steps`` counts the time steps that have ended: in the first the start W_0 is learnt,
-    the starts of later ones are constants.
+    ``moving`` is true only during training. ``steps`` counts finished time steps: W_0 is trained in the first step, later steps start from
+    constants.
     """
 
     steps: Tensor
@@ -83,7 +83,7 @@ class EvolvingWeight(nn.Module):
         self.moving = False
 
     def forward(self, start: Tensor) -> Tensor:
-        """The weight of this moment from what it starts from: float32 [in, out]."""
+        """The current weight, computed from the weight at the start of the step: float32 [in, out]."""
         if not self.moving:
             return start
         before = start.detach() if self.steps > 0 else start

@@ -1,4 +1,4 @@
-"""Joint training: the upper bound that every task is learnt with all earlier data at hand."""
+"""Joint training on all data so far, the upper bound."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["Joint"]
 
 
 class Joint(Method):
-    """For every task t a freshly initialised model is trained on the union of tasks 1..t.
+    """For every task t, trains a freshly initialised model on the union of tasks 1..t.
 
-    Of a stream without tasks one model learns all training items offline, in ``offline_epochs`` passes over batches of ``offline_batch``;
-    every evaluation along the stream asks that model.
+    In a task-free stream, one model is trained offline on all training items, in ``offline_epochs`` epochs with batches of
+    ``offline_batch`` items, and used for every evaluation along the stream.
 
-    With ``only_last`` a stream of tasks is learnt once, after its last task: the last row of the performance matrix means the same, at a
-    fraction of the cost; the rows before it are NaN, and with them metrics that need them.
+    With ``only_last``, the model is trained only once, after the last task. The last row of the performance matrix is the same at a
+    fraction of the cost; earlier rows are NaN, and so are metrics that need them.
 
-    As benchmarked (CGLB's graph level): ``warm_start``, every union is learnt by the model that has learnt the one before. It has then made
-    up to T times the passes over the first tasks' data, and over all of them more than any method beside it.
+    As benchmarked (CGLB's graph level): ``warm_start`` continues training the previous model on each union. The first tasks' data are then
+    passed over up to T times as often, and all data more often than by any other method.
     """
 
     def before_task(self, view: TaskView) -> None:
@@ -34,5 +34,5 @@ class Joint(Method):
         return (*view.past, view)
 
     def phases(self, view: TaskView) -> Iterable[Phase]:
-        """One, but none before the last task where only that is asked for."""
+        """The union of all tasks so far; nothing before the last task if ``only_last``."""
         return () if self.hyperparameters.get("only_last") and view.position + 1 < view.n_tasks else (Phase(),)

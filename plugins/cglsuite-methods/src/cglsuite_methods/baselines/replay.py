@@ -1,4 +1,4 @@
-"""Replay of a random part of every task."""
+"""Replay of a random sample of every task."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["Replay"]
 
 
 class Replay(Method):
-    """``mean over C ∪ B of ℓ``: the current training items C and the kept items B of all past tasks are learnt as one set.
+    """``mean over C ∪ B of ℓ``: trains on the union of the current training items C and the stored items B of all past tasks.
 
-    Of each task a random ``fraction`` of the training items is kept, at least one, and at most an equal share of the scenario's budget.
-    This is the rehearsal baseline of the skeleton benchmark, whose fractions are 0.05, 0.1 and 0.2. Kept items carry no edges unless
-    ``neighbourhood`` reads them in the current graph, where one forward pass serves all.
+    A random ``fraction`` of each task's training items is stored: at least one item, at most an equal share of the scenario's budget.
+    This is the rehearsal baseline of the skeleton benchmark, whose fractions are 0.05, 0.1 and 0.2. Stored items carry no edges unless
+    ``neighbourhood`` embeds them in the current graph, so that one forward pass serves all items.
     """
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The task's view with the kept items among its training items; its validation items are its own."""
+        """The task's view with the stored items added to its training items; validation items are unchanged."""
         items = self.memory.all()
         return (with_replayed(self, view, self.problem.join(items)) if items else view,)
 
     def after_task(self, view: TaskView) -> None:
-        """Keep the task's part."""
+        """Store the task's sample."""
         keep_at_random(self, view, share_of(view, self.hyperparameters.fraction))

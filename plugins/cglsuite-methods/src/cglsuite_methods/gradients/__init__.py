@@ -1,1 +1,1 @@
-"""Methods that compare or project gradients."""
+"""Methods that compare gradients or project them."""

@@ -14,29 +14,28 @@ __all__ = ["AGEM", "project"]
 
 
 class AGEM(Sampling):
-    """No step may raise the loss on the memory, to first order: where ``<g, g_ref> < 0`` the step is along
+    """To first order, no step increases the loss on the memory: if ``<g, g_ref> < 0``, the step is along
     ``g - (<g, g_ref> / ‖g_ref‖²) g_ref`` (Chaudhry et al. 2019).
 
-    g is the gradient of the batch's loss, g_ref that of the loss on as many items of one reservoir memory (``reference`` of them where
-    that is set), redrawn for every step. As in GEM the memory is read in training mode. ``projected`` counts the steps that were
-    changed.
+    g is the gradient of the loss on the batch. g_ref is the gradient on equally many memory items (or ``reference`` items, if set), redrawn
+    from a reservoir for every step. As in GEM, memory losses are computed in training mode. ``projected`` counts projected steps.
     """
 
     state: ClassVar[tuple[str, ...]] = (*Sampling.state, "projected")
 
     def setup(self) -> None:
-        """Nothing is remembered yet."""
+        """Initialise the count of projected steps."""
         super().setup()
         self.projected = 0
         self._batch: Batch | None = None
 
     def loss(self, batch: Batch) -> Tensor:
-        """That of the batch alone; it is kept at hand for the step."""
+        """The loss on the batch. The batch is cached for the projection."""
         self._batch = batch
         return super().loss(batch)
 
     def before_step(self) -> None:
-        """Project the gradient where it conflicts with the memory's."""
+        """Project the gradient if it conflicts with the memory's gradient."""
         batch, self._batch = self._batch, None
         if batch is None or (memory := self.draw(batch, self.hyperparameters.reference or len(batch))) is None:
             return
@@ -45,18 +44,18 @@ class AGEM(Sampling):
         self.projected += project(parameters, torch.autograd.grad(loss, parameters, allow_unused=True))
 
     def counters(self) -> dict[str, int]:
-        """The steps that were changed."""
+        """The number of projected steps."""
         return {**super().counters(), "projected": self.projected}
 
 
 @torch.no_grad()
 def project(parameters: list[torch.nn.Parameter], reference: tuple[Tensor | None, ...]) -> bool:
-    """Take out of the parameters' gradients what points against ``reference``; whether there was anything.
+    """Remove from the parameters' gradients their component against ``reference``; returns whether there was one.
 
-    It works in the gradients' own storage, piece by piece; nothing is laid side by side.
+    Works in place, parameter by parameter, without concatenating gradients.
 
     Args:
-        reference: a gradient like each parameter; ``None`` counts as zeros, as an absent ``.grad`` does.
+        reference: a gradient per parameter, of its shape; ``None`` counts as zeros, like a missing ``.grad``.
     """
     pairs = [(p, r) for p, r in zip(parameters, reference, strict=True) if r is not None]
     product = sum((torch.vdot(p.grad.flatten(), r.flatten()) for p, r in pairs if p.grad is not None), torch.zeros(()))

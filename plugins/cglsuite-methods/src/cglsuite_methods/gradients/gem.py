@@ -24,25 +24,25 @@ _RIDGE, _ATTEMPTS = 1e-3, 10
 
 
 class GEM(Method):
-    """No step may raise the loss of a past task's memory, to first order (Lopez-Paz & Ranzato 2017).
+    """To first order, no step increases the loss on a past task's memory (Lopez-Paz & Ranzato 2017).
 
-    With g the gradient of the task's loss and G the gradients g_s of the losses on the memories of the past tasks s, in rows: where some
-    ``<g, g_s> < 0`` the step is along ``g + Gᵀv``, v the solution of ``min ½ vᵀ(G Gᵀ + εI)v + (G g)ᵀv, v ≥ margin``.
+    Let g be the gradient of the task's loss, and let the rows of G be the gradients g_s of the losses on the memories of past tasks s. If
+    any ``<g, g_s> < 0``, the step is along ``g + Gᵀv``, where v solves ``min ½ vᵀ(G Gᵀ + εI)v + (G g)ᵀv, v ≥ margin``.
 
-    The losses on the memories are among all outputs seen, or (``memory_outputs=until-task``) among those seen when the memory's task was
-    learnt, as implemented by CGLB.
+    Memory losses are over all outputs seen so far, or (``memory_outputs=until-task``, as implemented by CGLB) over those seen until the
+    memory's task.
 
-    Memories are read as the published implementations read them: in training mode, so dropout applies and batch norm takes the memory's
-    statistics, and its running statistics take note of them. Memories that share a graph share one forward pass.
+    As in the published implementations, memory losses are computed in training mode: dropout applies, and batch norm uses the memory's
+    statistics and updates its running statistics. Memories that share a graph share one forward pass.
 
-    ``qp_failures`` counts attempts to solve the program that failed (each is repeated with tenfold ε), ``unprojected`` the steps that
-    were taken along g because no attempt succeeded; both are reported after each task in which they grew.
+    ``qp_failures`` counts failed attempts to solve the quadratic program, which are repeated with tenfold ε. ``unprojected`` counts steps
+    along g because no attempt succeeded. Both are logged after each task in which they grew.
     """
 
     state = ("qp_failures", "unprojected")
 
     def setup(self) -> None:
-        """Nothing is remembered yet."""
+        """Initialise the counters."""
         self.qp_failures = 0
         self.unprojected = 0
         self._memories: list[tuple[Batch, list[Batch]]] = []
@@ -50,7 +50,7 @@ class GEM(Method):
         self._failed_before = 0
 
     def before_task(self, view: TaskView) -> None:
-        """Lay the memories out, grouped by the graph they are read in, and make room for one gradient each."""
+        """Lay the memories out by the graph that embeds them, and allocate one gradient per memory."""
         by_graph: dict[int, list[Batch]] = {}
         for items in self.memory.all():
             batch = self._as_learnt(self.problem.recall(items, view))
@@ -74,7 +74,7 @@ class GEM(Method):
         return list(self.problem.parameters(self.model).values())
 
     def before_step(self) -> None:
-        """Project the gradient where it conflicts with a memory's."""
+        """Project the gradient if it conflicts with a memory's gradient."""
         if not self._memories:
             return
         parameters = self._parameters()
@@ -93,7 +93,7 @@ class GEM(Method):
         self._apply(parameters)
 
     def _remember(self, parameters: list[torch.nn.Parameter]) -> Tensor:
-        """The gradients of the memories' losses at the current weights: float32 [past tasks, P], in storage that is used again."""
+        """The gradients of the memory losses at the current weights: float32 [past tasks, P], in reused storage."""
         row = 0
         for together, group in self._memories:
             outputs = self.forward(together).split([len(batch) for batch in group])
@@ -105,7 +105,7 @@ class GEM(Method):
         return self._rows[1 : row + 1]
 
     def _write(self, row: int, parameters: list[torch.nn.Parameter], gradients: list[Tensor | None]) -> None:
-        """Put a gradient side by side into a row; a parameter without one counts as zeros."""
+        """Concatenate a gradient into a row; parameters without gradient count as zeros."""
         for place, gradient in zip(self._rows[row].split([p.numel() for p in parameters]), gradients, strict=True):
             if gradient is None:
                 place.zero_()
@@ -113,7 +113,7 @@ class GEM(Method):
                 place.copy_(gradient.reshape(-1))
 
     def _apply(self, parameters: list[torch.nn.Parameter]) -> None:
-        """Make row 0 the gradient of the parameters; one that no task's loss depends on stays without."""
+        """Set the parameters' gradients from row 0; a parameter on which no loss depends keeps ``None``."""
         for p, piece in zip(parameters, self._rows[0].split([p.numel() for p in parameters]), strict=True):
             if p.grad is not None:
                 p.grad.copy_(piece.view_as(p))
@@ -121,11 +121,11 @@ class GEM(Method):
                 p.grad = piece.view_as(p).clone()
 
     def counters(self) -> dict[str, int]:
-        """Failed attempts, and steps along g for want of a solution."""
+        """The counts of failed attempts and of unprojected steps."""
         return {"qp_failures": self.qp_failures, "unprojected": self.unprojected}
 
     def after_task(self, view: TaskView) -> None:
-        """Keep items of the task, and report what went wrong."""
+        """Store items of the task, and log failures."""
         self._memories = []
         fraction = self.hyperparameters.fraction
         keep_at_random(self, view, self.hyperparameters.per_task if fraction is None else share_of(view, fraction))
@@ -141,13 +141,13 @@ class GEM(Method):
 
 
 def solve_dual(gram: Tensor, products: Tensor, margin: float) -> tuple[Tensor | None, int]:
-    """``argmin_{v ≥ margin} ½ vᵀ(gram + εI)v + productsᵀv`` with ε = 1e-3, and ten times as much after every failure.
+    """``argmin_{v ≥ margin} ½ vᵀ(gram + εI)v + productsᵀv`` with ε = 1e-3, multiplied by ten after every failure.
 
     Args:
         gram: float32 [t, t], ``G Gᵀ``. products: float32 [t], ``G g``.
 
     Returns:
-        v like ``products`` (``None`` where no attempt succeeded), and the number of failed attempts.
+        v, shaped like ``products`` (``None`` if no attempt succeeded), and the number of failed attempts.
     """
     quadratic, linear = gram.double().cpu().numpy(), products.double().cpu().numpy()
     if not (np.isfinite(quadratic).all() and np.isfinite(linear).all()):
@@ -167,11 +167,11 @@ def solve_dual(gram: Tensor, products: Tensor, margin: float) -> tuple[Tensor | 
 def bounded_minimum(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
     """``argmin_{v ≥ margin} ½ vᵀQv + linearᵀv`` for a positive definite Q.
 
-    With ``Q = L Lᵀ`` and ``u = v - margin`` it is the non-negative least-squares problem ``min_{u ≥ 0} ‖Lᵀu + L⁻¹(linear + margin Q 1)‖``.
+    With ``Q = L Lᵀ`` and ``u = v - margin`` this is non-negative least squares: ``min_{u ≥ 0} ‖Lᵀu + L⁻¹(linear + margin Q 1)‖``.
 
     Raises:
         numpy.linalg.LinAlgError: Q is not positive definite.
-        RuntimeError: no solution within the solver's number of iterations.
+        RuntimeError: the solver reached its maximum number of iterations.
     """
     factor = np.linalg.cholesky(quadratic)
     target = solve_triangular(factor, linear + margin * quadratic.sum(axis=1), lower=True)

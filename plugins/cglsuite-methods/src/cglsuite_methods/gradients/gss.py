@@ -19,23 +19,23 @@ __all__ = ["GSS", "replacements"]
 class GSS(Rehearsing):
     """``L(B) + L(M_B)`` with a memory whose items' gradients point in different directions (Aljundi et al. 2019, greedy: Algorithm 2).
 
-    The score of an item that comes is ``c = 1 + max_j cos(g, g_j)`` over up to ``compared`` random items j of the memory. While there is
-    room it is kept. Afterwards it is a candidate where c < 1: a victim i is drawn in proportion to the scores C, and the candidate takes
-    its place with probability ``C_i / (C_i + c)``. The first batch, which has nothing to be compared with, scores 1 (a cosine of 0).
+    An incoming item has the score ``c = 1 + max_j cos(g, g_j)`` over up to ``compared`` random memory items j. It is stored while there is
+    room. Once the memory is full, an item with c < 1 is a candidate: a victim i is drawn in proportion to the scores C, and the candidate
+    replaces it with probability ``C_i / (C_i + c)``. The first batch has nothing to compare with and scores 1 (a cosine of 0).
 
-    The items of one batch are compared with the same part of the memory and draw different victims. All gradients are those of the items
-    as the memory keeps them, at the weights of the moment and in evaluation mode, so that like is compared with like.
+    All items of a batch are compared with the same memory items and draw different victims. All gradients are taken of items as the memory
+    stores them, at the current weights and in evaluation mode, so they are comparable.
 
-    As benchmarked (DRIFT): ``compared_batches=5``, the mean gradients of that many random batches of the memory stand for its items, all
-    items of a batch are candidates where the batch's own mean gradient has a negative cosine with each of them, none otherwise, victims
-    are drawn in proportion to ``C - min C``, and the first batch scores 1.1. ``separate_steps``: the batch and the items drawn are learnt
-    in turn, one per pass, so ``training.epochs=2`` makes one step for each (without memory, the second step has no gradient).
+    As benchmarked (DRIFT): With ``compared_batches=5``, items are compared with the mean gradients of five random memory batches. All items
+    of a batch are candidates if its mean gradient has a negative cosine with each of these, otherwise none is. Victims are drawn in
+    proportion to ``C - min C``, and the first batch scores 1.1. With ``separate_steps``, steps alternate between the batch and the drawn
+    items, one per pass, so ``training.epochs=2`` makes one step on each (without memory, the second step has no gradient).
     """
 
     state = ("scores", "replaced")
 
     def setup(self) -> None:
-        """Nothing is kept yet."""
+        """Initialise the scores."""
         super().setup()
         self.scores = torch.empty(0)
         self.replaced = 0
@@ -44,12 +44,12 @@ class GSS(Rehearsing):
         self._passes = 0
 
     def before_batch(self, batch: Batch) -> None:
-        """No pass was made yet."""
+        """Reset the count of passes."""
         super().before_batch(batch)
         self._passes = 0
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss of the batch, and that of the items drawn; or one of them, in turn."""
+        """The sum of the losses on the batch and on the drawn items, or one of the two in turn."""
         self._passes += 1
         if not self._in_turn:
             return self.replayed_loss(batch)
@@ -59,7 +59,7 @@ class GSS(Rehearsing):
         return 0.0 * super().loss(batch) if replay is None else self.problem.loss(self.forward(replay), replay)
 
     def after_batch(self, batch: Batch) -> None:
-        """Score what came, fill the memory, and replace.
+        """Score the batch, fill the memory, and replace items.
 
         Raises:
             SpecError: steps are separate, but there is only one per batch.
@@ -95,7 +95,7 @@ class GSS(Rehearsing):
         return 1 + self._similarity(batch, memory.take(drawn), items, lambda losses: (losses, len(drawn))).amax(dim=1).cpu()
 
     def _scored_by_batches(self, batch: Batch, items: MemoryItems, memory: MemoryItems, batches: int) -> tuple[Tensor, bool]:
-        """The same with the mean gradients of random batches of the memory, and whether the batch's own has only negative cosines."""
+        """The same for mean gradients of random memory batches, and whether the batch's mean gradient has only negative cosines."""
         size = min(len(batch), len(memory))
         n = min(batches, len(memory) // size)
         drawn = torch.randperm(len(memory), generator=self.context.generator("compared"))[: n * size]
@@ -111,7 +111,7 @@ class GSS(Rehearsing):
         """Cosines of gradients: float32 [m, references].
 
         Args:
-            values: from the losses of drawn items and items to what is differentiated and how many of the first are references.
+            values: maps the losses of drawn items and ``items`` to the values to differentiate and the number of leading references.
         """
         training = self.model.training
         self.model.eval()
@@ -124,21 +124,21 @@ class GSS(Rehearsing):
         return similarity
 
     def counters(self) -> dict[str, int]:
-        """The items of the memory that gave way."""
+        """Number of replaced memory items."""
         return {"replaced": self.replaced}
 
 
 def replacements(scores: Tensor, arriving: Tensor, generator: torch.Generator, *, of_batch: bool = False) -> tuple[Tensor, Tensor]:
-    """Who gives way to whom: positions of victims in the memory and of newcomers among what arrives, int64 [m] both.
+    """Which items to replace: positions of victims in the memory and of newcomers among arrivals, both int64 [m].
 
     Args:
-        scores: float32 [M], those of the memory. arriving: float32 [n]; only scores below 1 (a negative cosine) are candidates.
-        of_batch: all that arrives is a candidate, and victims are drawn in proportion to how far scores are above the lowest.
+        scores: float32 [M], scores of the memory. arriving: float32 [n]; only scores below 1 (a negative cosine) are candidates.
+        of_batch: all arrivals are candidates, and victims are drawn in proportion to the excess over the lowest score.
     """
     candidates = (torch.arange(len(arriving)) if of_batch else (arriving < 1).nonzero().flatten())[: len(scores)]
     if not candidates.numel():
         return candidates, candidates
-    # A score of 0 (an exact opposite) must be drawable where more victims are needed than scores are positive.
+    # A score of 0 (an exactly opposite gradient) must be drawable if fewer scores are positive than victims are needed.
     weights = scores.double() + 1e-9
     drawn_by = weights - weights.min() + 1e-9 if of_batch else weights
     victims = torch.multinomial(drawn_by, len(candidates), replacement=False, generator=generator)

@@ -1,4 +1,4 @@
-"""Inner products of items' gradients, without the gradients where a product ``X W`` makes them large."""
+"""Inner products of per-item gradients, computed without the gradients if a product ``X W`` makes these large."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Product:
 
 @contextmanager
 def products_of(model: nn.Module) -> Iterator[list[Product]]:
-    """Collect the products of all feature maps (:class:`~cglsuite.backbones.layers.FeatureLinear`) in the forward passes meanwhile."""
+    """Collect the products of all :class:`~cglsuite.backbones.layers.FeatureLinear` layers in forward passes within this context."""
     products: list[Product] = []
 
     def note(module: Any, given: tuple[Any, ...], output: Tensor) -> None:
@@ -47,17 +47,16 @@ def products_of(model: nn.Module) -> Iterator[list[Product]]:
 def gradient_similarity(
     losses: Tensor, references: int, parameters: Sequence[Tensor], chunk: int, products: Sequence[Product] = ()
 ) -> Tensor:
-    """The cosines between the gradients of items: float32 [n - references, references].
+    """The cosines between per-item gradients: float32 [n - references, references].
 
-    The gradient of item i for W in ``Z = X W`` is ``Xᵀ D_i`` with ``D_i = ∂L_i/∂Z``, so that ``<Xᵀ D_i, Xᵀ D_j> = <(X Xᵀ) D_i, D_j>``.
-    Where that takes less memory than the gradients, and W is used in no other way, they are never formed. An item without gradient points
-    nowhere, and its cosines are 0.
+    The gradient of item i for W in ``Z = X W`` is ``Xᵀ D_i`` with ``D_i = ∂L_i/∂Z``, so ``<Xᵀ D_i, Xᵀ D_j> = <(X Xᵀ) D_i, D_j>``. If this
+    takes less memory than the gradients and W has no other use, the gradients are never formed. Items with zero gradient have cosines of 0.
 
     Args:
         losses: float32 [n], one per item; the first ``references`` are the items that the others are compared with.
-        parameters: what to differentiate for.
-        chunk: items per batched backward pass, or more where their gradients are small.
-        products: what :func:`products_of` collected in the forward pass that gave the losses.
+        parameters: the parameters to differentiate with respect to.
+        chunk: items per batched backward pass; more if their gradients are small.
+        products: the products that :func:`products_of` collected in the forward pass of the losses.
     """
     kept = _never_formed(losses, products)
     covered = {id(product.weight) for product in kept}
@@ -67,7 +66,7 @@ def gradient_similarity(
     at_once = max(chunk, _AT_ONCE // max(1, sum(leaf.numel() for leaf in leaves)))
 
     def sides(values: Tensor) -> Iterator[list[tuple[Tensor, Tensor]]]:
-        """Of every chunk of items pairs (float32 [m, p] each) with ``<g_i, g_j> = Σ left_i · right_j``."""
+        """For every chunk of items, pairs (float32 [m, p] each) such that ``<g_i, g_j> = Σ left_i · right_j``."""
         for rows in per_item_gradients(values, leaves, at_once):
             of_products = [(gram @ d, d) for gram, d in zip(grams, rows, strict=False)]
             yield [(a.flatten(1), b.flatten(1)) for a, b in [*of_products, *((g, g) for g in rows[len(kept) :])]]
@@ -82,7 +81,7 @@ def gradient_similarity(
 
 
 def _norms(sides: Sequence[tuple[Tensor, ...]]) -> Tensor:
-    """Of the gradients whose pairs these are: float32 [m]."""
+    """Norms of the gradients represented by these pairs: float32 [m]."""
     return torch.stack([(left * right).sum(dim=1) for left, right in sides]).sum(dim=0).clamp(min=0).sqrt()
 
 
@@ -95,7 +94,7 @@ def _gram(x: Tensor | SparseMatrix) -> Tensor:
 
 
 def _never_formed(losses: Tensor, products: Sequence[Product]) -> list[Product]:
-    """The products that stand for their weights: each the only use of its weight, and smaller than the gradients would be."""
+    """The products to use in place of gradients: each is its weight's only use, and smaller than the gradients would be."""
     uses = _uses(losses)
     chosen = []
     for product in products:
@@ -107,7 +106,7 @@ def _never_formed(losses: Tensor, products: Sequence[Product]) -> list[Product]:
 
 
 def _uses(losses: Tensor) -> dict[int, int]:
-    """How many operations behind ``losses`` read each leaf, by its ``id``."""
+    """How many operations in the graph of ``losses`` read each leaf, by ``id``."""
     uses: dict[int, int] = {}
     met, ahead = set(), [losses.grad_fn]
     while ahead:

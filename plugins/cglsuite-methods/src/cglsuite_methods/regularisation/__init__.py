@@ -1,1 +1,1 @@
-"""A penalty or a distillation loss protects what was learnt."""
+"""Methods that preserve earlier tasks by a penalty or a distillation loss."""

@@ -16,16 +16,15 @@ __all__ = ["EWC"]
 class EWC(Method):
     """``L + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` over all past tasks s (Kirkpatrick et al. 2017).
 
-    F_s is the diagonal Fisher information on the task's training items, at the labels: the mean of squared per-item gradients, or (as
-    benchmarked by CGLB and BeGin) the square of the batch-mean gradient. The sums ΣF and ΣFθ* are kept instead of one pair per task,
-    which gives the same gradient with O(P) memory. It is estimated in evaluation mode; CGLB's graph-level code does so in training mode
-    (``importance_mode``).
+    F_s is the diagonal of the empirical Fisher information on the task's training items: the mean of squared per-item gradients, or (as
+    benchmarked by CGLB and BeGin) the square of the batch-mean gradient. Only the sums ΣF and ΣFθ* are stored, which gives the same
+    gradient in O(P) memory. F is estimated in evaluation mode, in CGLB's graph-level code in training mode (``importance_mode``).
     """
 
     state: ClassVar[tuple[str, ...]] = ("fisher", "weighted")
 
     def setup(self) -> None:
-        """No task is protected yet."""
+        """Initialise the sums."""
         self.fisher: dict[str, Tensor] = {}
         self.weighted: dict[str, Tensor] = {}
 
@@ -36,7 +35,7 @@ class EWC(Method):
             pull(self.problem.parameters(self.model), self.fisher, self.weighted, weight)
 
     def after_task(self, view: TaskView) -> None:
-        """Add the task's Fisher information at the weights it ended with."""
+        """Add the task's Fisher information at its final weights."""
         with in_importance_mode(self):
             fisher = self._batch_fisher(view) if self.hyperparameters.fisher == "batch" else self._item_fisher(view)
         protect(self.fisher, self.weighted, fisher, self.problem.parameters(self.model))

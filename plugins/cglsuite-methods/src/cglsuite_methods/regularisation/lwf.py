@@ -16,22 +16,22 @@ __all__ = ["LwF"]
 
 
 class LwF(Method):
-    """``L + λ D``: on the current items the model also answers for old outputs as it did before the task (Li & Hoiem 2016).
+    """``L + λ D``: on current items, old outputs are distilled from the model before the task (Li & Hoiem 2016).
 
-    ``D = -mean Σ softmax(z_old / τ) log softmax(z_new / τ)``, where z_old are the outputs of the teacher, the model as the last task left
-    it. Where a query names its task D is the sum of one such term for the outputs of every past task, else one term for all outputs seen
-    before this task. Labels that do not compete are distilled by sigmoids; the problem adapter knows which form applies.
+    ``D = -mean Σ softmax(z_old / τ) log softmax(z_new / τ)``, where z_old are the outputs of the teacher, the model after the last task. In
+    task-IL, D is the sum of one such term per past task, over its outputs; otherwise it is a single term over all outputs seen before this
+    task. Multi-label outputs are distilled with sigmoids; the problem adapter chooses the form.
 
-    As benchmarked (CGLB's graph level): ``own_task_loss``. In class-IL, too, L is among the task's own outputs, and D the sum over past
-    tasks.
+    As benchmarked (CGLB's graph level): with ``own_task_loss``, L is over the task's own outputs and D the sum over past tasks in class-IL
+    too.
 
-    The student's outputs serve both terms, and the teacher answers once for each batch, in evaluation mode.
+    Both terms use the same student outputs. The teacher is evaluated once per batch, in evaluation mode.
     """
 
     state = ("teacher", "past")
 
     def setup(self) -> None:
-        """Nobody to learn from yet."""
+        """Initialise the teacher (none before the first task)."""
         self.teacher: Backbone | None = None
         self.past: list[Tensor] = []
         self._known: Tensor | None = None
@@ -56,7 +56,7 @@ class LwF(Method):
         return loss + weight * self.problem.distill(taught, outputs, self._known, self.hyperparameters.temperature)
 
     def _asked(self, batch: Batch) -> Batch:
-        """The batch, or (``own_task_loss``) the same items with the task's own outputs as competitors, kept with the batch."""
+        """The batch, or (``own_task_loss``) the same items with only the task's own outputs competing, cached with the batch."""
         if self._own is None:
             return batch
         if "own task" not in batch.cache:
@@ -65,7 +65,7 @@ class LwF(Method):
         return asked
 
     def _answers(self, teacher: Backbone, batch: Batch) -> Tensor:
-        """The teacher's outputs: float32 [n, C], kept with the batch (and gone with it) for the next epoch."""
+        """The teacher's outputs: float32 [n, C], cached with the batch for later epochs."""
         kept = batch.cache.get("teacher")
         if kept is None or kept[0] is not teacher:
             with torch.no_grad():
@@ -74,6 +74,6 @@ class LwF(Method):
         return answers
 
     def after_task(self, view: TaskView) -> None:
-        """What the model has become teaches the next task."""
+        """The trained model is the next task's teacher."""
         self.teacher = copy.deepcopy(self.model).requires_grad_(False).eval()
         self.past.append(view.task_outputs)

@@ -13,18 +13,18 @@ __all__ = ["MAS"]
 
 
 class MAS(Method):
-    """``L + λ Σ_i Ω_i (θ_i - θ*_i)²`` around the weights θ* that the last task ended with (Aljundi et al. 2018).
+    """``L + λ Σ_i Ω_i (θ_i - θ*_i)²`` around the final weights θ* of the last task (Aljundi et al. 2018).
 
-    A task adds to the importance Ω the mean over its training items of ``|∂‖z‖²/∂θ|``, with z the outputs that compete; labels play no
-    part. As benchmarked: ``batch`` (BeGin) adds ``|∂ mean‖z‖² /∂θ|``, in which gradients of different items cancel; ``batch-squared``
+    Each task adds to the importance Ω the mean over its training items of ``|∂‖z‖²/∂θ|``, where z are the competing outputs; labels are not
+    used. As benchmarked: ``batch`` (BeGin) adds ``|∂ mean‖z‖² /∂θ|``, in which gradients of different items cancel; ``batch-squared``
     (CGLB) squares the gradient of the mean of z² over items and outputs, and averages over tasks in proportion to their items.
-    It is measured in evaluation mode; CGLB's graph-level code does so in training mode (``importance_mode``).
+    Ω is estimated in evaluation mode, in CGLB's graph-level code in training mode (``importance_mode``).
     """
 
     state = ("omega", "weighted", "items")
 
     def setup(self) -> None:
-        """Nothing is important yet."""
+        """Initialise importance and anchor."""
         self.omega: dict[str, Tensor] = {}
         self.weighted: dict[str, Tensor] = {}
         self.items = 0
@@ -36,7 +36,7 @@ class MAS(Method):
             pull(self.problem.parameters(self.model), self.omega, self.weighted, weight)
 
     def after_task(self, view: TaskView) -> None:
-        """Add the task's importance, and move the anchor to where the task ended."""
+        """Add the task's importance, and move the anchor to the task's final weights."""
         with in_importance_mode(self):
             added = self._item_importance(view) if self.hyperparameters.importance == "items" else self._batch_importance(view)
         self.items += len(view.train)
@@ -45,20 +45,20 @@ class MAS(Method):
             self.weighted[name] = self.omega[name] * parameter.detach()
 
     def _accumulated(self, before: Tensor | None, added: Tensor, count: int) -> Tensor:
-        """The sum over tasks, or (batch-squared) their mean weighted by items; ``count`` of ``self.items`` are the new task's."""
+        """The sum over tasks, or (batch-squared) the item-weighted mean; ``count`` of ``self.items`` belong to the new task."""
         if before is None:
             return added
         return before.lerp(added, count / self.items) if self.hyperparameters.importance == "batch-squared" else before + added
 
     def _item_importance(self, view: TaskView) -> dict[str, Tensor]:
-        """The mean over items of the gradient's absolute value."""
+        """The mean absolute per-item gradient."""
         return mean_over_items(self, view, self._norms, lambda gradient: torch.linalg.vector_norm(gradient, ord=1, dim=0))
 
     def _norms(self, batch: Batch) -> Tensor:
         return self.problem.squared_norm(self.forward(batch), batch)
 
     def _batch_importance(self, view: TaskView) -> dict[str, Tensor]:
-        """From the gradient of one mean over all items: its absolute value, or its square with the mean over outputs too."""
+        """The absolute gradient of the mean over items, or its square with the mean also over outputs."""
         batch = self.problem.batch([view])
         norms = self._norms(batch)
         total = gradients(norms.sum(), self.problem.parameters(self.model))

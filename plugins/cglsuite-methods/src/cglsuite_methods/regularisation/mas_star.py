@@ -1,4 +1,4 @@
-"""Memory aware synapses without tasks."""
+"""Task-free memory aware synapses."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["MASStar"]
 
 
 class MASStar(Rehearsing):
-    """``L(B) + L(H) + λ Σ_i Ω_i (θ_i - θ*_i)²``, where Ω and θ* are renewed whenever the loss rests (Aljundi et al. 2019, task-free).
+    """``L(B) + L(H) + λ Σ_i Ω_i (θ_i - θ*_i)²``, where Ω and θ* are updated whenever the loss plateaus (Aljundi et al. 2019, task-free).
 
-    A window holds the loss of the latest ``window`` batches. It rests where its mean is below ``mean_threshold`` and its variance below
-    ``variance_threshold``. The first rest counts; another one only after a peak: a window whose mean exceeds mean + standard deviation of
-    the window of the last rest. Then Ω becomes the mean over all rests of the importance (the mean over items of ``|∂‖z‖²/∂θ|``), and
-    θ* the weights of the moment. A detector that never fires leaves fine-tuning with a replay of H: ``triggers`` counts.
+    A plateau is a window of the last ``window`` batch losses with mean below ``mean_threshold`` and variance below ``variance_threshold``.
+    The detector fires at the first plateau, and at another one only after a peak: a window whose mean exceeds mean + standard deviation of
+    the last plateau's window. Then Ω becomes the mean importance over all plateaus (each a mean over items of ``|∂‖z‖²/∂θ|``), and θ* the
+    current weights. If the detector never fires, the method is fine-tuning with replay of H; ``triggers`` counts how often it fired.
 
-    H is the hard buffer, the ``hard_buffer`` items with the highest losses among those of the buffer and of each batch, as they are kept.
-    It is learnt along with every batch, and importance is measured on it. As benchmarked (DRIFT): ``hard_buffer=0``; importance is then
-    measured on the batch at which the detector fires, and ``importance=batch``: the absolute value of the gradient of the mean of z² over
-    items and competing outputs, in which items cancel.
+    H is the hard buffer: the ``hard_buffer`` stored items with the highest losses among the buffer and each batch. It is replayed with
+    every batch, and importance is estimated on it. As benchmarked (DRIFT): ``hard_buffer=0``, so importance is estimated on the batch at
+    which the detector fires; and ``importance=batch``, the absolute gradient of the mean of z² over items and competing outputs, in which
+    items cancel.
     """
 
     state = ("omega", "weighted", "window", "rest", "peaked", "triggers")
 
     def setup(self) -> None:
-        """Nothing is important yet, and the first rest counts."""
+        """Initialise importance and the detector."""
         super().setup()
         self.omega: dict[str, Tensor] = {}
         self.weighted: dict[str, Tensor] = {}
@@ -45,16 +45,16 @@ class MASStar(Rehearsing):
 
     @property
     def capacity(self) -> int:
-        """Items in the hard buffer."""
+        """Number of items in the hard buffer."""
         wanted: int = self.hyperparameters.hard_buffer
         return wanted if self.memory.budget is None else min(wanted, self.memory.budget)
 
     def before_batch(self, batch: Batch) -> None:
-        """No loss is known of this batch."""
+        """Reset the batch's loss."""
         self._losses = []
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss of the batch and that of the hard buffer; the penalty is not part of it."""
+        """The loss on the batch and on the hard buffer, without the penalty."""
         items = self.kept()
         if items is None:
             loss = super().loss(batch)
@@ -71,7 +71,7 @@ class MASStar(Rehearsing):
             pull(self.problem.parameters(self.model), self.omega, self.weighted, weight)
 
     def after_batch(self, batch: Batch) -> None:
-        """Watch the loss (that of the first pass over a batch), keep what is hard, and consolidate where the loss rests."""
+        """Track the loss of the batch's first pass, update the hard buffer, and consolidate at a plateau."""
         training = self.model.training
         self.model.eval()
         if self.capacity:
@@ -91,7 +91,7 @@ class MASStar(Rehearsing):
         self.memory.put(MEMORY, pool.take(hardest.sort().values))
 
     def _watch(self, batch: Batch) -> None:
-        """A peak, or a rest after one."""
+        """Detect a peak, or a plateau after one."""
         mean, variance = fmean(self.window), pvariance(self.window)
         if not self.peaked:
             self.peaked = mean > self.rest[0] + math.sqrt(self.rest[1])
@@ -101,7 +101,7 @@ class MASStar(Rehearsing):
             self.rest, self.window, self.peaked = [mean, variance], [], False
 
     def _consolidate(self, batch: Batch) -> None:
-        """Renew the importance and the anchor."""
+        """Update the importance and the anchor."""
         items = self.kept()
         asked = batch if items is None else self.problem.recall(items, batch)
         added = self._importance(asked)

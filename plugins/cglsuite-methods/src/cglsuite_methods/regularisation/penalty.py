@@ -1,4 +1,4 @@
-"""A quadratic pull towards anchors at the cost of a few passes over the parameters, and the importances behind it."""
+"""A quadratic penalty around anchors, added to gradients directly, and estimates of importance."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def pull(
     """Add to ``.grad`` the gradient of ``λ Σ_i W_i θ_i² - 2 V_i θ_i``: with ``W = Σ_s W_s`` and ``V = Σ_s W_s θ*_s`` this is
     ``λ Σ_s Σ_i W_s,i (θ_i - θ*_s,i)²`` up to a constant, for any number of anchors θ*_s.
 
-    For :meth:`~cglsuite.Method.before_step`. As a term of the loss the penalty would take autograd more than twice as long; the loss,
-    and with it the loss curve, is without the value of the penalty.
+    For :meth:`~cglsuite.Method.before_step`. Computing the penalty by autograd would take more than twice as long. The loss and its curve
+    do not include the penalty.
 
     Args:
-        parameters: θ by name, float32 of any shape; one that the loss does not reach gets its ``.grad`` here.
+        parameters: θ by name, float32 of any shape; parameters that the loss does not reach get a ``.grad``.
         importance: W by name, shaped like the parameters. weighted: V by name, likewise. weight: λ.
     """
     for name, parameter in parameters.items():
@@ -36,12 +36,12 @@ def pull(
             parameter.grad = torch.zeros_like(parameter)
         whole = (parameter, parameter.grad, importance[name], weighted[name])
         for theta, gradient, w, v in zip(*map(_pieces, whole), strict=True):
-            # The difference first: added to the gradient one by one, two large terms would leave it their rounding errors.
+            # Subtract first: adding two large terms to the gradient one by one would leave their rounding errors in it.
             gradient.add_(torch.addcmul(v, w, theta, value=-1).mul_(-2 * weight))
 
 
 def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
-    """Views of rows that stay in a processor's cache from one operation to the next; on other devices, and of a scalar, the whole."""
+    """Views of rows small enough for the processor's cache; the whole tensor on other devices and for scalars."""
     if tensor.dim() == 0 or tensor.device.type != "cpu":
         return (tensor,)
     pieces: tuple[Tensor, ...] = tensor.split(max(1, _PIECE * len(tensor) // max(1, tensor.numel())))
@@ -51,14 +51,14 @@ def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
 def protect(
     importance: MutableMapping[str, Tensor], weighted: MutableMapping[str, Tensor], of_task: Mapping[str, Tensor], at: Mapping[str, Tensor]
 ) -> None:
-    """Add one anchor to the sums W and V: a task's importance (one tensor like each parameter) at the weights ``at``."""
+    """Add an anchor to the sums W and V: a task's importance (shaped like the parameters) at the weights ``at``."""
     for name, parameter in at.items():
         for total, added in ((importance, of_task[name]), (weighted, of_task[name] * parameter.detach())):
             total[name] = added + total[name] if name in total else added
 
 
 def gradients(value: Tensor, parameters: Mapping[str, Tensor], *, create_graph: bool = False) -> dict[str, Tensor]:
-    """The gradient of a scalar for each parameter, zeros where it does not depend on it; nothing is left in ``.grad``."""
+    """The gradient of a scalar with respect to each parameter, zeros if it does not depend on it; ``.grad`` is left empty."""
     derivatives = torch.autograd.grad(
         value, list(parameters.values()), create_graph=create_graph, materialize_grads=True, allow_unused=True
     )
@@ -67,9 +67,9 @@ def gradients(value: Tensor, parameters: Mapping[str, Tensor], *, create_graph: 
 
 @contextmanager
 def in_importance_mode(method: Method) -> Iterator[None]:
-    """The mode in which a method estimates importance (hyper-parameter ``importance_mode``, evaluation where it has none).
+    """Context with the model in the mode in which importance is estimated (hyper-parameter ``importance_mode``; evaluation by default).
 
-    In training mode dropout applies and batch norm takes the items' statistics. The model has its mode and its buffers back afterwards.
+    In training mode, dropout applies and batch norm uses the items' statistics. Mode and buffers are restored afterwards.
     """
     if method.hyperparameters.get("importance_mode", "evaluation") == "evaluation":
         yield
@@ -88,15 +88,15 @@ def in_importance_mode(method: Method) -> Iterator[None]:
 def mean_over_items(
     method: Method, view: TaskView, values: Callable[[Batch], Tensor], total: Callable[[Tensor], Tensor]
 ) -> dict[str, Tensor]:
-    """The mean over a task's training items of a function of each item's own gradient, for each parameter; see :func:`mean_over`."""
+    """The mean over a task's training items of a function of per-item gradients, for each parameter; see :func:`mean_over`."""
     return mean_over(method, method.problem.batch([view]), values, total)
 
 
 def mean_over(method: Method, batch: Batch, values: Callable[[Batch], Tensor], total: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
-    """The mean over the items of a batch of a function of each item's own gradient, for each parameter.
+    """The mean over a batch's items of a function of per-item gradients, for each parameter.
 
     Args:
-        values: a batch to one scalar per item, float32 [n]. total: gradients float32 [m, *shape] to the sum of the function over the m.
+        values: maps a batch to one scalar per item, float32 [n]. total: maps gradients (float32 [m, *shape]) to the function's sum over m.
     """
     parameters = method.problem.parameters(method.model)
     out = {n: torch.zeros_like(p) for n, p in parameters.items()}

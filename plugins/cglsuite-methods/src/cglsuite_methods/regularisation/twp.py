@@ -18,21 +18,21 @@ __all__ = ["TWP"]
 class TWP(Method):
     """``L + Σ_s Σ_i (λ_l I_loss + λ_t I_topo)_s,i (θ_i - θ*_s,i)² + β ‖∂L/∂θ‖₁`` over all past tasks s (Liu et al. 2021).
 
-    After a task, ``I_loss = (∂L/∂θ)²`` and ``I_topo = (∂‖attention‖²/∂θ)²`` on its training items (averaged over batches where there are
-    several); the attention over edges is the backbone's own, or one read off its first layer. The sums over tasks are kept instead of
-    one pair per task, as for EWC. The last term keeps later tasks plastic: its gradient is ``β H sign(∂L/∂θ)`` with H the Hessian of L,
-    which a second-order backward pass gives exactly; β = 0 leaves it out, and its cost.
+    After a task, ``I_loss = (∂L/∂θ)²`` and ``I_topo = (∂‖attention‖²/∂θ)²`` on its training items (averaged over batches). The attention
+    over edges is the backbone's own, or one computed from its first layer. Sums over tasks are stored as for EWC. The last term preserves
+    plasticity: its gradient is ``β H sign(∂L/∂θ)`` with H the Hessian of L, computed exactly by a second-order backward pass; β = 0 saves
+    its cost.
 
-    As benchmarked by CGLB and BeGin: ``detach_beta`` (the last term has no gradient, so that it is left out), ``topology_accumulates`` (the
-    topology pass adds to the gradient that the loss pass left: ``I_topo = (∂L/∂θ + ∂‖attention‖/∂θ)²``), ``attention_norm=norm`` (not
-    squared), ``double_loss`` (the gradient of L counts twice in every step). CGLB reads the attention off the first layer's output
-    (``attention_from=propagated``), BeGin off what it sends (``degree-normalised``).
+    As benchmarked by CGLB and BeGin: ``detach_beta`` (the last term has no gradient and is left out), ``topology_accumulates`` (the
+    topology pass accumulates into the gradient of the loss: ``I_topo = (∂L/∂θ + ∂‖attention‖/∂θ)²``), ``attention_norm=norm`` (not
+    squared), ``double_loss`` (the gradient of L counts twice in every step). CGLB computes attention from the first layer's output
+    (``attention_from=propagated``), BeGin from its normalised messages (``degree-normalised``).
     """
 
     state = ("importance", "weighted")
 
     def setup(self) -> None:
-        """No task is protected yet."""
+        """Initialise the sums."""
         self.importance: dict[str, Tensor] = {}
         self.weighted: dict[str, Tensor] = {}
 
@@ -53,7 +53,7 @@ class TWP(Method):
             pull(self.problem.parameters(self.model), self.importance, self.weighted)
 
     def after_task(self, view: TaskView) -> None:
-        """Add what mattered to the task's loss and to its topology, at the weights it ended with."""
+        """Add the importance for the task's loss and topology, at its final weights."""
         if not self.hyperparameters.lambda_l and not self.hyperparameters.lambda_t:
             return
         parameters = self.problem.parameters(self.model)
@@ -62,7 +62,7 @@ class TWP(Method):
         protect(self.importance, self.weighted, added, parameters)
 
     def _importance(self, batch: Batch, parameters: dict[str, torch.nn.Parameter]) -> dict[str, Tensor]:
-        """``λ_l I_loss + λ_t I_topo`` of one batch; the attention is computed only where it counts."""
+        """``λ_l I_loss + λ_t I_topo`` of one batch; attention is computed only if it counts."""
         of_loss = gradients(self.problem.loss(self.forward(batch), batch), parameters)
         out = {n: self.hyperparameters.lambda_l * g.pow(2) for n, g in of_loss.items()}
         if self.hyperparameters.lambda_t:
@@ -73,7 +73,7 @@ class TWP(Method):
         return out
 
     def _topology(self, batch: Batch) -> Tensor:
-        """The squared norm of the attention, or as benchmarked the norm: a scalar."""
+        """The squared norm of the attention, or (as benchmarked) the norm: a scalar."""
         embeddings: str = self.hyperparameters.get("attention_from", "sent")
         if embeddings == "sent":
             attention = self.problem.edge_attention(self.model, batch)
@@ -84,10 +84,10 @@ class TWP(Method):
 
 
 class _Flattened(torch.autograd.Function):
-    """A loss L passed on, with the gradient of ``L + β Σ|g|`` for L and for its slopes g.
+    """Passes on a loss L, with the gradient of ``L + β Σ|g|`` with respect to L and its gradient g.
 
-    Both go into one backward pass, in which they meet before the products with the graph. Left to autograd, the absolute values of g
-    and their gradient take as long as those products.
+    One backward pass serves both, and they are summed before the products with the graph. With autograd, the absolute values of g and their
+    gradient take as long as those products.
     """
 
     @staticmethod

@@ -1,1 +1,1 @@
-"""Methods that keep items of earlier tasks and train on them again."""
+"""Methods that store items of earlier tasks and replay them."""

@@ -1,4 +1,4 @@
-"""ContinualGNN: replay of a proportional memory and of the old items that new data changes most, and consolidation of weights."""
+"""ContinualGNN: replays a class-proportional memory and the old items that new data changes most, with an EWC penalty."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ __all__ = ["ContinualGNN", "most_changed", "proportional"]
 class ContinualGNN(EWC):
     """``mean over C ∪ B of ℓ + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` with replayed items B beside the current ones C (Wang et al. 2020).
 
-    The memory holds ``memory`` training items of past tasks (the scenario's budget at most), every class of every task in proportion to
-    its size, drawn uniformly within. With each task ``replayed`` of them are learnt again: a share ``changed_share`` are those whose
-    embedding new data has changed most, the others are drawn uniformly.
+    The memory stores ``memory`` training items of past tasks (at most the scenario's budget), in proportion to the size of every class of
+    every task and uniform within. Each task replays ``replayed`` of them: a share of ``changed_share`` whose embeddings new data has
+    changed most, the others drawn uniformly.
 
-    An item's change is the distance between its embedding in the graph of the last task and in that of the new one, both under the weights
-    that the last task ended with. This is what the paper's diffusion of changes over two hops approximates; a backbone of two
-    convolutions sees two hops. Only items in memory are compared, as only their labels may be read. Where the old nodes are not in the
-    new graph (edge policy `none`) or the graph does not grow (`full`) nothing changes, and all are drawn.
+    An item's change is the distance between its embeddings in the last task's graph and in the new one, both under the final weights of the
+    last task. The paper approximates this by diffusing changes over two hops, which is what two convolutions see. Only stored items are
+    compared, because only their labels may be read. If the old nodes are not in the new graph (edge policy `none`) or the graph does not
+    grow (`full`), nothing changes and all items are drawn uniformly.
 
-    Items are kept with their features and replayed without edges, or (``neighbourhood``) read in the current graph.
+    Items are stored with their features and replayed without edges, or (``neighbourhood``) embedded in the current graph.
 
-    As benchmarked by BeGin: ``without_ewc`` (the penalty never applies).
+    As benchmarked by BeGin: ``without_ewc`` (no penalty).
     """
 
     state = (*EWC.state, "sizes", "embedded")
 
     def setup(self) -> None:
-        """Nothing is kept yet."""
+        """Initialise the memory."""
         super().setup()
         self.sizes: dict[str, int] = {}
         self.embedded = torch.empty(0, 0, device=self.problem.device)
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The task's view with the replayed items among its training items; its validation items are its own."""
+        """The task's view with the replayed items added to its training items; validation items are unchanged."""
         if len(self.memory) == 0:
             return (view,)
         items = self.problem.join(self.memory.all())
@@ -58,7 +58,7 @@ class ContinualGNN(EWC):
 
     @torch.no_grad()
     def _embed(self, items: MemoryItems, view: TaskView) -> Tensor:
-        """Embeddings of the items in the view's graph, in evaluation mode: float32 [n, d]; [0, 0] where they are not in it."""
+        """Embeddings of the items in the view's graph, in evaluation mode: float32 [n, d]; [0, 0] if they are not in it."""
         if not view.keeps_nodes or len(items) == 0:
             return torch.empty(0, 0, device=self.problem.device)
         training = self.model.training
@@ -68,14 +68,14 @@ class ContinualGNN(EWC):
         return embedded
 
     def after_task(self, view: TaskView) -> None:
-        """Protect the weights, make room in memory for the task, and note where its items are now."""
+        """Update the penalty and the memory, and store the current embeddings of its items."""
         if not self.hyperparameters.without_ewc:
             super().after_task(view)
         self._remember(view)
         self.embedded = self._embed(self.problem.join(self.memory.all()), view)
 
     def _remember(self, view: TaskView) -> None:
-        """Every class of every task gets its share anew; shelves are in random order, so that each keeps a uniform sample."""
+        """Resize the share of every class of every task. Shelves are in random order, so each remains a uniform sample."""
         arriving = self._by_class(view)
         self.sizes |= {shelf: chosen.numel() for shelf, chosen in arriving.items()}
         room = self.hyperparameters.memory if self.memory.budget is None else min(self.hyperparameters.memory, self.memory.budget)
@@ -94,8 +94,8 @@ class ContinualGNN(EWC):
             self.memory.put(shelf, items.take(torch.arange(length, device=items.ids.device)))
 
     def _by_class(self, view: TaskView) -> dict[str, Tensor]:
-        """Positions of the training items by shelf, in random order; an item with several outputs counts for the first, one without any
-        for none."""
+        """Positions of the training items by shelf, in random order. A multi-label item counts for its first label, an unlabelled one for
+        none."""
         left = torch.ones(len(view.train), dtype=torch.bool, device=self.problem.device)
         out: dict[str, Tensor] = {}
         for c in view.task_outputs.nonzero().flatten().tolist():
@@ -113,8 +113,8 @@ class ContinualGNN(EWC):
 
 
 def most_changed(before: Tensor, now: Tensor, n: int) -> Tensor:
-    """Positions (int64 [≤ n]) of the rows that differ most between ``before`` and ``now`` (float32 [m, d]), most changed first; ties to the
-    lower position. Rows that differ by rounding alone are never among them, and no row is where the two cannot be compared."""
+    """Positions (int64 [≤ n]) of the rows that differ most between ``before`` and ``now`` (float32 [m, d]), most changed first; ties go to
+    the lower position. Rows that differ only by rounding are excluded; the result is empty if the two cannot be compared."""
     if before.shape != now.shape or now.numel() == 0:
         return torch.empty(0, dtype=torch.int64, device=now.device)
     change = (now - before).norm(dim=1)
@@ -124,8 +124,7 @@ def most_changed(before: Tensor, now: Tensor, n: int) -> Tensor:
 
 
 def proportional(sizes: Sequence[int], budget: int) -> list[int]:
-    """Places for groups of ``sizes`` in proportion to them, ``budget`` in all, remainders to the largest fractions; every group whole
-    where the budget suffices."""
+    """Divide ``budget`` among groups in proportion to ``sizes`` (largest-remainder method); groups are complete if the budget suffices."""
     total = sum(sizes)
     if total <= budget:
         return list(sizes)

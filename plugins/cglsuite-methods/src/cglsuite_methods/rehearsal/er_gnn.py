@@ -1,4 +1,4 @@
-"""Experience replay for graph neural networks, with all its samplers."""
+"""Experience replay for graph neural networks, with all samplers of the paper."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ __all__ = ["ERGNN"]
 class ERGNN(Method):
     """A memory of ``per_class`` nodes of each class; ``β L + (1 - β) L_B`` with ``β = |B| / (|B| + n)`` (Zhou & Cao 2021).
 
-    Samplers: ``mf`` takes the nodes nearest to the class mean of the features, ``cm`` those with the fewest nodes of other classes
-    within a distance d; ``mf+`` and ``cm+`` do the same on embeddings; ``random`` draws. Replayed nodes carry no edges.
+    Samplers: ``mf`` selects the nodes nearest to the class mean of the features, ``cm`` those with the fewest nodes of other classes within
+    distance d; ``mf+`` and ``cm+`` use embeddings; ``random`` draws uniformly. Replayed nodes carry no edges.
 
-    As benchmarked by BeGin: ``swap_weights`` (``(1 - β) L + β L_B``) and ``neighbourhood`` (replayed nodes are read in the current graph).
+    As benchmarked by BeGin: ``swap_weights`` (``(1 - β) L + β L_B``) and ``neighbourhood`` (replayed nodes are embedded in the current
+    graph).
     """
 
     def setup(self) -> None:
-        """Nothing to replay yet."""
+        """Initialise the replay batch."""
         self._replay: Batch | None = None
 
     def before_task(self, view: TaskView) -> None:
-        """Lay the memory out as one batch; it does not change while a task is learnt."""
+        """Lay the memory out as one batch, which stays fixed during a task."""
         items = self.memory.all()
         self._replay = self.problem.recall(self.problem.join(items), view) if items else None
 
     def loss(self, batch: Batch) -> Tensor:
-        """The weighted sum of the task's loss and the memory's."""
+        """The weighted sum of the losses on the task and on the memory."""
         if self._replay is None:
             return super().loss(batch)
         beta = len(self._replay) / (len(self._replay) + len(batch))
@@ -41,7 +42,7 @@ class ERGNN(Method):
         return beta * current + (1 - beta) * replayed
 
     def after_task(self, view: TaskView) -> None:
-        """Choose the task's nodes, class by class."""
+        """Select the task's nodes class by class."""
         self._replay = None
         batch = self.problem.batch([view])
         points = self._points(batch)
@@ -52,7 +53,7 @@ class ERGNN(Method):
                 self.memory.put(f"task-{view.position}-class-{c}", self.problem.sample(batch, chosen, kept_as(self)))
 
     def _points(self, batch: Batch) -> Tensor:
-        """Where distances are measured: input features, or embeddings for the + samplers."""
+        """The space of distances: input features, or embeddings for the + samplers."""
         if self.hyperparameters.sampler == "random":
             return torch.empty(len(batch), 0)
         if self.hyperparameters.sampler.endswith("+"):
@@ -61,7 +62,7 @@ class ERGNN(Method):
         return self.problem.features(batch)
 
     def _choose(self, points: Tensor, own: Tensor, c: int) -> Tensor:
-        """Positions (int64 [≤ per_class]) of the nodes of class ``c`` (bool [n] ``own``) to keep."""
+        """Positions (int64 [≤ per_class]) of the nodes of class ``c`` (bool [n] ``own``) to store."""
         members = own.nonzero().flatten()
         budget = min(self.hyperparameters.per_class, members.numel())
         generator = self.context.generator(f"sample class {c}")

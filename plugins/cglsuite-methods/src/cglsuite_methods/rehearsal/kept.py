@@ -1,4 +1,4 @@
-"""What methods that rehearse share: how items are kept, a memory drawn uniformly, and a view with replayed items in it."""
+"""Shared by rehearsal methods: how items are stored, a uniformly drawn memory, and views with replayed items."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["both_losses", "keep_at_random", "kept_as", "share_of", "with_replaye
 
 
 def kept_as(method: Method) -> Literal["reference", "item"]:
-    """How a method keeps items: by reference where its ``neighbourhood`` is set, else with their features."""
+    """How a method stores items: by reference if its ``neighbourhood`` is set, otherwise with their features."""
     return "reference" if method.hyperparameters.neighbourhood else "item"
 
 
 def share_of(view: TaskView, fraction: float) -> int:
-    """How many items ``fraction`` of a task's training items are, at least one."""
+    """The number of items in ``fraction`` of a task's training items, at least one."""
     return max(1, round(fraction * len(view.train)))
 
 
 def with_replayed(method: Method, view: TaskView, items: MemoryItems) -> TaskView:
-    """The task's view with ``items`` among its training items, laid out as one batch; its validation items are its own."""
+    """The task's view with ``items`` added to its training items, as one batch; validation items are unchanged."""
     together = method.problem.merge([view.train, method.problem.recall(items, view)])
     return replace(view, train=together)
 
 
 def both_losses(method: Method, batch: Batch, replay: Batch) -> tuple[Tensor, Tensor]:
-    """The losses of a batch and of replayed items; one forward pass serves both where they share a graph."""
+    """The losses on a batch and on replayed items, in one forward pass if they share a graph."""
     problem, model = method.problem, method.model
     if replay.graph is not batch.graph:
         return problem.loss(method.forward(batch), batch), problem.loss(method.forward(replay), replay)
@@ -43,10 +43,10 @@ def both_losses(method: Method, batch: Batch, replay: Batch) -> tuple[Tensor, Te
 
 
 def keep_at_random(method: Method, view: TaskView, wanted: int) -> None:
-    """Put ``wanted`` training items of the task on the shelf ``task-<position>``, drawn uniformly without replacement.
+    """Store ``wanted`` training items of the task on the shelf ``task-<position>``, drawn uniformly without replacement.
 
-    A small task is kept whole. Where the scenario has a budget every task has an equal share of it, ``budget // T`` items at most. Items
-    are kept by reference where the method's ``neighbourhood`` is set, else with their features.
+    A task with fewer items is stored whole. If the scenario has a budget, every task has an equal share of it, at most ``budget // T``
+    items. Items are stored by reference if the method's ``neighbourhood`` is set, otherwise with their features.
 
     Raises:
         BudgetError: the budget is too small for one item of each task.

@@ -1,1 +1,1 @@
-"""Rehearsal along a stream without task boundaries."""
+"""Rehearsal that needs no task boundaries."""

@@ -1,4 +1,4 @@
-"""Curvature of edges: how much the surroundings of an edge's two ends hold together."""
+"""Curvature of edges: how strongly the neighbourhoods of an edge's two ends overlap."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def overlap_with_larger(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.i
 
 
 def _common(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How many neighbours the two ends share: float64 [m]."""
+    """Number of common neighbours of the two ends: float64 [m]."""
     both = adjacency[source].multiply(adjacency[target])
     return np.asarray(both.sum(axis=1), dtype=np.float64).ravel()
 
 
 def transport_solver() -> Any:
-    """The library that solves optimal transport exactly (POT).
+    """The exact optimal-transport solver (library POT).
 
     Raises:
-        NotApplicable: it is not installed; the message names the extra that brings it.
+        NotApplicable: POT is not installed; the message names the extra that installs it.
     """
     try:
         import ot
@@ -70,7 +70,7 @@ def ollivier(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], targ
     """Ollivier's curvature ``1 - W_1(m_u, m_v)`` of edges (Ollivier 2009): float64 [m].
 
     The measure m_u has half of its mass on u and the rest evenly on u's neighbours; W_1 is the cost of moving m_u to m_v along the graph,
-    solved exactly. The work grows with deg(u) · deg(v).
+    solved exactly. The cost grows with deg(u) · deg(v).
 
     Raises:
         NotApplicable: the solver is not installed.
@@ -84,13 +84,13 @@ def ollivier(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], targ
 
 
 def _measure(adjacency: scipy.sparse.csr_matrix, node: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """A node and its neighbours, and the mass on each."""
+    """A node and its neighbours, with the mass on each."""
     around = adjacency.indices[adjacency.indptr[node] : adjacency.indptr[node + 1]].astype(np.int64)
     return np.append(around, node), np.append(np.full(len(around), (1 - IDLENESS) / max(1, len(around))), IDLENESS)
 
 
 def _distances(adjacency: scipy.sparse.csr_matrix, mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Hops between the neighbours of two neighbours, which are at most 3: float64 [a, b]."""
+    """Hop distances between the neighbours of two adjacent nodes, at most 3: float64 [a, b]."""
     rows, columns = adjacency[mine], adjacency[theirs]
     out = np.where((rows @ columns.T).toarray() > 0, 2.0, 3.0)
     out[rows[:, theirs].toarray() > 0] = 1.0

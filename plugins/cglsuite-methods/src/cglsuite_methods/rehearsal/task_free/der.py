@@ -16,20 +16,19 @@ __all__ = ["DERPlusPlus"]
 
 
 class DERPlusPlus(Sampling):
-    """``L(B) + α mean (z - z₀)² + β L(M_B)``: the outputs z₀ that items had when they were kept should stay, and their labels be learnt
-    (Buzzega et al. 2020).
+    """``L(B) + α mean (z - z₀)² + β L(M_B)``: distils the outputs z₀ stored with items and replays their labels (Buzzega et al. 2020).
 
     z and z₀ are raw outputs of as many items as the batch has, drawn from a reservoir memory; M_B is a second, independent draw. The mean
-    is over the outputs that competed when the item was kept. β = 0 is DER.
+    is over the outputs that competed when the item was stored. β = 0 is DER.
 
-    The paper stores the outputs of the training step in which an item came, in one pass or several over a task. Here every item is offered
-    to the reservoir once: in a task-free stream after the steps on its batch, in a stream of tasks at the end of its task. z₀ are the
-    outputs of that moment in evaluation mode, of the item as it is kept: nodes and links without edges, unless ``neighbourhood`` reads them
-    in the current graph. So z and z₀ differ by what the model forgot, not by the edges that the memory lacks.
+    The paper stores the outputs of the training step in which an item arrives, in one or several passes over a task. Here every item is
+    offered to the reservoir once: after the steps on its batch in task-free streams, at the end of its task in streams of tasks. z₀ are the
+    outputs at that time in evaluation mode, for the item as it is stored: nodes and links without edges, unless ``neighbourhood`` embeds
+    them in the current graph. So z and z₀ differ by forgetting, not by missing edges.
     """
 
     def loss(self, batch: Batch) -> Tensor:
-        """The batch's loss, the distance of one draw to its outputs, and the loss of another draw."""
+        """The loss on the batch, the distance of one draw to its stored outputs, and the loss on another draw."""
         loss = self.problem.loss(self.forward(batch), batch)
         items, replay = self.drawn(len(batch)), self.draw(batch, len(batch))
         if items is None or replay is None:
@@ -41,7 +40,7 @@ class DERPlusPlus(Sampling):
         return total
 
     def offer(self, batch: Batch) -> None:
-        """Offer a labelled batch to the reservoir, which keeps outputs with the items."""
+        """Offer a labelled batch to the reservoir, with its outputs."""
         self.reservoir.offer(batch, kept_as(self), extra=partial(self._outputs, batch))
 
     def _outputs(self, where: Batch, items: MemoryItems) -> Mapping[str, Tensor]:

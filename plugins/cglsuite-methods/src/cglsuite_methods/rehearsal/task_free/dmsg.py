@@ -20,34 +20,34 @@ __all__ = ["DMSG", "Generation", "diverse", "furthest_apart", "kl_to_standard", 
 
 
 class DMSG(Rehearsing):
-    """A memory chosen for diversity, replayed through synthesised embeddings (Qiao et al. 2025):
+    """A memory selected for diversity and replayed as synthesised embeddings (Qiao et al. 2025):
     ``L(B) + L(M_B) + λ_r L_rec + λ_kl KL + λ_a L_adv``.
 
-    **Selection.** After every batch the memory is reselected from itself and the batch, item by item, the class with the fewest chosen
-    items next (classes in random order where they tie). Of the class the item is taken that adds most to
+    **Selection.** After every batch the memory is reselected from itself and the batch, item by item, always from the class with the fewest
+    selected items (ties in random order). The selected item adds most to
 
         mean over the class's items i of max_{chosen j} cos(i, j)  +  ``inter`` · (1 - max over items of other classes u of cos(j, u)),
 
-    the first so that the chosen cover their class, the second so that they keep away from other classes; cosines are those of embeddings.
+    The first term covers the class, the second keeps away from other classes; cosines are between embeddings.
 
-    **Generation.** A drawn item with embedding μ is replayed as ``h = μ + ε softplus(s)``, ε ~ N(0, I), s a linear map of μ. L(M_B) is
-    the loss of the head's outputs for h. L_rec is the binary cross-entropy of ``σ(h hᵀ)`` to whether two items share a class, KL that of
+    **Generation.** A drawn item with embedding μ is replayed as ``h = μ + ε softplus(s)``, ε ~ N(0, I), s a linear map of μ. L(M_B) is the
+    loss on the head's outputs for h. L_rec is the binary cross-entropy of ``σ(h hᵀ)`` to whether two items share a class, KL that of
     N(μ, softplus(s)²) to N(0, I) (mean over coordinates), and L_adv the cross-entropy of a discriminator that tells h from μ: the
-    discriminator minimises it, everything before it meets the reversed gradient. Map and discriminator are parts of the model, so that
-    the optimiser trains them and checkpoints hold them.
+    discriminator minimises it, and everything before it receives the reversed gradient. Map and discriminator are parts of the model, so
+    the optimiser trains them and checkpoints contain them.
 
-    Items are kept with what they consist of. Predictions use μ.
+    Items are stored with their features. Predictions use μ.
 
     As benchmarked (DRIFT): weights of 1, ``replay_weight=20``, ``kl_unit=bits`` (the sum over coordinates / ln 2) and
-    ``selection=max-min``: of each batch half its items are picked, first the one with the largest outputs, then always the one whose
-    softmax outputs are furthest from the nearest pick, and a reservoir holds the picks.
+    ``selection=max-min``: half of each batch is picked, first the item with the largest outputs, then always the item whose softmax outputs
+    are furthest from the nearest pick; the picks go to a reservoir.
     """
 
     def setup(self) -> None:
-        """Add what generates to the model.
+        """Add the generation layer to the model.
 
         Raises:
-            NotApplicable: the head's input width is not to be found.
+            NotApplicable: the head's input width is unknown.
         """
         super().setup()
         width = next((w for m in self.model.head.modules() if (w := getattr(m, "in_features", None))), None)
@@ -55,15 +55,15 @@ class DMSG(Rehearsing):
             raise NotApplicable(f"dmsg needs the width of embeddings, and the head of {type(self.model).__name__} has no in_features")
         self.model.generation = Generation(width).to(self.problem.device)
         self._reservoir = self.hyperparameters.get("selection", "diverse") == "max-min"
-        if self._reservoir:  # part of the checkpoint, as the generation is
+        if self._reservoir:  # part of the checkpoint, like the generation layer
             self.model.generation.register_buffer("picked", torch.zeros((), dtype=torch.int64, device=self.problem.device))
 
     def sampled(self, batch: Batch, chosen: Tensor) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m]) with what they consist of."""
+        """The items at positions ``chosen`` (int64 [m]) with their features."""
         return self.problem.sample(batch, chosen, "item")
 
     def loss(self, batch: Batch) -> Tensor:
-        """The batch's loss, and the four terms of the items drawn."""
+        """The loss on the batch, and the four terms of the drawn items."""
         current = super().loss(batch)
         replay = self.draw(batch, len(batch))
         return current if replay is None else current + self._generated(replay)
@@ -89,12 +89,12 @@ class DMSG(Rehearsing):
         return divergence * (mean.shape[1] / math.log(2)) if in_bits else divergence
 
     def _classes(self, batch: Batch) -> Tensor:
-        """Which item carries which of the outputs in play: bool [n, c]."""
+        """Class membership of items among the competing outputs: bool [n, c]."""
         outputs = self.problem.current.nonzero().flatten().tolist()
         return torch.stack([self.problem.has_output(batch, c) for c in outputs], dim=1)
 
     def _shares_class(self, batch: Batch) -> Tensor:
-        """float32 [n, n] of 0 and 1."""
+        """Whether items share a class: float32 [n, n] of 0 and 1."""
         carried = self._classes(batch).float()
         return (carried @ carried.T > 0).float()
 
@@ -141,8 +141,8 @@ class DMSG(Rehearsing):
 
 
 def furthest_apart(outputs: Tensor, n: int) -> Tensor:
-    """``n`` rows of outputs (float32 [m, C]): the one of largest norm, then always the one whose softmax is furthest (Euclidean) from the
-    softmax of its nearest pick: int64 [min(n, m)] in the order of the picks, on the CPU."""
+    """Pick ``n`` rows of outputs (float32 [m, C]): first the row of largest norm, then always the row whose softmax has the largest
+    Euclidean distance to its nearest pick. Returns int64 [min(n, m)], in order, on the CPU."""
     points, picks = functional.softmax(outputs, dim=1), [int(outputs.norm(dim=1).argmax())]
     nearest = torch.cdist(points[picks], points)[0]
     while len(picks) < min(n, len(outputs)):
@@ -153,16 +153,16 @@ def furthest_apart(outputs: Tensor, n: int) -> Tensor:
 
 
 def diverse(cosines: NDArray[np.float64], carried: NDArray[np.bool_], n: int, inter: float) -> NDArray[np.int64]:
-    """The greedy choice of ``n`` items: their positions, int64 [≤ n], ascending.
+    """Greedily select ``n`` items: their positions, int64 [≤ n], ascending.
 
     Args:
-        cosines: float64 [m, m]. carried: bool [m, c], class membership of each item; where classes tie the earlier column goes first.
+        cosines: float64 [m, m]. carried: bool [m, c], class membership of each item; ties go to the earlier column.
         inter: weight of the distance to other classes.
     """
     m, c = carried.shape
     shared = (carried.astype(np.float64) @ carried.T) > 0
     away = inter * (1.0 - np.where(shared, -1.0, cosines).max(axis=1))
-    cover = np.full((c, m), -1.0)  # of each class: how near the nearest chosen item is to each item
+    cover = np.full((c, m), -1.0)  # per class: cosine of each item to the nearest selected item
     free, taken = np.ones(m, dtype=np.bool_), np.zeros(c, dtype=np.int64)
     for _ in range(min(n, m)):
         left = (carried & free[:, None]).any(axis=0)
@@ -179,7 +179,7 @@ def diverse(cosines: NDArray[np.float64], carried: NDArray[np.bool_], n: int, in
 
 
 class Generation(nn.Module):
-    """How far an embedding is varied, and who tells varied embeddings from true ones; both float32 [n, width]."""
+    """The spread of synthesised embeddings, and the discriminator between synthesised and real ones; both float32 [n, width]."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class Generation(nn.Module):
 
 
 class _Reversal(torch.autograd.Function):
-    """The identity, whose gradient is the negative one."""
+    """The identity with a negated gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -210,13 +210,13 @@ class _Reversal(torch.autograd.Function):
 
 
 def reversed_gradient(x: Tensor) -> Tensor:
-    """x, with the gradient that comes back multiplied by -1 (Ganin & Lempitsky 2015)."""
+    """x, with its gradient multiplied by -1 (Ganin & Lempitsky 2015)."""
     out: Tensor = _Reversal.apply(x)  # type: ignore[no-untyped-call]
     return out
 
 
 def same_class_loss(made: Tensor, same: Tensor) -> Tensor:
-    """The mean binary cross-entropy of ``σ(h hᵀ)`` (h float32 [n, d]) to ``same`` (float32 [n, n]): a scalar."""
+    """The mean binary cross-entropy between ``σ(h hᵀ)`` (h float32 [n, d]) and ``same`` (float32 [n, n]): a scalar."""
     return functional.binary_cross_entropy_with_logits(made @ made.T, same)
 
 

@@ -11,12 +11,12 @@ __all__ = ["ER"]
 
 
 class ER(Sampling):
-    """``L(B) + L(M_B)``: with every batch B as many items M_B of a reservoir memory are learnt again (Chaudhry et al. 2019).
+    """``L(B) + L(M_B)``: every batch B is joined by an equally sized replay batch M_B from a reservoir (Chaudhry et al. 2019).
 
-    The batch joins the memory after it was learnt. Several passes over a batch draw other items each. Kept items stand alone with their
-    features unless ``neighbourhood`` reads them in the current graph, where one forward pass serves both terms.
+    The batch is offered to the reservoir after training. Each pass over a batch draws new items. Stored items are isolated nodes with
+    features, unless ``neighbourhood`` embeds them in the current graph; then one forward pass serves both terms.
     """
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss of the batch, and that of the items drawn."""
+        """The losses on the batch and on the drawn items."""
         return self.replayed_loss(batch)

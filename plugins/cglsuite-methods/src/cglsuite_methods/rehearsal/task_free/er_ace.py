@@ -14,32 +14,31 @@ __all__ = ["ERACE"]
 
 
 class ERACE(Sampling):
-    """``L(B; classes of B) + L(M_B; all classes)``: new items compete among the classes of their batch, replayed ones among all (Caccia et
-    al. 2022).
+    """``L(B; classes of B) + L(M_B; all classes)``: new items compete among the classes of their batch, replayed items among all classes
+    (Caccia et al. 2022).
 
-    New classes then do not push the outputs of earlier ones away; replay alone decides between old and new. M_B are as many items as the
-    batch has, drawn from a reservoir memory, to which every item is offered once: in a task-free stream after its batch, in a stream of
-    tasks when its task begins. There a task has many epochs, and a memory without its classes could not set them against earlier ones
-    before the next task. Where outputs do not compete, with several labels per item, both losses are over all outputs and the method is
-    experience replay.
+    New classes then do not push down the outputs of earlier ones; only replay trains old against new. M_B is as large as the batch and
+    drawn from a reservoir, to which every item is offered once: after its batch in task-free streams, at the start of its task in streams
+    of tasks, since tasks have many epochs and a memory without the new classes could not train them against earlier ones before the next
+    task. Multi-label outputs do not compete, so both losses are over all outputs and the method is experience replay.
     """
 
     def before_task(self, view: TaskView) -> None:
-        """Every training item of the task has its chance."""
+        """Offer every training item of the task to the reservoir."""
         super().before_task(view)
         self.offer(view.train)
 
     def after_task(self, view: TaskView) -> None:
-        """All were offered before."""
+        """Nothing: all items were offered before the task."""
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss of the batch among its classes, and that of the items drawn."""
+        """The loss on the batch over its own classes, plus the loss on the drawn items."""
         current = self.problem.loss(self.forward(batch), self.among_own(batch))
         replay = self.draw(batch, len(batch))
         return current if replay is None else current + self.problem.loss(self.forward(replay), replay)
 
     def among_own(self, batch: Batch) -> Batch:
-        """The batch, of whose outputs only those compete that are the label of one of its items."""
+        """The batch with competing outputs restricted to the labels of its items."""
         if self.problem.kind != "single-label":
             return batch
         own = torch.zeros(self.problem.n_outputs, dtype=torch.bool, device=self.problem.device)

@@ -1,4 +1,4 @@
-"""What methods that rehearse along a stream share: a uniform memory of all that came, draws from it, a replayed loss."""
+"""Shared by task-free rehearsal methods: a uniform memory of the stream, draws from it, and the replay loss."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cglsuite_methods.rehearsal.kept import both_losses, kept_as
 __all__ = ["MEMORY", "Rehearsing", "Sampling"]
 
 MEMORY = "memory"
-"""The shelf of a memory that is one whole."""
+"""The shelf of an undivided memory."""
 
 
 class Rehearsing(Method):
     """A memory on one shelf, and draws from it.
 
-    The capacity is the scenario's budget, or the setting ``memory`` where the scenario has none. Items are kept by reference where
-    ``neighbourhood`` is set, else with what they consist of.
+    The capacity is the scenario's budget, or the hyper-parameter ``memory`` if the scenario has none. Items are stored by reference if
+    ``neighbourhood`` is set, otherwise with their features.
     """
 
     def setup(self) -> None:
@@ -42,35 +42,35 @@ class Rehearsing(Method):
 
     @property
     def capacity(self) -> int:
-        """How much the memory may hold."""
+        """The capacity of the memory."""
         budget = self.memory.budget
         capacity: int = self.hyperparameters.memory if budget is None else budget
         return capacity
 
     def kept(self) -> MemoryItems | None:
-        """Everything in memory; ``None`` where that is nothing."""
+        """All items in memory; ``None`` if it is empty."""
         return self.memory[MEMORY] if MEMORY in self.memory and len(self.memory[MEMORY]) else None
 
     def sampled(self, batch: Batch, chosen: Tensor) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m]) of a batch as they are kept."""
+        """The items at positions ``chosen`` (int64 [m]) of a batch, in stored form."""
         return self.problem.sample(batch, chosen, kept_as(self))
 
     def before_batch(self, batch: Batch) -> None:
-        """The draws of this step begin; each pass over the batch goes on with them."""
+        """Start this step's random draws; passes over the batch continue them."""
         self._generator = self.context.generator("draw")
 
     def drawn(self, n: int) -> MemoryItems | None:
-        """``n`` items of the memory (all where it holds fewer), drawn uniformly without replacement; ``None`` without any."""
+        """``n`` memory items (all if there are fewer), drawn uniformly without replacement; ``None`` if the memory is empty."""
         items = self.kept()
         return None if items is None else items.draw(n, self._generator)
 
     def draw(self, batch: Batch, n: int) -> Batch | None:
-        """:meth:`drawn` as a batch, in the graph of ``batch`` where items are kept by reference."""
+        """:meth:`drawn` as a batch, in the graph of ``batch`` if items are stored by reference."""
         items = self.drawn(n)
         return None if items is None else self.problem.recall(items, batch)
 
     def replayed_loss(self, batch: Batch) -> Tensor:
-        """``L + L_B`` on the batch and on as many items of the memory; ``L`` while that is empty."""
+        """``L + L_B`` on the batch and on equally many memory items; ``L`` while the memory is empty."""
         replay = self.draw(batch, len(batch))
         if replay is None:
             return self.problem.loss(self.forward(batch), batch)
@@ -83,9 +83,9 @@ def _of_the_reservoir(name: str) -> Any:
 
 
 class Sampling(Rehearsing):
-    """A memory that at all times is a uniform sample of everything that has come: a :class:`cglsuite.learning.Reservoir`."""
+    """A memory that is always a uniform sample of the stream so far: a :class:`cglsuite.learning.Reservoir`."""
 
-    # The reservoir's state under names of its own, which checkpoints and fingerprints of these methods have always had.
+    # The reservoir's state has names of its own because checkpoints and fingerprints of these methods use them.
     state: ClassVar[tuple[str, ...]] = ("priorities", "bar", "passed_over")
     priorities, bar, passed_over = (_of_the_reservoir(name) for name in state)
 
@@ -98,7 +98,7 @@ class Sampling(Rehearsing):
         )
 
     def before_task(self, view: TaskView) -> None:
-        """The draws of this task begin.
+        """Start this task's random draws.
 
         Raises:
             NotApplicable: memory by reference is combined with views that do not keep earlier nodes.
@@ -108,11 +108,11 @@ class Sampling(Rehearsing):
             self.problem.recall(items.take(torch.arange(1)), view)
 
     def after_batch(self, batch: Batch) -> None:
-        """Every item of the batch has its chance."""
+        """Offer every item of the batch to the reservoir."""
         self.offer(batch)
 
     def after_task(self, view: TaskView) -> None:
-        """Every training item of the task has its chance."""
+        """Offer every training item of the task to the reservoir."""
         self.offer(view.train)
 
     def offer(self, batch: Batch) -> None:
@@ -120,5 +120,5 @@ class Sampling(Rehearsing):
         self.reservoir.offer(batch, kept_as(self))
 
     def counters(self) -> dict[str, int]:
-        """Items that were passed over because they alone are larger than the memory, if there were any."""
+        """The number of items skipped because each alone exceeds the memory, if any."""
         return {"passed_over": self.passed_over} if self.passed_over else {}

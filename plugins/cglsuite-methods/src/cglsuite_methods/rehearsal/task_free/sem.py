@@ -15,16 +15,15 @@ __all__ = ["SEM"]
 class SEM(SSM):
     """A memory of sparsified subgraphs in which every node keeps its ``fan_out`` edges of highest Ricci curvature (Zhang et al. 2023).
 
-    Edges of high curvature lie inside communities, those of low curvature between them. ``forman`` is the curvature of the graph whose
-    triangles are faces, a closed form of degrees and triangles; ``ollivier`` that of optimal transport, solved exactly at some hundred
-    times the cost. Everything else is as in SSM.
+    Edges of high curvature lie inside communities, edges of low curvature between them. ``forman`` is a closed form of degrees and
+    triangles; ``ollivier`` is based on exact optimal transport and costs about a hundred times as much. Everything else is as in SSM.
 
-    As benchmarked (DRIFT): ``curvature=overlap-with-larger`` in place of a curvature, and ``centres_only`` with ten centres in all.
+    As benchmarked (DRIFT): ``curvature=overlap-with-larger`` in place of a curvature, and ``centres_only`` with ten centres in total.
     ``overlap`` is the Jaccard index of the two neighbourhoods.
     """
 
     def setup(self) -> None:
-        """Nothing is kept yet.
+        """Initialise the memory.
 
         Raises:
             NotApplicable: the library that a curvature needs is not installed.
@@ -43,7 +42,7 @@ class SEM(SSM):
         }[self.hyperparameters.curvature]
 
         def rank(graph: MessageGraph, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
-            # An edge that several centres meet is asked once.
+            # The curvature of an edge that several centres reach is computed once.
             pairs, of = np.unique(source * graph.n_nodes + target, return_inverse=True)
             values: NDArray[np.float64] = -of_edges(graph.neighbourhood, pairs // graph.n_nodes, pairs % graph.n_nodes)[of.reshape(-1)]
             return values

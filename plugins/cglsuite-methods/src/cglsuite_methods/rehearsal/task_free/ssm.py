@@ -17,33 +17,33 @@ __all__ = ["SSM", "drawn"]
 class SSM(Sampling):
     """``L(B) + L(M_B)`` with a memory of sparsified computation subgraphs (Zhang et al. 2022).
 
-    A node that is kept takes part of its surroundings with it: ``fan_out`` neighbours per hop, drawn uniformly or in proportion to their
-    degrees. The replayed loss is that of the centres, which hear these neighbours. Items that stand alone are kept as they are.
+    A stored node includes part of its neighbourhood: ``fan_out`` neighbours per hop, drawn uniformly or in proportion to their degrees. The
+    replay loss is on the centres, which receive messages from these neighbours. Whole graphs are stored as they are.
 
-    A budget counts nodes, neighbours included, so that it means the same as for a memory of single nodes; edges and bytes are metered.
-    As benchmarked (DRIFT): ``centres_only`` counts centres, and the memory is then many times as large as its budget says.
+    The budget counts nodes including neighbours, so it is comparable with a memory of single nodes; edges and bytes are metered too. As
+    benchmarked (DRIFT): ``centres_only`` counts only centres, so the memory is many times as large as its budget.
     """
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss of the batch, and that of the centres drawn."""
+        """The losses on the batch and on the drawn centres."""
         return self.replayed_loss(batch)
 
     def offer(self, batch: Batch) -> None:
-        """Offer items with their surroundings."""
+        """Offer items with their neighbourhoods to the reservoir."""
         self.reservoir.offer(batch, "item", self._surroundings)
 
     def _surroundings(self, graph: MessageGraph, ids: Tensor) -> Pack:
         return ego_graphs(graph, ids, [self.hyperparameters.fan_out] * self.hyperparameters.hops, self.ranking())
 
     def ranking(self) -> Ranking:
-        """By what neighbours are chosen."""
+        """The ranking by which neighbours are selected."""
         return drawn(self.context.generator("neighbours"), by_degree=self.hyperparameters.neighbours == "degree")
 
 
 def drawn(generator: torch.Generator, *, by_degree: bool) -> Ranking:
-    """A ranking whose lowest k are k edges drawn without replacement: uniformly, or in proportion to the degrees of their sources.
+    """A random ranking whose k lowest edges are a draw without replacement, uniform or in proportion to the degrees of their sources.
 
-    Each edge has an exponential time with its weight as rate; the k first are such a draw (Efraimidis & Spirakis 2006).
+    Each edge has an exponential variate with its weight as rate; the k smallest are such a draw (Efraimidis & Spirakis 2006).
     """
 
     def rank(graph: MessageGraph, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
