@@ -218,7 +218,7 @@ def test_an_address_without_a_scheduler_is_told(store: Store, monkeypatch: pytes
     ("given", "says"),
     [
         ({"resources": ["GPU"]}, "run.dask.resources: 'GPU': expected a name and a number"),
-        ({"address": "tcp://x:1", "scheduler_file": "f"}, "run.dask: address and scheduler_file exclude each other"),
+        ({"address": "tcp://x:1", "scheduler_file": "f"}, "run.dask: address and scheduler_file are mutually exclusive"),
         ({"address": "tcp://x:1", "adapt": True}, "run.dask.adapt: whoever started the cluster"),
     ],
 )

@@ -84,8 +84,8 @@ def test_hops_are_shortest_paths(layout: Layout) -> None:
     [
         ("0-1,1-2", "the centre is missing; a layout is a name or an edge list such as"),
         ("0-1,1-4;centre=0;joints=4", r"bone 1-4: joint 4 is out of range: expected 0\.\.3, as there are 4 joints"),
-        ("0-1,1-2,0-1;centre=0", "bone 0-1 stands twice"),
-        ("0-1,1-0;centre=0", "bone 1-0 stands twice"),
+        ("0-1,1-2,0-1;centre=0", "bone 0-1 is listed twice"),
+        ("0-1,1-0;centre=0", "bone 1-0 is listed twice"),
         ("0-1,1-1;centre=0", "bone 1-1 joins a joint to itself"),
         ("0-1,2-3,3-4;centre=0", "no bones lead from the centre 0 to joints 2, 3, 4"),
         ("0-1,1-2;centre=0;joints=4", "no bones lead from the centre 0 to joint 3"),

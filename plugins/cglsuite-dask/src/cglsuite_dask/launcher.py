@@ -1,4 +1,4 @@
-"""Supervisors as tasks of a Dask cluster. Only functions of the standard library are sent, so that Dask workers need not have the suite."""
+"""Supervisors as tasks of a Dask cluster. Only standard-library functions are sent, so Dask workers do not need the suite."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ logger = logging.getLogger("cglsuite.dask")
 class DaskLauncher:
     """The three calls of an engine (:class:`cglsuite.executors.Launcher`), with the options that the plugin declares.
 
-    A task is ``subprocess.call`` of a supervisor, which ends when the Dask worker beside it ends. Tasks are published under the job's name,
-    so that they outlive the command that sent them and another one can attach to them.
+    A task is ``subprocess.call`` of a supervisor, which ends with the Dask worker beside it. Tasks are published under the job's name, so
+    they outlive the command that submitted them, and another command can attach to them.
 
     Raises:
-        UsageError: a resource without a number, or options that exclude each other.
+        UsageError: a resource without a number, or mutually exclusive options.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class DaskLauncher:
         python: str = "",
     ) -> None:
         if address and scheduler_file:
-            raise UsageError("run.dask: address and scheduler_file exclude each other")
+            raise UsageError("run.dask: address and scheduler_file are mutually exclusive")
         if adapt and (address or scheduler_file):
             raise UsageError(
                 "run.dask.adapt: whoever started the cluster at an address scales it; leave this out, or leave the address out"
@@ -55,7 +55,7 @@ class DaskLauncher:
 
     @property
     def parts(self) -> int:
-        """One supervisor for each Dask worker where nothing else is said; at least one, for a cluster that grows with its tasks."""
+        """One supervisor per Dask worker by default; at least one, since a cluster may scale up with its tasks."""
         if self._parts:
             return self._parts
         if not (self.address or self.scheduler_file):
@@ -65,10 +65,10 @@ class DaskLauncher:
 
     @cached_property
     def client(self) -> Any:
-        """The connection to the cluster, made when it is first needed."""
+        """The connection to the cluster, opened on first use."""
         from distributed import Client, LocalCluster
 
-        logging.getLogger("distributed").setLevel(logging.ERROR)  # it warns of every worker that ends
+        logging.getLogger("distributed").setLevel(logging.ERROR)  # it warns about every worker that ends
         with _answers(self.where):
             if self.address or self.scheduler_file:
                 place = {"scheduler_file": self.scheduler_file} if self.scheduler_file else {"address": self.address}
@@ -84,7 +84,7 @@ class DaskLauncher:
         return client
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
-        """One task for each part, unless the one of an earlier launch is alive."""
+        """One task per part, unless the task of an earlier launch is alive."""
         ids = {}
         with _answers(self.where):
             for part in parts:
@@ -97,16 +97,16 @@ class DaskLauncher:
 
     def _submit(self, job: Job, part: int) -> None:
         name = f"{job.name}-{part}"
-        # The shell opens the output where the task runs, and becomes the supervisor: whoever ends the one ends the other.
+        # The shell opens the output file on the task's machine and becomes the supervisor by exec, so ending one ends both.
         command = ["/bin/sh", "-c", 'exec "$@" >>"$0" 2>&1', str(job.log(part)), *job.words(part, id=name), "--with-parent"]
         more = {"resources": self.resources} if self.resources else {}
-        # A key of its own each time: a scheduler may still remember how the last one ended.
+        # A new key each time: a scheduler may still remember the outcome of the last one.
         future = self.client.submit(subprocess.call, command, key=f"{name}-{os.urandom(4).hex()}", pure=False, retries=self.retries, **more)
         self.client.publish_dataset(future, name=name)
         self._futures[name] = future
 
     def _known(self, name: str) -> Any:
-        """The task that was published under a name, by whichever command; None where there is none."""
+        """The task published under a name by any command; None if there is none."""
         if name not in self._futures:
             try:
                 self._futures[name] = self.client.get_dataset(name)
@@ -115,7 +115,7 @@ class DaskLauncher:
         return self._futures[name]
 
     def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
-        """What the scheduler says of each task, and of a finished one its exit status."""
+        """The scheduler's state of each task, with the exit status of finished ones."""
         ended: dict[int, Ended] = {}
         with _answers(self.where):
             if self.client.status != "running":
@@ -123,7 +123,7 @@ class DaskLauncher:
             for part, name in ids.items():
                 future = self._known(name)
                 if future is None:
-                    ended[part] = Ended(ok=False, again=True, reason=f"dask knows no more of {name}")
+                    ended[part] = Ended(ok=False, again=True, reason=f"dask no longer knows {name}")
                 elif future.status == "finished":
                     ended[part] = Ended.by_status(future.result(timeout=ANSWER_S))
                 elif future.status == "error":
@@ -135,7 +135,7 @@ class DaskLauncher:
         return ended
 
     def cancel(self, ids: Mapping[int, str]) -> None:
-        """Tasks that wait leave the queue; what runs ends by itself when the plan is gone, for Dask stops no task that has begun."""
+        """Remove waiting tasks from the queue. Running tasks end when the plan is gone, because Dask cannot stop a started task."""
         with _answers(self.where):
             for name in ids.values():
                 future = self._known(name)
@@ -144,7 +144,7 @@ class DaskLauncher:
                 self._forget(name)
 
     def _forget(self, name: str) -> None:
-        """The scheduler need keep it no longer."""
+        """Unpublish the task."""
         if self._futures.pop(name, None) is not None:
             with contextlib.suppress(KeyError):
                 self.client.unpublish_dataset(name)
@@ -152,7 +152,7 @@ class DaskLauncher:
 
 @contextlib.contextmanager
 def _answers(where: str) -> Iterator[None]:
-    """What Dask raises when a scheduler is away, as the error that says so."""
+    """Turn Dask's errors about an unreachable scheduler into one that names it."""
     try:
         yield
     except ExecutorError:
@@ -166,7 +166,7 @@ def _resource(text: str) -> tuple[str, float]:
     try:
         return name.strip(), float(number)
     except ValueError:
-        raise UsageError(f"run.dask.resources: {text!r}: expected a name and a number, as GPU=1") from None
+        raise UsageError(f"run.dask.resources: {text!r}: expected a name and a number, such as GPU=1") from None
 
 
 def _one_line(error: Any) -> str:

@@ -1,6 +1,6 @@
-"""DRIFT: task-free streams over pairs of classes in one pass, with the published mask and with a leak-free mask.
+"""DRIFT: single-pass task-free streams over pairs of classes, with the published mask and with a leak-free mask.
 
-The paper has graphs of nodes. Skeleton sequences (whole graphs) arrive by the same schedules and are evaluated by the same rules.
+The paper covers nodes. Skeleton sequences (whole graphs) follow the same schedules and evaluation rules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BACKBONE: tuple[tuple[str, Value], ...] = (
     ("normalisation", "symmetric"),
     ("width", 256),
 )
-#: As in the published code: sums over neighbours and self, no bias, initial weights as torch draws those of linear maps.
+#: As in the published code: sums over neighbours and self, no bias, and torch's default initialisation of linear layers.
 _CODE_BACKBONE: tuple[tuple[str, Value], ...] = tuple(
     sorted((dict(_BACKBONE) | {"bias": False, "init": "linear", "normalisation": "none"}).items())
 )
@@ -168,7 +168,7 @@ def _method_defaults(honest: bool, version: int) -> dict[str, Mapping[str, Value
     }
 
 
-_ODD = ("actor", "reddit", "uai2010")  # with a class that fills no latent task: DRIFT leaves it out
+_ODD = ("actor", "reddit", "uai2010")  # with a class that fills no latent task: DRIFT omits it
 
 
 def _preset(dataset: str, schedule: str, *, honest: bool, version: int) -> ScenarioSpec:

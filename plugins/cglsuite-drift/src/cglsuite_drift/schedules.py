@@ -39,31 +39,30 @@ def hard(steps: Floats, spans: Floats) -> Floats:
 
 
 def boundary_local(steps: Floats, spans: Floats, window: float = 5.0) -> Floats:
-    """Hard except for ``window`` steps around every boundary, in which shares move linearly from one task to the next.
+    """Hard except in ``window`` steps around every boundary, where shares shift linearly from one task to the next.
 
     ``α_k(t) = r_k(t) - r_{k+1}(t)`` with ``r_k(t) = clip(½ + (t - s_k) / w, 0, 1)``, the progress of the transition at the boundary
-    ``s_k`` (``r_0 = 1``, ``r_K = 0``). Half-way through a window the two neighbours have equal shares. Where windows are wider than a
-    span, and overlap, three or more tasks mix. Nothing is repeated or discarded: a task gives as much to its neighbours' spans as it
-    takes from them.
+    ``s_k`` (``r_0 = 1``, ``r_K = 0``). Half-way through a window the two neighbours have equal shares. If windows are wider than a span and
+    overlap, three or more tasks mix. Nothing is repeated or discarded: a task gives as much to its neighbours' spans as it takes from them.
 
     Args:
-        window: w, width of a transition in steps, half of it on each side; up to 1 equals ``hard``.
+        window: w, width of a transition in steps, half on each side; up to 1 equals ``hard``.
 
     Raises:
         SpecError: a negative or infinite window.
     """
     if not 0 <= window < math.inf:
         raise SpecError(f"schedule.window = {window!r}: expected a number of steps of at least 0")
-    # Boundaries lie half a step from the nearest mid-points: windows of one step and less are all the same.
+    # Boundaries lie half a step from the nearest mid-points, so all windows of at most one step are the same.
     passed = np.clip(0.5 + (steps[:, None] - spans[None, 1:-1]) / max(window, 1.0), 0.0, 1.0)
     ends = np.ones((len(steps), 1))
     return -np.diff(np.concatenate([ends, passed, 0 * ends], axis=1), axis=1)
 
 
 def global_mixing(steps: Floats, spans: Floats, p: float = 0.1) -> Floats:
-    """A share ``p`` of every step comes from all other latent tasks in equal parts, past and future ones alike.
+    """A share ``p`` of every step comes from all other latent tasks, past and future, in equal parts.
 
-    ``α_k(t) = 1 - p`` for the task in whose span t lies, ``p / (K - 1)`` for each other one.
+    ``α_k(t) = 1 - p`` for the task whose span contains t, ``p / (K - 1)`` for each other task.
 
     Args:
         p: share of the other tasks; 0 is ``hard``.
@@ -82,44 +81,44 @@ def gaussian(steps: Floats, spans: Floats, sigma: float = 20.0) -> Floats:
     """Latent tasks come and go as Gaussians of equal width around the centres of their spans.
 
     ``α_k(t) ∝ exp(-(t - μ_k)² / 2σ²)`` with ``μ_k = (s_k + s_{k+1}) / 2``. For σ → 0 every step belongs to the nearest centre, which is
-    ``hard`` where the latent tasks are equal in size; for σ → ∞ all have equal shares at every step.
+    ``hard`` if latent tasks have equal sizes; for σ → ∞ all shares are equal.
 
     Args:
         sigma: σ in steps.
 
     Raises:
-        SpecError: σ that is not positive.
+        SpecError: σ is not positive.
     """
     if not sigma > 0:
         raise SpecError(f"schedule.sigma = {sigma!r}: expected a positive number of steps (for σ → 0 use the schedule hard)")
     squared = (steps[:, None] - (spans[1:] + spans[:-1]) / 2) ** 2
-    squared -= squared.min(axis=1, keepdims=True)  # the nearest task has weight 1, so that no row can vanish
-    with np.errstate(over="ignore"):  # σ² would underflow where σ need not; what overflows has no weight
+    squared -= squared.min(axis=1, keepdims=True)  # the nearest task has weight 1, so no row vanishes
+    with np.errstate(over="ignore"):  # σ² could underflow although σ does not; what overflows has no weight
         weights = np.exp(-0.5 * (squared / sigma) / sigma)
     shares: Floats = weights / weights.sum(axis=1, keepdims=True)
     return shares
 
 
 def linear(steps: Floats, spans: Floats) -> Floats:
-    """Linear drift: at its centre a latent task has the step to itself; from centre to centre the share moves linearly to the next one.
+    """Linear drift: at its centre a latent task has share 1; between centres, shares move linearly from one task to the next.
 
-    Before the first and after the last centre the first and the last task are alone.
+    Before the first centre only the first task occurs, after the last centre only the last.
     """
     centres = (spans[1:] + spans[:-1]) / 2
     return np.stack([np.interp(steps, centres, corner) for corner in np.eye(len(centres))], axis=1)
 
 
 def periodic(steps: Floats, spans: Floats, period: float | None = None) -> Floats:
-    """Recurring tasks: every ``period`` steps all latent tasks come once, in order, each for a time in proportion to its span.
+    """Recurring tasks: in every ``period`` steps all latent tasks occur once, in order, each for a time proportional to its span.
 
-    The share of a task in a step is the part of the step ``[t - ½, t + ½]`` that falls into the task's turns, so that a turn shorter than
-    a step is not missed. Over whole periods a task delivers as much as in ``hard``.
+    A task's share of a step is the part of ``[t - ½, t + ½]`` within the task's turns, so turns shorter than a step still count. Over whole
+    periods a task delivers as much as in ``hard``.
 
     Args:
-        period: in steps; the length of the stream is ``hard``. ``None``: a quarter of the stream.
+        period: in steps; a period as long as the stream equals ``hard``. ``None``: a quarter of the stream.
 
     Raises:
-        SpecError: a period below 1 step, or longer than the stream, which would leave the last tasks out.
+        SpecError: the period is below 1 step, or longer than the stream, which would omit the last tasks.
     """
     length = float(spans[-1])
     period = length / 4 if period is None else period
@@ -135,12 +134,11 @@ def periodic(steps: Floats, spans: Floats, period: float | None = None) -> Float
 def real_time(steps: Floats, spans: Floats, *, arrivals: Sequence[NDArray[np.int64]], key: str = "time") -> Floats:
     """The shares follow the items' own timestamps.
 
-    All training items, ordered by time, are spread evenly over the steps; the share of a latent task in a step is its share of the items
-    that fall into it. Items of one and the same time come evenly mixed. A deck is shuffled all the same: which item of a task comes when is
-    not a matter of its own time.
+    All training items, ordered by time, are spread evenly over the steps; a latent task's share of a step is its share of the items there.
+    Items with equal times are mixed evenly. Within a task items are still shuffled, so an item's own time does not decide its step.
 
     Args:
-        arrivals: per latent task the times of its training items, ascending. The stream hands them over, read from the attribute ``key``.
+        arrivals: for each latent task, the times of its training items, ascending; the stream reads them from the attribute ``key``.
         key: name of the attribute, which the stream looks up.
     """
     times, at = np.unique(np.concatenate(arrivals), return_inverse=True)
@@ -164,17 +162,17 @@ def _normalised(weights: Floats) -> Floats:
 
 
 def sigma_for_overlap(spans: Floats, overlap: float, threshold: float = 0.9) -> float:
-    """The smallest σ with which at least a share ``overlap`` of the steps has no latent task whose share reaches ``threshold``.
+    """The smallest σ for which in at least a share ``overlap`` of the steps no latent task's share reaches ``threshold``.
 
-    A wider Gaussian lowers the largest share of every step, so that the overlap index rises with σ.
+    A wider Gaussian lowers the largest share of every step, so the overlap index increases with σ.
 
     Args:
         spans: float64 [K + 1], in steps.
-        overlap: the overlap index that is wanted, above 0 and at most 1. It moves in steps of 1 / T.
-        threshold: the share τ from which on a latent task dominates a step.
+        overlap: the target overlap index, above 0 and at most 1; it has a resolution of 1 / T.
+        threshold: the share τ at which a latent task dominates a step.
 
     Raises:
-        SpecError: an overlap that no σ gives, or that every σ exceeds.
+        SpecError: no σ reaches the overlap, or every σ exceeds it.
     """
     from cglsuite.streams.mixing import mid_steps, overlap_index, smallest_setting
 

@@ -1,4 +1,4 @@
-"""What the package offers: datasets of whole graphs, and the presets over them."""
+"""The package's datasets of whole graphs and presets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Graph classification and regression under the protocols of BeGin and CGLB."""
+    """Graph classification and regression under BeGin's and CGLB's protocols."""
     from cglsuite_graph.protocols.begin import begin_presets
     from cglsuite_graph.protocols.cglb import cglb_presets
 

@@ -1,4 +1,4 @@
-"""What the package offers: link-level datasets and the presets over them."""
+"""The package's link-level datasets and presets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Link classification and link prediction under the protocol of BeGin."""
+    """Link classification and link prediction under BeGin's protocol."""
     from cglsuite_link.protocols import link_presets
 
     return link_presets()

@@ -13,9 +13,9 @@ _DEGREES = (
     "Features are in- and out-degrees, counted among the edges of the moment; no label shows in them. In the authors' code they are those "
     "in the whole graph in time-IL too, later links included: an artefact that is not imitated."
 )
-_PAPER_NOTE = "The links that a step predicts carry no messages in it, and the tasks of other domains carry none at all."
-_RANDOM_SPLIT = "The authors' split is not public in a form that can be had: 8 : 1 : 1 is drawn anew for every split seed."
-#: Dataset to what a preset of link prediction over it needs, first those of the paper.
+_PAPER_NOTE = "Links that a training step predicts carry no messages in that step, and links of other domains never do."
+_RANDOM_SPLIT = "The authors' split is not available: a new 8 : 1 : 1 split is drawn for every split seed."
+#: What a link-prediction preset needs for each dataset, the paper's datasets first.
 _PREDICTED: dict[str, dict[str, Any]] = {
     "wiki-cs": {"setting": "domain-il", "key": "domain", "n_tasks": 54, "budget": 4000, "stop_ratio": 1e-3},
     "facebook": {
@@ -32,7 +32,7 @@ _PREDICTED: dict[str, dict[str, Any]] = {
         "n_tasks": 50,
         "budget": 20_000,
         "negatives": 100_000,
-        # Years up to 1970 are one step: 50 steps up to 2019.
+        # Years up to 1970 form one step, which gives 50 steps up to 2019.
         "task_bins": tuple(range(1971, 2020)),
     },
     "ask-ubuntu": {"setting": "time-il", "key": "month", "n_tasks": 69, "budget": 2000, "node_features": "log-degrees"},
@@ -47,7 +47,7 @@ _PREDICTED: dict[str, dict[str, Any]] = {
         "budget": 20_000,
         "negatives": 100_000,
         "node_features": "log-degrees",
-        "note": f"Without the category artist, whose links are 59 % of all. {_RANDOM_SPLIT}",
+        "note": f"Without the category artist, which has 59 % of the links. {_RANDOM_SPLIT}",
     },
     "math-overflow": {
         "setting": "time-il",
@@ -55,9 +55,9 @@ _PREDICTED: dict[str, dict[str, Any]] = {
         "n_tasks": 78,
         "budget": 2000,
         "node_features": "log-degrees",
-        # The first month has three days: it joins the second.
+        # The first month has only three days, so it joins the second.
         "task_bins": tuple(range(2, 79)),
-        "note": f"Stands in for Ask Ubuntu: files in one format, of two sites. {_RANDOM_SPLIT}",
+        "note": f"Stands in for Ask Ubuntu: a site with files of the same format. {_RANDOM_SPLIT}",
     },
     "college-msg": {
         "setting": "time-il",
@@ -65,18 +65,18 @@ _PREDICTED: dict[str, dict[str, Any]] = {
         "n_tasks": 7,
         "budget": 200,
         "node_features": "log-degrees",
-        "note": f"Stands in for Ask Ubuntu where that takes too long: seven months of messages. {_RANDOM_SPLIT}",
+        "note": f"Stands in for Ask Ubuntu if that takes too long: seven months of messages. {_RANDOM_SPLIT}",
     },
 }
 
 
 def link_presets() -> list[ScenarioSpec]:
-    """BeGin's scenarios of links, stand-ins for those whose data are hard to come by, and the same protocol over the embedded links."""
+    """BeGin's link scenarios, stand-ins for those whose data are hard to obtain, and the same protocol on the embedded links."""
     out = []
     for setting, n_tasks in (("task-il", 3), ("class-il", 3), ("time-il", 7)):
         bitcoin: dict[str, Any] = {"n_tasks": n_tasks, "budget": 500, "node_features": "degrees"}
         out.append(link_classification_preset("bitcoin-otc", setting, split="official", note=_DEGREES, **bitcoin))
-        note = f"{_DEGREES} Not a scenario of the paper; its protocol, with a split of 8 : 1 : 1 that is drawn anew for every split seed."
+        note = f"{_DEGREES} Not a scenario of the paper; its protocol, with a new 8 : 1 : 1 split for every split seed."
         out.append(link_classification_preset("bitcoin-alpha", setting, note=note, **bitcoin))
         synthetic_tasks = 5 if setting == "time-il" else 3
         out.append(link_classification_preset("synthetic-signed-links", setting, n_tasks=synthetic_tasks, budget=120))

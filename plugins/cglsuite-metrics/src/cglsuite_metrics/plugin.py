@@ -1,4 +1,4 @@
-"""The published metrics under names that state their definition; a paper's label is shown next to the name, never instead."""
+"""The published metrics, under names that state their definition; papers' labels are shown next to these names, never instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package offers: node-level datasets and the presets over them."""
+"""The package's node-level datasets and presets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Task-IL and class-IL under the protocols of BeGin and CGLB."""
+    """Task-IL and class-IL under BeGin's and CGLB's protocols."""
     from cglsuite_node.presets import presets
 
     return presets()

@@ -1,4 +1,4 @@
-"""The node-level presets: every published protocol over the datasets of this package, and examples."""
+"""The node-level presets: every published protocol on this package's datasets, and examples."""
 
 from __future__ import annotations
 

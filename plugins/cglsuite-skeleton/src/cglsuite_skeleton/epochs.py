@@ -1,7 +1,7 @@
-"""Training inputs epoch by epoch, newly drawn, or reused if this process has drawn them before.
+"""Training inputs per epoch, cached per process.
 
-The cells of a campaign train on the same recordings with the same split seed, in another order or by another method, and one process runs
-many of them: what (dataset, seed, recordings, epoch) determine is worth keeping. Results never depend on what is kept.
+One process runs many cells of a campaign that train on the same recordings with the same split seed, in other orders or with other methods,
+so inputs are cached by (dataset, seed, recordings, epoch). Results never depend on the cache.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DEFAULT_MB = 1600
 
 
 class EpochCache:
-    """The inputs used last, up to a number of bytes; what is larger than that alone is never kept."""
+    """The most recently used inputs, up to a number of bytes; larger inputs are never cached."""
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
@@ -38,7 +38,7 @@ class EpochCache:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, int], make: Callable[[], Tensor]) -> Tensor:
-        """The tensor kept under ``key``, else the one that ``make`` makes; nobody may write to it."""
+        """The tensor cached under ``key``, otherwise the one that ``make`` returns. It must not be written to."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -55,7 +55,7 @@ class EpochCache:
         return made
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Empty the cache."""
         with self._lock:
             self._kept.clear()
             self._bytes = 0
@@ -69,10 +69,10 @@ class EpochCache:
 
 
 def _limit_bytes() -> int:
-    """What the environment allows.
+    """The cache size that the environment allows.
 
     Raises:
-        UsageError: it is not a number of megabytes.
+        UsageError: the variable is not a number of megabytes.
     """
     given = os.environ.get(_VARIABLE, "").strip() or str(_DEFAULT_MB)
     try:
@@ -82,15 +82,15 @@ def _limit_bytes() -> int:
 
 
 KEPT = EpochCache(_limit_bytes)
-"""What this process keeps."""
+"""The cache of this process."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainingPart:
-    """Recordings of the training set, and how they become inputs.
+    """Recordings of the training set, with their preparation.
 
     Args:
-        key: what determines the inputs of all epochs, for :data:`KEPT`; ``None`` for recordings whose inputs are not worth keeping.
+        key: what determines the inputs of all epochs, for :data:`KEPT`; ``None`` to disable caching.
     """
 
     sequences: Sequences

@@ -1,4 +1,4 @@
-"""Skeleton layouts: how many joints there are, which bones join them, and which joint is the centre."""
+"""Skeleton layouts: joints, bones and the centre joint."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Layout:
     """A skeleton: a connected graph over ``n_joints`` joints.
 
     Args:
-        name: how it is called; an edge list is its own name.
+        name: name of the layout; an edge list is its own name.
         n_joints: number of joints V.
-        edges: bones as 0-based pairs (child, parent); in the named layouts every bone points towards the centre, so that the centre is
-            the one joint that is nobody's child. Graphs take them as undirected.
-        centre: the joint to which the distances of the spatial partition are measured.
+        edges: bones as 0-based pairs (child, parent); in the named layouts every bone points towards the centre, so only the centre is not
+            a child. Graphs treat bones as undirected.
+        centre: the joint from which the spatial partition measures distances.
 
     Raises:
-        SpecError: a joint out of range, a self-loop, a bone that stands twice, joints that no bone reaches.
+        SpecError: a joint out of range, a self-loop, a duplicate bone, or joints that no bone reaches.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Layout:
                     f"{bone} joins a joint to itself; expected two different joints, loops are added where a model needs them"
                 )
             if frozenset((child, parent)) in seen:
-                raise self._wrong(f"{bone} stands twice; bones are undirected, {child}-{parent} and {parent}-{child} are the same")
+                raise self._wrong(f"{bone} is listed twice; bones are undirected, {child}-{parent} and {parent}-{child} are the same")
             seen.add(frozenset((child, parent)))
         apart = sorted(set(range(self.n_joints)) - self._reached())
         if apart:
@@ -66,7 +66,7 @@ class Layout:
         return f"expected 0..{self.n_joints - 1}, as there are {self.n_joints} joints"
 
     def _reached(self) -> set[int]:
-        """Joints that are connected with the centre."""
+        """The joints connected to the centre."""
         reached, before = {self.centre}, 0
         while len(reached) > before:
             before = len(reached)
@@ -90,7 +90,7 @@ class Layout:
         reach = torch.eye(self.n_joints)
         hops = torch.zeros(self.n_joints, self.n_joints, dtype=torch.int64)
         for _ in range(self.n_joints - 1):
-            hops += reach == 0  # one more for every pair that is not connected by paths of that length yet
+            hops += reach == 0  # add one for every pair not yet connected by paths of that length
             reach = ((reach @ step) > 0).float()
         return hops
 
@@ -120,7 +120,7 @@ LAYOUTS: dict[str, Layout] = {
             centre=20,
         ),
         # OpenPose, 18 joints of COCO: nose 0, neck 1, right arm 2-4, left arm 5-7, right leg 8-10, left leg 11-13, eyes 14 and 15, ears
-        # 16 and 17. Hips hang on the shoulders, as in ST-GCN.
+        # 16 and 17. Hips are attached to the shoulders, as in ST-GCN.
         Layout(
             "openpose-18",
             18,
@@ -140,11 +140,11 @@ def layout_of(text: str) -> Layout:
 
     Args:
         text: ``nw-ucla``, ``ntu-rgbd``, ``openpose-18``; or an edge list, ``"0-1,1-2,2-3;centre=1"``: 0-based bones, the centre joint,
-            and optionally ``joints=4`` where the number of joints shall be checked (else one more than the highest joint).
+            and optionally ``joints=4``, to check the number of joints (default: the highest joint plus one).
 
     Raises:
-        UnknownNameError: a name that is not known.
-        SpecError: an edge list that cannot be read or is no skeleton; see :class:`Layout`.
+        UnknownNameError: unknown name.
+        SpecError: an edge list that cannot be parsed or is not a skeleton; see :class:`Layout`.
     """
     text = re.sub(r"\s+", "", text)
     if text in LAYOUTS:
@@ -168,7 +168,7 @@ def _bone(text: str, bone: str) -> tuple[int, int]:
 
 
 def _options(text: str, options: Sequence[str]) -> dict[str, int]:
-    """What follows the bones, ``centre=1`` and ``joints=4``, by name."""
+    """The options after the bones, such as ``centre=1`` and ``joints=4``, by name."""
     given: dict[str, int] = {}
     for option in options:
         match = re.fullmatch(r"(centre|joints)=(\d+)", option)

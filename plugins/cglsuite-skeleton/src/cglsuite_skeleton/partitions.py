@@ -16,28 +16,27 @@ PARTITIONS = ("uniform", "distance", "spatial", "spatial-truncated")
 def adjacency_stack(layout: Layout, strategy: str, max_hop: int = 1) -> Tensor:
     """The adjacency matrices A_k of a skeleton, one per subset of a joint's neighbours (Yan et al. 2018, "Partition Strategies").
 
-    The neighbours of joint w are the joints v within ``max_hop`` bones, w itself included. ``A_k[v, w]`` is one over their number where v
-    is in the k-th subset, else 0: all A_k sum to an adjacency whose columns sum to 1. With d(v, w) the distance in bones and r(v) that to
+    The neighbours of joint w are the joints v within ``max_hop`` bones, w itself included. ``A_k[v, w]`` is one over their number if v is
+    in the k-th subset, else 0, so the columns of ``Σ_k A_k`` sum to 1. With d(v, w) the distance in bones and r(v) that to
     the centre, the subsets are
 
     - ``uniform``: one, of all neighbours;
     - ``distance``: one for each d(v, w) in 0..max_hop;
-    - ``spatial``: w itself; others with r(v) ≥ r(w); others with r(v) < r(w). The paper's formula puts others with r(v) = r(w), which a
-      skeleton without cycles has only from ``max_hop`` 2, with w itself, its text with the farther ones: here, the text decides;
-    - ``spatial-truncated``: as the paper's code has it. All joints beyond ``max_hop`` bones from the centre count as equally far, so that
-      most bones of the limbs are in the second subset in both directions; and every distance d(v, w) has a second and a third subset of
-      its own.
+    - ``spatial``: w itself; others with r(v) ≥ r(w); others with r(v) < r(w). Others with r(v) = r(w), which acyclic skeletons have only
+      from ``max_hop`` 2, are with w in the paper's formula but with the farther ones in its text, as here;
+    - ``spatial-truncated``: as in the paper's code. All joints beyond ``max_hop`` bones from the centre count as equally far, so most limb
+      bones are in the second subset in both directions. Every distance d(v, w) has its own second and third subset.
 
     Args:
         layout: the skeleton, V joints.
         strategy: one of ``PARTITIONS``.
-        max_hop: how many bones a convolution reaches.
+        max_hop: reach of a convolution in bones.
 
     Returns:
         float32 [K, V, V], from v (second axis) to w (third axis), with K = 1, ``max_hop`` + 1, 3 and 2 ``max_hop`` + 1.
 
     Raises:
-        UnknownNameError: a strategy that is not known.
+        UnknownNameError: unknown strategy.
         SpecError: ``max_hop`` below 1.
     """
     if strategy not in PARTITIONS:
@@ -51,7 +50,7 @@ def adjacency_stack(layout: Layout, strategy: str, max_hop: int = 1) -> Tensor:
 
 
 def _subsets(hops: Tensor, radius: Tensor, strategy: str, max_hop: int) -> list[Tensor]:
-    """Each subset as bool [V, V], whatever lies beyond ``max_hop`` aside; ``radius`` (int64 [V]) is the distance to the centre."""
+    """Each subset as bool [V, V], regardless of ``max_hop``; ``radius`` (int64 [V]) is the distance to the centre."""
     if strategy == "uniform":
         return [hops >= 0]
     rings = [hops == hop for hop in range(max_hop + 1)]

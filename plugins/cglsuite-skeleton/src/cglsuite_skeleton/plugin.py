@@ -1,4 +1,4 @@
-"""What the package offers: datasets of skeleton sequences, ST-GCN, and the presets over them."""
+"""The package's datasets of skeleton sequences, ST-GCN, and presets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["cglsuite_backbones", "cglsuite_datasets", "cglsuite_scenarios"]
 
 @hookimpl
 def cglsuite_backbones() -> list[BackboneSpec]:
-    """ST-GCN, from two blocks to the full ten."""
+    """ST-GCN, with two blocks up to the full ten."""
     from cglsuite_skeleton.backbones import backbones
 
     return backbones()

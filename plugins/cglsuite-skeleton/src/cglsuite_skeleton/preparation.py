@@ -1,4 +1,4 @@
-"""From recordings of unequal length to model inputs of one size: view augmentation, scaling, resampling.
+"""Recordings of different lengths to model inputs of fixed size: view augmentation, scaling, resampling.
 
 As published for N-UCLA (the feeder of CTR-GCN, Chen et al., ICCV 2021), for all recordings at once and without a loop over them::
 
@@ -8,12 +8,12 @@ As published for N-UCLA (the feeder of CTR-GCN, Chen et al., ICCV 2021), for all
     X ← X[t_1], ..., X[t_T]                            training: a sorted sample without replacement of the frames, each 100 times there;
                                                        else ⌊linspace(0, L-1, T)⌋
 
-The published code also draws a scale; the third step undoes it to the last but rounding, as it undoes the choice of the centre joint, so
-there is none here. What is not published and can happen: an axis without extent becomes 0 (not 0 / 0); where several persons are
-recorded, one whose joints are all exactly 0 in a frame is not there: it has no part in the scaling and its inputs stay 0.
+The published code also draws a scale. The third step undoes it up to rounding, like the choice of the centre joint, so there is none here.
+Cases that the publication leaves open: an axis without extent becomes 0 (not 0 / 0); if several persons are recorded, a person whose joints
+are all exactly 0 in a frame is absent, is ignored in scaling, and has inputs of 0.
 
-A recording's numbers have the same bits whatever others are prepared with it: additions, multiplications and divisions stand alone (no
-matrix product, whose blocking depends on the sizes), minima and maxima are exact, and draws belong to (seed, recording, epoch).
+A recording's inputs are bit-identical whatever other recordings are prepared with it: all arithmetic is elementwise (blocking of matrix
+products depends on sizes), minima and maxima are exact, and draws depend on (seed, recording, epoch).
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _RIGHT_ANGLES = 180
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """How recordings become inputs.
+    """How recordings are turned into inputs.
 
     Args:
         frames: frames T of an input.
-        augmentation: ``views`` (another view and other frames in every epoch of training), or ``none`` (training inputs are prepared as
-            queries are).
+        augmentation: ``views`` (a new view and new frames in every training epoch), or ``none`` (training inputs are prepared like
+            queries).
         max_angle: largest rotation in degrees.
 
     Raises:
-        SpecError: a value out of range.
+        SpecError: a value is out of range.
     """
 
     frames: int
@@ -94,7 +94,7 @@ def augmented(coordinates: Array, lengths: Array, uniform: Array, max_angle: int
 def draws(seed: int, epoch: int, ids: Array, frames: int) -> Array:
     """Uniform draws in [0, 1) of the recordings ``ids`` (int64 [n]): float64 [n, 2 + frames].
 
-    One stream per (seed, epoch) has a row for every recording of the dataset, so a recording's draws depend on nothing else.
+    One random stream per (seed, epoch) has a row for every recording of the dataset, so a recording's draws depend on nothing else.
     """
     rows = int(ids.max()) + 1 if ids.size else 0
     stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
@@ -103,7 +103,7 @@ def draws(seed: int, epoch: int, ids: Array, frames: int) -> Array:
 
 
 def even_frames(lengths: Array, frames: int) -> Array:
-    """int64 [n, T]: ``floor(linspace(0, L-1, T))`` with the bits of NumPy's linspace for a single L (for several it rounds otherwise)."""
+    """int64 [n, T]: ``floor(linspace(0, L-1, T))`` bit-identical to NumPy's linspace for a single L (for several it rounds differently)."""
     last = (lengths - 1)[:, None]
     index = np.floor(np.arange(frames) * (last / max(frames - 1, 1))).astype(np.int64)
     if frames > 1:
@@ -112,10 +112,10 @@ def even_frames(lengths: Array, frames: int) -> Array:
 
 
 def drawn_frames(uniform: Array, lengths: Array) -> Array:
-    """int64 [n, T]: a sorted random sample of frames without replacement, where each of L frames is there 100 times.
+    """int64 [n, T]: a sorted random sample without replacement from 100 copies of each of L frames.
 
-    (Or as often as it takes to have T frames to draw from.) Floyd's algorithm, for all recordings at once: the j-th draw takes one of the
-    first N - T + j + 1 items, and the last of those instead if that one is taken already; every subset of T of N items is equally likely.
+    (More copies if these are fewer than T.) Floyd's algorithm, vectorised over recordings: the j-th draw takes one of the first N - T + j +
+    1 items, or the last of those if it is already taken; every subset of T of N items is equally likely.
 
     Args:
         uniform: float64 [n, T] in [0, 1). lengths: int64 [n].
@@ -131,14 +131,14 @@ def drawn_frames(uniform: Array, lengths: Array) -> Array:
 
 
 def _rotated(coordinates: Array, lengths: Array, angles: Array) -> Array:
-    """X · R_y(β) · R_x(α), two rotations in a plane each: float32 [3, V, M, F].
+    """X · R_y(β) · R_x(α), a product of two plane rotations: float32 [3, V, M, F].
 
     Args:
         angles: int64 [n, 2], degrees about x and about y.
     """
     (cos_x, cos_y), (sin_x, sin_y) = (np.repeat(table[angles.T], lengths, axis=1) for table in (_COSINES, _SINES))
     x, y, z = coordinates
-    out, turned, term = np.empty_like(coordinates), np.empty_like(x), np.empty_like(x)  # fresh memory costs more than arithmetic
+    out, turned, term = np.empty_like(coordinates), np.empty_like(x), np.empty_like(x)  # allocation costs more than arithmetic
     np.multiply(x, cos_y, out=out[0])
     out[0] += np.multiply(z, sin_y, out=term)
     np.multiply(z, cos_y, out=turned)
@@ -151,7 +151,7 @@ def _rotated(coordinates: Array, lengths: Array, angles: Array) -> Array:
 
 
 def _by_degree(function: Any) -> Array:
-    """float32 [361] of all integer degrees, entry d that of d degrees, negative d included."""
+    """A function's values at all integer degrees, float32 [361]; entry d, which may be negative, is for d degrees."""
     return np.array([function(math.radians(d if d <= _RIGHT_ANGLES else d - 361)) for d in range(361)], dtype=np.float32)
 
 
@@ -179,20 +179,20 @@ def _scaled_and_sampled(coordinates: Array, lengths: Array, index: Array) -> Arr
 
 
 def _box(coordinates: Array, starts: Array, absent: Array | None) -> tuple[Array, Array, Array]:
-    """Per axis and recording, each float32 [C, n]: minimum, half the extent, and the 1 that is taken off (0 where there is no extent)."""
+    """Per axis and recording, each float32 [C, n]: minimum, half the extent, and the 1 to subtract (0 without extent)."""
     low, high = coordinates.min(axis=1), coordinates.max(axis=1)
     if absent is not None:
         low[:, absent], high[:, absent] = np.inf, -np.inf
     low = np.minimum.reduceat(low.min(axis=1), starts, axis=1)
     high = np.maximum.reduceat(high.max(axis=1), starts, axis=1)
-    half = (high - low) * np.float32(0.5)  # exact, so that the maximum becomes 2 and then 1 to the bit
+    half = (high - low) * np.float32(0.5)  # exact, so the maximum becomes exactly 2 and then 1
     extended = half > 0
-    # Without extent every value is the minimum; where nobody is there at all, the minimum is infinite and the value 0.
+    # Without extent every value is the minimum. If nobody is present, the minimum is infinite and the value 0.
     return np.where(low < np.inf, low, 0), np.where(extended, half, 1), extended.astype(np.float32)
 
 
 def _absent(coordinates: Array) -> Array | None:
-    """bool [M, F]: persons who are not there; ``None`` where only one person is recorded, who always is."""
+    """bool [M, F]: absent persons; ``None`` if only one person is recorded, who is always present."""
     return None if coordinates.shape[2] == 1 else np.logical_not(coordinates.any(axis=(0, 1)))
 
 

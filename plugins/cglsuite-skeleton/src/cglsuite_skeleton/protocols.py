@@ -32,9 +32,9 @@ _SECOND = "The paper builds its graphs without augmentation and stresses overfit
 
 
 def _method_defaults(lwf: float, twp: float, version: int) -> dict[str, dict[str, Value]]:
-    """The values that the paper's grid search chose; those of LwF's distillation and TWP's loss differ between the two datasets.
+    """The values selected by the paper's grid search; LwF's distillation and TWP's loss have different values on the two datasets.
 
-    The second version adds what CGLB's code at graph level does otherwise than the methods' authors.
+    The second version adds CGLB's graph-level deviations from the methods' papers.
     """
     chosen: dict[str, dict[str, Value]] = {
         "ewc": {"method.lambda": 1e6, "method.fisher": "batch"},
@@ -73,7 +73,7 @@ def _preset(dataset: str, what: str, defaults: Mapping[str, Mapping[str, Value]]
 
 
 def skeleton_presets() -> list[ScenarioSpec]:
-    """UCLA-CIL, NTU-CIL, and the same protocol over embedded motions."""
+    """UCLA-CIL, NTU-CIL, and the same protocol on embedded motions."""
     return [preset for version in VERSIONS for preset in _presets(version)]
 
 

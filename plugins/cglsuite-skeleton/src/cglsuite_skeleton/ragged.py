@@ -1,4 +1,4 @@
-"""Sequences of unequal length, one after the other along one axis of frames."""
+"""Sequences of different lengths, concatenated along the frame axis."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Sequences:
     """Joint positions of n recordings.
 
     Args:
-        coordinates: float32 [C, V, M, F], C coordinates of V joints of M persons in all F frames, recording by recording. Frames come last:
-            drawing frames then copies short runs out of one cached row per joint, the fastest order of those measured.
+        coordinates: float32 [C, V, M, F], C coordinates of V joints of M persons in all F frames, recording by recording. Frames come last
+            because drawing frames then copies short runs from one cached row per joint, the fastest layout measured.
         lengths: int64 [n], frames per recording, at least 1; they sum to F.
-        ids: int64 [n], which recordings of the dataset they are: draws belong to them.
+        ids: int64 [n], the recordings' ids in the dataset, which determine their random draws.
     """
 
     coordinates: Tensor
@@ -35,7 +35,7 @@ class Sequences:
         return int(self.coordinates.shape[0] * self.coordinates.shape[2])
 
     def take(self, positions: Tensor) -> Sequences:
-        """Copies of the recordings at ``positions`` (int64 [m]) and nothing of the others."""
+        """Copies of the recordings at ``positions`` (int64 [m]), without any data of the others."""
         lengths = self.lengths[positions]
         first = (self.lengths.cumsum(0) - self.lengths)[positions]
         ends = lengths.cumsum(0)

@@ -1,4 +1,4 @@
-"""Skeleton sequences as graphs: joints are nodes, bones edges, and a joint's features its positions in all frames."""
+"""Skeleton sequences as graphs: joints are nodes, bones are edges, and a joint's features are its positions in all frames."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["SkeletonSet", "SkeletonSource"]
 
 
 class SkeletonSet(GraphSet):
-    """n sequences of one layout; node ``joint * n + sequence`` is a joint of a sequence.
+    """n sequences of one layout; node ``joint * n + sequence`` is joint ``joint`` of sequence ``sequence``.
 
-    Sets for training hold recordings (theirs, nothing of others), from which the inputs of every epoch are made; sets of questions hold
-    inputs only: neither ids nor lengths. Made by :class:`SkeletonSource`; tensors may be shared and are not to be written to.
+    Training sets hold their own recordings, from which each epoch's inputs are made. Query sets hold only inputs, without ids or lengths.
+    Made by :class:`SkeletonSource`; tensors may be shared and must not be written to.
 
     Args:
         layout: joints and bones.
         device: where inputs live; recordings stay on the CPU.
-        x: float32 [V, n, M, T, C], inputs; ``None`` = made from the recordings without augmentation, when they are asked for.
+        x: float32 [V, n, M, T, C], inputs; ``None`` = made from the recordings without augmentation on first use.
         parts: recordings, in the order of the set.
         augmented: the epoch whose augmentation ``x`` shows; ``None`` = none.
     """
@@ -104,7 +104,10 @@ class SkeletonSet(GraphSet):
             return self
         sets = [self, *others]
         if len({(s.layout, s.device, bool(s._parts), *{(p.preparation, p.seed) for p in s._parts}) for s in sets}) > 1:
-            raise SpecError("sets of sequences can be merged where layout, device, preparation and seed agree, and all train or all ask")
+            raise SpecError(
+                "sets of sequences can be merged only if layout, device, preparation and seed agree "
+                "and all are training sets or all are query sets"
+            )
         x = None if any(s._x is None for s in sets) else _side_by_side([s.x for s in sets])
         augmented = self._augmented if all(s._augmented == self._augmented for s in sets) else None
         return type(self)(self.layout, self.device, x, [p for s in sets for p in s._parts], augmented)
@@ -115,7 +118,7 @@ class SkeletonSet(GraphSet):
         return type(self)(self.layout, self.device, _side_by_side([p.epoch(number) for p in self._parts]), self._parts, number)
 
     def payload(self) -> dict[str, Tensor]:
-        """``coordinates``, ``lengths`` and ``ids`` of the recordings (see :class:`Sequences`); of questions the inputs ``x``."""
+        """``coordinates``, ``lengths`` and ``ids`` of the recordings (see :class:`Sequences`); the inputs ``x`` of query sets."""
         if not self._parts:
             return {"x": self.x.cpu()}
         kept = Sequences.joined([p.sequences for p in self._parts])
@@ -125,13 +128,13 @@ class SkeletonSet(GraphSet):
         if "x" in payload:
             return type(self)(self.layout, self.device, payload["x"].to(self.device))
         if not self._parts:
-            raise SpecError("recordings can be rebuilt by a set for training only: a set of questions does not know how they become inputs")
+            raise SpecError("only training sets can rebuild recordings: query sets do not know how to prepare them")
         made = type(self)(self.layout, self.device, None, [_part(self._parts, Sequences(**{k: v.cpu() for k, v in payload.items()}))])
         return made if self._augmented is None else made.epoch(self._augmented)
 
 
 def _part(like: Sequence[TrainingPart], sequences: Sequences) -> TrainingPart:
-    """Other recordings, which become inputs in the same way."""
+    """Other recordings with the same preparation."""
     first = like[0]
     return TrainingPart(sequences=sequences, preparation=first.preparation, seed=first.seed, device=first.device)
 
@@ -142,7 +145,7 @@ def _side_by_side(inputs: Sequence[Tensor]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _operator(layout: Layout, kind: Operator, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """[V, V]: what messages along the bones do to the joints of one skeleton."""
+    """[V, V]: the propagation operator over the joints of one skeleton."""
     if kind not in ("sum", "sum-self", "sym"):
         raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
     operator = layout.adjacency().double()
@@ -166,8 +169,8 @@ class SkeletonSource:
         name: of the dataset, for messages.
 
     Raises:
-        DataError: shapes that do not fit, a wrong joint count, an empty recording, NaN or infinite positions.
-        SpecError: view augmentation of positions that are not in space.
+        DataError: inconsistent shapes, a wrong joint count, an empty recording, or NaN or infinite positions.
+        SpecError: view augmentation of positions that are not three-dimensional.
     """
 
     def __init__(
@@ -213,7 +216,7 @@ class SkeletonSource:
         return SkeletonSet(self.layout, device, None, [part])
 
     def queries(self, ids: Tensor, device: str) -> SkeletonSet:
-        """The sequences ``ids`` (int64 [n]) to be asked about: inputs, and nothing else of them."""
+        """The sequences ``ids`` (int64 [n]) as queries: inputs only."""
         part = TrainingPart(sequences=self._all.take(ids.cpu()), preparation=self.preparation, seed=0, device=torch.device(device))
         return SkeletonSet(self.layout, device, part.plain())
 
@@ -232,4 +235,4 @@ def _check(coordinates: Tensor, lengths: Tensor, layout: Layout, preparation: Pr
         sequence = int(torch.searchsorted(lengths.cumsum(0), frame, right=True))
         raise DataError(f"{name}: sequence {sequence} has a NaN or infinite position; the loader repairs them")
     if preparation.augmentation == "views" and coordinates.shape[3] != 3:
-        raise SpecError(f"{name}: views are drawn of positions in space; with {coordinates.shape[3]} coordinates set augmentation = none")
+        raise SpecError(f"{name}: views need three-dimensional positions; with {coordinates.shape[3]} coordinates set augmentation = none")

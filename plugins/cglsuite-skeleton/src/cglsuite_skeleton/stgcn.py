@@ -1,4 +1,4 @@
-"""ST-GCN: graph convolutions over joints in turn with convolutions over frames."""
+"""ST-GCN: alternating graph convolutions over joints and convolutions over frames."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def _norm(name: str) -> list[Wire]:
 
 
 def _over_rows(norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
-    """Batch norm of the last axis, all others together being the batch: float32 [..., d]."""
+    """Batch norm over the last axis, with all other axes as the batch: float32 [..., d]."""
     return normalised(norm, x.reshape(-1, x.shape[-1])).view(x.shape)
 
 
 class JointConvolution(nn.Module):
     """Messages between the joints of a frame: ``out[w] = Σ_k Σ_v (A ⊙ M)_k[v, w] (x[v] W_k + b_k)`` (Yan et al. 2018, eq. 10).
 
-    The adjacency matrices A are fixed; the edge importance M, of ones at the start, is learnt. The sums over joints run on the narrower
-    side of the product with W, which gives the same numbers.
+    The adjacency matrices A are fixed; the edge importance M, initialised with ones, is learnt. Sums over joints are taken on the narrower
+    side of the product with W, which is mathematically equal.
 
     Args:
         adjacency: float32 [K, V, V]; see :func:`cglsuite_skeleton.partitions.adjacency_stack`.
-        edge_importance: whether there is an M.
+        edge_importance: whether to learn M.
     """
 
     adjacency: Tensor
@@ -49,7 +49,7 @@ class JointConvolution(nn.Module):
         super().__init__()
         self.register_buffer("adjacency", adjacency, persistent=False)
         self.importance = nn.Parameter(torch.ones_like(adjacency)) if edge_importance else None
-        bound = 1 / math.sqrt(in_features)  # as torch starts a convolution
+        bound = 1 / math.sqrt(in_features)  # initialised like torch's convolutions
         self.weight = nn.Parameter(torch.empty(len(adjacency), in_features, out_features).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(len(adjacency), out_features).uniform_(-bound, bound))
 
@@ -69,11 +69,11 @@ class JointConvolution(nn.Module):
         return out.view(*x.shape[:3], wide)
 
     def sent(self, x: Tensor) -> Tensor:
-        """What joints say to each subset of their neighbours, ``x W_k`` for all k side by side: float32 [..., in] to [..., K·out]."""
+        """Messages from joints to each subset of their neighbours, ``x W_k`` concatenated over k: float32 [..., in] to [..., K·out]."""
         return x @ self._beside()
 
     def _beside(self) -> Tensor:
-        """All W_k side by side: float32 [in, K·out]."""
+        """All W_k concatenated: float32 [in, K·out]."""
         return self.weight.transpose(0, 1).flatten(1)
 
 
@@ -83,7 +83,7 @@ def _each(matrix: Tensor, frames: Tensor) -> Tensor:
 
 
 class FrameConvolution(nn.Conv2d):
-    """A convolution over the frames of each joint, with as many frames out as in (per stride)."""
+    """A convolution over the frames of each joint that keeps the number of frames (divided by the stride)."""
 
     def __init__(self, width: int, kernel: int, stride: int) -> None:
         super().__init__(width, width, (kernel, 1), (stride, 1), (kernel // 2, 0))
@@ -96,7 +96,7 @@ class FrameConvolution(nn.Conv2d):
 class Block(nn.Module):
     """``relu(dropout(BN(over frames(relu(BN(over joints(x)))))) + residual(x))``.
 
-    The residual is x itself, or ``BN(x R + c)`` of every stride-th frame where the shape changes, or left out.
+    The residual is x, or ``BN(x R + c)`` of every stride-th frame if the shape changes, or omitted.
     """
 
     def __init__(self, joints: JointConvolution, frames: FrameConvolution, dropout: float, residual: bool) -> None:
@@ -126,11 +126,11 @@ class Block(nn.Module):
 class STGCN(Backbone):
     """Spatial-temporal graph convolutional network (Yan et al., AAAI 2018).
 
-    The input passes a batch norm over (joint, channel), which all persons share; then the blocks; then the mean over frames, joints and
-    persons; then the linear head. Persons of a sequence are encoded apart and meet in the mean.
+    The input passes through a batch norm over (joint, channel) shared by all persons, the blocks, the mean over frames, joints and persons,
+    and the linear head. Persons of a sequence are encoded separately and combined by the mean.
 
-    It asks its graphs for ``x`` (float32 [V, n, M, T, C]: joints, sequences, persons, frames, channels) beside what every set of graphs
-    has.
+    Its graphs must have ``x`` (float32 [V, n, M, T, C]: joints, sequences, persons, frames, channels) in addition to the interface of graph
+    sets.
     """
 
     def __init__(self, layout: Layout, channels: int, blocks: list[Block], outputs: int) -> None:
@@ -141,7 +141,7 @@ class STGCN(Backbone):
         self.head = nn.Linear(blocks[-1].width, outputs)
 
     def encode(self, graph: GraphSet) -> Tensor:
-        """Embeddings of the sequences, right before the head: float32 [n, d]."""
+        """Embeddings of the sequences before the head: float32 [n, d]."""
         x = self._input(graph)
         sequences, persons, frames = x.shape[:3]
         hidden = _over_rows(self.input_norm, x.flatten(3)).view(sequences * persons, frames, self.layout.n_joints, self.channels)
@@ -168,14 +168,14 @@ class STGCN(Backbone):
     def edge_attention(self, graph: GraphSet) -> Tensor:
         """Content attention (see :func:`cglsuite.backbones.layers.content_attention`) of the first block's joint convolution.
 
-        A joint's ``W h`` is what it sends to all K subsets of its neighbours, averaged over frames and persons; its input is normalised by
-        the running statistics, which stay as they are.
+        A joint's ``W h`` is its message to all K subsets of its neighbours, averaged over frames and persons; its input is normalised by
+        the running statistics, which are not updated.
 
         Returns:
             float32 [E', 1].
         """
         norm = self.input_norm
-        rows = self._input(graph).flatten(3).mean(dim=(1, 2))  # the norm and W are linear: means pass through
+        rows = self._input(graph).flatten(3).mean(dim=(1, 2))  # the norm and W are linear, so means commute with them
         rows = functional.batch_norm(rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, training=False, eps=norm.eps)
         joints = rows.view(len(rows), self.layout.n_joints, self.channels).transpose(0, 1).flatten(0, 1)
         first: JointConvolution = self.blocks[0].joints  # type: ignore[assignment]
@@ -219,20 +219,20 @@ def st_gcn(
     dropout: float,
     residual: bool,
 ) -> STGCN:
-    """ST-GCN of ``layers`` blocks of ``width``, or the paper's ten (``deep = full``), which leave both aside.
+    """ST-GCN of ``layers`` blocks of ``width``, or the paper's ten blocks (``deep = full``), which ignore both.
 
     Args:
-        in_features: numbers per joint over all persons, frames and channels; only checked here, as frames and persons may be any.
+        in_features: numbers per joint over all persons, frames and channels; only checked here, since frames and persons may vary.
         outputs: number of outputs C.
         layout: see :func:`cglsuite_skeleton.layouts.layout_of`.
         partition: see :func:`cglsuite_skeleton.partitions.adjacency_stack`, also for ``max_hop``.
 
     Raises:
-        UnknownNameError: a layout or a partition that is not known.
-        SpecError: an even temporal kernel, or joints whose features are not whole frames.
+        UnknownNameError: unknown layout or partition.
+        SpecError: the temporal kernel is even, or the features of a joint are not whole frames.
     """
     if temporal_kernel % 2 == 0:
-        raise SpecError(f"backbone.temporal_kernel = {temporal_kernel}: expected an odd number, as many frames before as after")
+        raise SpecError(f"backbone.temporal_kernel = {temporal_kernel}: expected an odd number, since the kernel is centred")
     if in_features % channels:
         raise SpecError(
             f"backbone.channels = {channels}: the {in_features} numbers of a joint are not whole frames of {channels} coordinates"

@@ -1,4 +1,4 @@
-"""An array job by plain ``sbatch``, ``squeue`` and ``scancel``; its elements are supervisors."""
+"""An array job of supervisors, managed with plain ``sbatch``, ``squeue`` and ``scancel``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SlurmLauncher:
     """The three calls of an engine (:class:`cglsuite.executors.Launcher`), with the options that the plugin declares.
 
     Raises:
-        UsageError: an option that sbatch would not understand, or one that is the suite's own to give.
+        UsageError: an option that sbatch would not understand, or one that the suite itself sets.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SlurmLauncher:
     ) -> None:
         size = _ARRAY.fullmatch(array)
         if size is None:
-            raise UsageError(f"run.slurm.array = {array!r}: expected a number of supervisors, as 8, or 8%2 for at most two at once")
+            raise UsageError(f"run.slurm.array = {array!r}: expected a number of supervisors, such as 8, or 8%2 for at most two at once")
         if time and not _TIME.fullmatch(time):
             raise UsageError(f"run.slurm.time = {time!r}: expected minutes, hours:minutes:seconds or days-hours, as 4:00:00 or 1-12")
         named = {"partition": partition, "gres": gres, "constraint": constraint, "mem": memory, "time": time}
@@ -97,12 +97,12 @@ class SlurmLauncher:
 
     @cached_property
     def where(self) -> str:
-        """The cluster that answers here."""
+        """The cluster reachable from here."""
         found = re.search(r"^ClusterName\s*=\s*(\S+)", _answer("scontrol", "show", "config"), re.MULTILINE)
         return found[1] if found else ""
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
-        """Those of ``parts`` that are alive under the job's name as they are, the others as a new array."""
+        """Keep the ``parts`` alive under the job's name, and submit the others as a new array."""
         alive = {part: name for name, part, state in _elements("--name", job.name, "--states=all") if part in parts and state in _LIVE}
         wanted = [part for part in parts if part not in alive]
         if not wanted:
@@ -123,7 +123,7 @@ class SlurmLauncher:
         return {**alive, **{part: f"{number}_{part}" for part in wanted}}
 
     def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
-        """What squeue says of each; what it no longer knows has ended, if squeue answers at all."""
+        """squeue's state of each element; elements that it no longer knows have ended, provided squeue answers."""
         states: dict[str, str] = {}
         for number in sorted({name.partition("_")[0] for name in ids.values()}):
             states |= {name: state for name, _, state in _elements("--jobs", number, "--states=all")}
@@ -131,7 +131,7 @@ class SlurmLauncher:
         return {part: end for part, end in found.items() if end is not None}
 
     def cancel(self, ids: Mapping[int, str]) -> None:
-        """Pending elements leave the queue, running ones get SIGTERM."""
+        """Remove pending elements from the queue; send running ones SIGTERM."""
         _answer("scancel", *ids.values())
 
     def _ended(self, name: str, state: str) -> Ended | None:
@@ -144,10 +144,10 @@ class SlurmLauncher:
         if state == "FAILED":
             shown = re.search(r"ExitCode=([0-9]+):([0-9]+)", _answer("scontrol", "--oneliner", "show", "job", name))
             return Ended.by_status(int(shown[1]) or -int(shown[2])) if shown else Ended(ok=False, reason=f"{name} failed")
-        return Ended(ok=False, again=True, reason=_AGAIN.get(state, f"Slurm knows no more of {name}"))
+        return Ended(ok=False, again=True, reason=_AGAIN.get(state, f"Slurm no longer knows {name}"))
 
     def _hint(self) -> None:
-        """Say if nodes that may be given have unlike features: processors of several models may differ in the last bits."""
+        """Warn if eligible nodes have different features: processors of different models may differ in the last bits."""
         where = (f"--partition={self.partition}",) if self.partition else ()
         try:
             kinds = sorted({line for line in _answer("sinfo", "--noheader", *where, "--format=%f").splitlines() if line})
@@ -166,7 +166,7 @@ def _elements(*words: str) -> Iterable[tuple[str, int, str]]:
     except ExecutorError as error:
         if _UNKNOWN_JOB in str(error):
             return
-        raise UnreachableError(str(error)) from error  # a squeue that fails says nothing of jobs
+        raise UnreachableError(str(error)) from error  # if squeue fails, nothing is known about jobs
     for line in lines:
         name, part, state = line.strip().split("|")
         if part.isdigit():
@@ -174,12 +174,12 @@ def _elements(*words: str) -> Iterable[tuple[str, int, str]]:
 
 
 def _answer(*command: str) -> str:
-    """What a command of Slurm prints.
+    """The output of a Slurm command.
 
     Raises:
-        ExecutorError: it refuses, or is not installed. UnreachableError: the controller does not answer.
+        ExecutorError: the command fails or is not installed. UnreachableError: the controller does not answer.
     """
-    # Of an interactive job that this runs in, sbatch would take over size and time.
+    # Inside an interactive job, sbatch would inherit its size and time limit.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_")) or name in _KEPT}
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ANSWER_S, env=environment)

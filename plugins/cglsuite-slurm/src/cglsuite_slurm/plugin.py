@@ -1,4 +1,4 @@
-"""What the package offers: the executor ``slurm``."""
+"""The package's executor: ``slurm``."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ def cglsuite_executors() -> list[ExecutorSpec]:
     return [
         ExecutorSpec(
             name="slurm",
-            summary="a Slurm array, each element of which is a supervisor on one node",
+            summary="a Slurm array, one supervisor per node",
             factory="cglsuite_slurm.launcher:SlurmLauncher",
             remote=True,
             options=(
-                Hyperparameter(name="array", default="1", doc="number of supervisors, as 8, or as 8%2 for at most two at once"),
+                Hyperparameter(name="array", default="1", doc="number of supervisors, such as 8, or 8%2 for at most two at once"),
                 Hyperparameter(name="partition", default="", doc="partition; empty: the cluster's default"),
                 Hyperparameter(
-                    name="time", default="", doc="time limit of one supervisor, as 4:00:00 or 1-12; cells may take longer in all"
+                    name="time", default="", doc="time limit of one supervisor, such as 4:00:00 or 1-12; all cells together may take longer"
                 ),
-                Hyperparameter(name="gres", default="", doc="generic resources of one supervisor, as gpu:1"),
-                Hyperparameter(name="constraint", default="", doc="features of nodes, as one processor model where every bit matters"),
+                Hyperparameter(name="gres", default="", doc="generic resources of one supervisor, such as gpu:1"),
+                Hyperparameter(name="constraint", default="", doc="node features, such as one processor model if every bit matters"),
                 Hyperparameter(name="cpus", default=0, minimum=0, doc="CPUs of one supervisor; 0: workers × threads"),
-                Hyperparameter(name="memory", default="", doc="memory of one supervisor, as 16G"),
+                Hyperparameter(name="memory", default="", doc="memory of one supervisor, such as 16G"),
                 Hyperparameter(
-                    name="grace_s", default=120, minimum=1, maximum=65535, doc="seconds before the time limit in which it stops"
+                    name="grace_s", default=120, minimum=1, maximum=65535, doc="seconds before the time limit at which it stops"
                 ),
-                Hyperparameter(name="sbatch", default="", doc="further options of sbatch, as --account=lab"),
-                Hyperparameter(name="setup", default="", doc="shell commands before the supervisor starts, as module load cuda"),
+                Hyperparameter(name="sbatch", default="", doc="further options of sbatch, such as --account=lab"),
+                Hyperparameter(name="setup", default="", doc="shell commands before the supervisor starts, such as module load cuda"),
                 Hyperparameter(name="python", default="", doc="the interpreter on the nodes; empty: the path of this one"),
             ),
             several=("sbatch", "setup"),

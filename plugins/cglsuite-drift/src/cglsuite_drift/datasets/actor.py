@@ -43,7 +43,7 @@ def actor(root: DataRoot, split_number: int = 0) -> NodeData:
         split_number: which of the ten splits becomes the official one.
 
     Raises:
-        DataError: a file is absent or damaged.
+        DataError: a file is missing or damaged.
     """
     nodes = root.file(f"{_FOLDER}/{_NODES}", sha256=_SHA256[_NODES], urls=[f"{_URL}/new_data/film/{_NODES}"])
     links = root.file(f"{_FOLDER}/{_EDGES}", sha256=_SHA256[_EDGES], urls=[f"{_URL}/new_data/film/{_EDGES}"])

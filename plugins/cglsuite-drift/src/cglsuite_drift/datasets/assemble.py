@@ -1,4 +1,4 @@
-"""Shared by the loaders: raw arrays to checked :class:`cglsuite.graphs.NodeData`, and errors that name the files."""
+"""Shared by the loaders: raw arrays to validated :class:`cglsuite.graphs.NodeData`, and errors that name the files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPARSE_BELOW = 0.05  # the share of non-zero features below which products with
 
 @contextmanager
 def reading(name: str, *files: Path) -> Iterator[None]:
-    """Turn any error of an unreadable file of the dataset ``name`` into one that names it."""
+    """Turn any error about an unreadable file of the dataset ``name`` into one that names the file."""
     try:
         yield
     except DataError as error:
@@ -38,17 +38,17 @@ def reading(name: str, *files: Path) -> Iterator[None]:
 
 
 def read_npz(path: Path, *keys: str) -> list[Array]:
-    """The arrays of those names. Raises what NumPy and zipfile raise on a damaged file, and KeyError for an absent array."""
+    """The named arrays. Raises NumPy's and zipfile's errors on damaged files, and KeyError for a missing array."""
     zipfile.ZipFile(path).close()  # NumPy leaves a truncated archive open; zipfile does not
     with np.load(path, allow_pickle=False) as archive:
         return [archive[key] for key in keys]
 
 
 def part_codes(masks: Sequence[Array]) -> Array:
-    """int8 [N] from training, validation and test masks (0 and 1, [N] each): 0, 1, 2, and -1 for nodes in none.
+    """Training, validation and test masks (0 and 1, [N] each) as int8 [N]: 0, 1, 2, and -1 for nodes in none of them.
 
     Raises:
-        DataError: a node in two parts.
+        DataError: a node is in two parts.
     """
     table = np.stack([mask.astype(bool) for mask in masks])
     if (twice := table.sum(axis=0) > 1).any():
@@ -60,18 +60,18 @@ def part_codes(masks: Sequence[Array]) -> Array:
 def node_data(
     name: str, *, x: Array, edges: Array, y: Array, split: Array | None = None, both_ways: bool, loops: bool = True, verify: bool
 ) -> NodeData:
-    """The dataset, its features CSR where they are sparse, its edges sorted by (source, target) without repetition.
+    """The dataset, with CSR features if sparse, and edges sorted by (source, target) without duplicates.
 
     Args:
         name: a key of ``SIZES``.
         x: numbers [N, F]. edges: integers [2, E]. y: integers [N].
         split: int8 [N] as :func:`part_codes` makes it.
-        both_ways: whether every edge stands in both directions.
+        both_ways: whether to add the reverse of every edge.
         loops: whether self-loops are kept.
-        verify: whether sizes must be those of ``SIZES``.
+        verify: whether sizes must agree with ``SIZES``.
 
     Raises:
-        DataError: shapes or values that do not fit, or the sizes of another dataset.
+        DataError: inconsistent shapes or values, or the sizes of another dataset.
     """
     n = len(y)
     source, target = edges.astype(np.int64)

@@ -26,7 +26,7 @@ def roman_empire(root: DataRoot, split_number: int = 0) -> NodeData:
         split_number: which of the ten splits becomes the official one.
 
     Raises:
-        DataError: the file is absent or damaged.
+        DataError: the file is missing or damaged.
     """
     path = root.file(_FILE, urls=[_URL])
     with reading(_NAME, path):

@@ -1,4 +1,4 @@
-"""What the datasets are: names, sizes, sources, licences. Imports no torch; the factories named here are imported on first use."""
+"""Dataset specifications: names, sizes, sources, licences. Imports no torch; the factories named here are imported on first use."""
 
 from __future__ import annotations
 

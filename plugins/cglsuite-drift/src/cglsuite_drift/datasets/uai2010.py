@@ -1,4 +1,4 @@
-"""UAI2010, by a reader of our own: PyG has a parser for the format and no class for the file."""
+"""UAI2010, by our own reader: PyG has a parser for the format but no class for the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTE = (
 
 
 def uai2010(root: DataRoot) -> NodeData:
-    """UAI2010, words present or absent as features; see its spec. Raises DataError."""
+    """UAI2010, with binary word features; see its spec. Raises DataError."""
     path = root.file(_FILE, sha256=_SHA256, note=_NOTE)
     with reading(_NAME, path):
         (y,) = read_npz(path, "labels")
@@ -40,7 +40,7 @@ def _entries(path: Path, kind: str) -> tuple[Array, tuple[int, int]]:
     """Rows and columns of the entries that are not 0 (int64 [2, M]) of a CSR matrix of the file, and its shape.
 
     Raises:
-        ValueError: the three arrays do not make a matrix. DataError: an entry that is no number.
+        ValueError: the three arrays do not form a matrix. DataError: an entry is not a number.
     """
     values, columns, pointers, (height, width) = read_npz(path, *(f"{kind}_{part}" for part in ("data", "indices", "indptr", "shape")))
     if not np.isfinite(values).all():

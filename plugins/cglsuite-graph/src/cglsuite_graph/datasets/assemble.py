@@ -1,4 +1,4 @@
-"""What every loader shares: damaged files named, graphs as cached arrays, and those as a dataset."""
+"""Shared by the loaders: errors that name damaged files, graphs as cached arrays, and arrays as a dataset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cglsuite_graph.datasets.specs import SIZES
 __all__ = ["UNREADABLE", "Array", "Categories", "Features", "both_ways", "check_sizes", "graph_data", "reading", "start_of", "taken"]
 
 Array = np.ndarray[Any, Any]
-#: What readers raise on damaged files, pandas, pyarrow and pickles included.
+#: What readers raise on damaged files, including pandas, pyarrow and pickle.
 UNREADABLE = (*datafiles.UNREADABLE, AttributeError, RuntimeError, pickle.UnpicklingError)
 
 _log = logging.getLogger(__name__)
@@ -31,13 +31,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """Features that are ids of categories: integers [N, K], column k in ``0..sizes[k]-1``; a model is given their indicators."""
+    """Categorical features: integers [N, K], column k in ``0..sizes[k]-1``; models receive one-hot indicators."""
 
     columns: Array
     sizes: tuple[int, ...]
 
     def __getitem__(self, rows: Array) -> Categories:
-        """Those of some rows (a mask or positions)."""
+        """The features of some rows (a mask or positions)."""
         return Categories(self.columns[rows], self.sizes)
 
 
@@ -46,7 +46,7 @@ Features = Array | Categories
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever a reader raises inside becomes a DataError that names the file."""
+    """Turn any reader's error within this context into a DataError that names the file."""
     try:
         yield
     except UNREADABLE as error:
@@ -59,12 +59,12 @@ def start_of(sizes: Array) -> Array:
 
 
 def both_ways(pairs: Array) -> Array:
-    """Undirected edges (integers [2, B]) in both directions, the two of an edge one after the other: [2, 2 B]."""
+    """Undirected edges (integers [2, B]) in both directions, with the two directions of an edge adjacent: [2, 2 B]."""
     return np.stack([pairs, pairs[::-1]], axis=2).reshape(2, -1)
 
 
 def taken(sizes: Array, edge_index: Array, chosen: Array) -> tuple[Array, Array, Array]:
-    """Which nodes and edges belong to some of the graphs, in order, and those edges renumbered.
+    """The nodes and edges of the chosen graphs, in order, with edges renumbered.
 
     Args:
         sizes: nodes of each graph, integers [n]. edge_index: integers [2, E] over all nodes, within graphs.
@@ -93,7 +93,7 @@ def graph_data(
     keys: Mapping[str, Array] | None = None,
     notes: Mapping[str, int] | None = None,
 ) -> GraphData:
-    """The dataset of checked tensors; all loaders end here.
+    """The validated dataset: the last step of all loaders.
 
     Args:
         x: features of all nodes, graph by graph: numbers [N, F], or categories, which become sparse indicators.
@@ -101,10 +101,10 @@ def graph_data(
         sizes: integers [n], nodes of each graph.
         y: class ids [n], bool [n, C], or real targets [n, C]. known: bool [n, C], which labels are known.
         split: [n], 0 training, 1 validation, 2 test, -1 unused. keys: further integers [n] by name.
-        notes: counts for the record; those of 0 are left out.
+        notes: counts for the record; zeros are left out.
 
     Raises:
-        DataError: shapes that do not fit, an empty graph, a feature or target that is not finite, an edge between two graphs.
+        DataError: inconsistent shapes, an empty graph, a feature or target that is not finite, or an edge between two graphs.
     """
     counted = {key: int(count) for key, count in (notes or {}).items() if count}
     if counted:
@@ -128,10 +128,10 @@ def graph_data(
 
 
 def check_sizes(data: GraphData, root: DataRoot, where: object) -> GraphData:
-    """``data``, if it is as large as the dataset that it is named for; not asked where ``root`` verifies nothing.
+    """``data``, after checking its size against the named dataset, if ``root`` verifies.
 
     Raises:
-        DataError: other numbers of graphs or classes; the message names the files, ``where``.
+        DataError: unexpected numbers of graphs or classes; the message names the files, ``where``.
     """
     expected, sizes = SIZES[data.name], Sizes(data.n_items, data.n_classes)
     if root.verify and sizes != expected:

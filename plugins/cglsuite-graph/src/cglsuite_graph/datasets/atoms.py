@@ -1,7 +1,7 @@
 """Features of atoms and bonds, computed for all molecules at once from a table of their properties (see :mod:`.molecules.tables`).
 
-A table of atoms is int16 [N, len(ATOM)] with RDKit's numbers of chiral tags and hybridisations; one of bonds int16 [B, len(BOND)] with its
-numbers of bond types and stereo.
+A table of atoms is int16 [N, len(ATOM)] with RDKit's numbers for chiral tags and hybridisations; a table of bonds is int16 [B, len(BOND)]
+with its numbers for bond types and stereo.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "zinc_kinds",
 ]
 
-#: Columns of a table of atoms; ``hydrogens`` are all of an atom's, ``implicit`` those that its SMILES leaves out, ``written`` the others.
+#: Columns of a table of atoms; ``hydrogens`` are all hydrogens of an atom, ``implicit`` those not in its SMILES, ``written`` the others.
 ATOM = (
     *("number", "chirality", "degree", "total_degree", "charge", "hydrogens", "implicit", "written", "radicals", "hybridization"),
     *("aromatic", "ring"),
@@ -38,13 +38,13 @@ BOND = ("type", "stereo", "conjugated")
 #: RDKit's numbers of the bond types that occur, in the order in which OGB counts them.
 BOND_TYPES = {"SINGLE": 1, "DOUBLE": 2, "TRIPLE": 3, "AROMATIC": 12}
 
-#: How many values each of OGB's nine features of an atom and three of a bond has.
+#: Number of values of each of OGB's nine atom features and three bond features.
 OGB_ATOMS = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 OGB_BONDS = (5, 6, 2)
 
 _HYBRIDIZATIONS = (2, 3, 4, 6, 7)  # RDKit's numbers of SP, SP2, SP3, SP3D, SP3D2
 _STEREO = (0, 2, 3, 4, 5, 1)  # NONE, Z, E, CIS, TRANS, ANY
-#: The 43 elements that DGL-LifeSci's canonical featuriser tells apart:
+#: The 43 elements that DGL-LifeSci's canonical featuriser distinguishes:
 #: C N O S F Si P Cl Br Mg Na Ca Fe As Al I B V K Tl Yb Sb Sn Ag Pd Co Se Ti Zn H Li Ge Cu Au Ni Cd In Mn Zr Cr Pt Hg Pb
 _CANONICAL_ELEMENTS = (
     *(6, 7, 8, 16, 9, 14, 15, 17, 35, 12, 11, 20, 26, 33, 13, 53, 5, 23, 19, 81, 70, 51, 50, 47, 46, 27, 34, 22, 30, 1, 3, 32, 29, 79, 28),
@@ -61,8 +61,8 @@ ZINC_KINDS = (
 def canonical(atoms: Array) -> Array:
     """The 74 features of DGL-LifeSci's canonical featuriser: float32 [N, 74].
 
-    One-hot element (43), degree 0-10, implicit hydrogens 0-6, then formal charge and radical electrons as they are, one-hot hybridisation
-    (SP to SP3D2), aromatic, one-hot hydrogens 0-4. A value outside of its list has zeros there.
+    One-hot element (43), degree 0-10, implicit hydrogens 0-6, then formal charge and radical electrons as numbers, one-hot hybridisation
+    (SP to SP3D2), aromatic, one-hot hydrogens 0-4. A value outside its list is encoded as zeros.
     """
     return np.concatenate(
         [
@@ -81,10 +81,10 @@ def canonical(atoms: Array) -> Array:
 
 
 def ogb_atoms(atoms: Array) -> Categories:
-    """OGB's nine features of an atom, 174 values in all.
+    """OGB's nine atom features, with 174 values in total.
 
-    Element, chirality, degree with hydrogens, charge, hydrogens, radical electrons, hybridisation, aromatic, in a ring; the last value of
-    a feature is for others. A linear map of their indicators is the sum of embeddings that OGB's encoder learns.
+    Element, chirality, degree with hydrogens, charge, hydrogens, radical electrons, hybridisation, aromatic, in a ring; the last value of a
+    feature stands for all others. A linear map of the indicators is the sum of embeddings that OGB's encoder learns.
     """
     indices = (
         _clipped(_column(atoms, "number") - 1, 118),
@@ -101,7 +101,7 @@ def ogb_atoms(atoms: Array) -> Categories:
 
 
 def ogb_bonds(bonds: Array) -> Categories:
-    """OGB's three features of a bond (type, stereo, conjugated), 13 values in all."""
+    """OGB's three bond features (type, stereo, conjugated), with 13 values in total."""
     kind = _place(bonds[:, 0], tuple(BOND_TYPES.values()), other=4)
     return Categories(np.stack([kind, _place(bonds[:, 1], _STEREO, other=0), bonds[:, 2]], axis=1), OGB_BONDS)
 
@@ -112,17 +112,17 @@ def degrees(edge_index: Array, n_nodes: int) -> Array:
 
 
 def symbols(atoms: Array) -> Categories:
-    """The element, elements counted in order of first appearance."""
+    """The element; elements are numbered in order of first appearance."""
     numbers, first, of = np.unique(_column(atoms, "number"), return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return Categories(rank[of][:, None], (len(numbers),))
 
 
 def zinc_kinds(atoms: Array) -> Categories:
-    """The kind among :data:`ZINC_KINDS`. A neutral nitrogen is of one kind whatever hydrogens are written.
+    """The kind among :data:`ZINC_KINDS`. Neutral nitrogen is one kind whatever hydrogens are written.
 
     Raises:
-        DataError: an atom of no kind.
+        DataError: an atom belongs to none of the kinds.
     """
     number, written, charge = (_column(atoms, name) for name in ("number", "written", "charge"))
     written = np.where((number == 7) & (charge == 0), 0, written)
@@ -137,10 +137,10 @@ def zinc_kinds(atoms: Array) -> Categories:
 
 
 def bond_types(bonds: Array, order: Sequence[str]) -> Categories:
-    """The bond type, 1 for the first of ``order``; 0 stands for no bond, which no edge is.
+    """The bond type, 1 for the first of ``order``; 0 means no bond and does not occur.
 
     Raises:
-        DataError: a bond of another type than those in ``order``.
+        DataError: a bond has a type that is not in ``order``.
     """
     place = _place(bonds[:, 0], tuple(BOND_TYPES[name] for name in order), other=-1)
     if (place < 0).any():
@@ -165,5 +165,5 @@ def _place(values: Array, allowed: Sequence[int], other: int) -> Array:
 
 
 def _clipped(values: Array, other: int) -> Array:
-    """``values`` where they lie in ``0..other-1``, ``other`` elsewhere."""
+    """``values`` within ``0..other-1``, ``other`` elsewhere."""
     return np.where((values >= 0) & (values < other), values, other)

@@ -1,14 +1,13 @@
-"""New York's taxi trips as one graph per hour, made from the monthly trip files.
+"""New York's taxi trips as hourly graphs, made from the monthly trip files.
 
 Stated in the paper (Ko et al. 2025): hourly graphs of 2018 to 2021 over the 265 taxi zones, seven borough indicators as features of a
-zone, passenger counts as weights of edges, weekday or weekend as label, tasks of three months. Not stated, and chosen here:
+zone, passenger counts as weights of edges, weekday or weekend as label, tasks of three months. Not stated and chosen here:
 
-- trips are those of yellow taxis, and belong to the hour in which they begin, by the clock of the files;
-- the edge from zone to zone is directed from where a passenger is picked up to where the trip ends; its weight is the sum of the
-  trips' passenger counts, and trips without a passenger count, or with one of 0, add nothing; pairs whose sum is 0 are no edge;
-- trips within one zone are no edge, as message passing drops self-loops;
-- trips that begin outside of their file's month are dropped (meters with a wrong clock), as are those of unknown zones beyond 265;
-- the seven boroughs are the values of the lookup table's column Borough in alphabetical order, zones without a borough (264 and 265)
+- trips are of yellow taxis and belong to the hour in which they begin, by the timestamps in the files;
+- edges point from the pick-up zone to the drop-off zone; their weight is the sum of passenger counts, where missing counts are 0; pairs
+  with a sum of 0 are not edges; - trips within one zone are not edges, since message passing drops self-loops; - trips that begin outside
+  their file's month (meters with a wrong clock) and trips of unknown zones beyond 265 are dropped; - the seven boroughs are the values
+  of the lookup table's column Borough in alphabetical order, zones without a borough (264 and 265)
   among them as Unknown; a weekend is Saturday and Sunday.
 """
 
@@ -33,7 +32,7 @@ ZONES = 265
 _MONTHS = pd.period_range("2018-01", "2021-12", freq="M")
 _COLUMNS = ["tpep_pickup_datetime", "passenger_count", "PULocationID", "DOLocationID"]
 _BOROUGHS = 7
-_READER = 1  # part of the cache key: raise it when the reader changes what it returns
+_READER = 1  # part of the cache key: increment it when the reader's output changes
 _NOTE = "Monthly trip files of yellow taxis come from https://www.nyc.gov/site/tlc/about/tlc-trip-record-data.page, as parquet or csv"
 
 
@@ -41,7 +40,7 @@ def nyc_taxi(root: DataRoot) -> GraphData:
     """Hourly graphs of taxi trips; see its spec and the choices above.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     name = "nyc-taxi"
     zones = root.file("NYCTaxi/raw/taxi_zone_lookup.csv", note=_NOTE)
@@ -69,7 +68,7 @@ def nyc_taxi(root: DataRoot) -> GraphData:
 
 
 def hourly_pairs(months: Iterable[tuple[pd.Period, Path]]) -> dict[str, Array]:
-    """Passengers per hour and pair of zones, in order of hour, origin, target.
+    """Passengers per hour and pair of zones, sorted by hour, origin and target.
 
     Returns:
         ``hour`` int32 [E] since the beginning of the first month, ``origin`` and ``target`` int16 [E] in 0..264, ``passengers`` float32
@@ -105,7 +104,7 @@ def read_boroughs(path: Path) -> Array:
     """One-hot boroughs of the zones in order of their numbers: float32 [265, 7].
 
     Raises:
-        DataError: the table is damaged, or has other zones or another number of boroughs.
+        DataError: the table is damaged, or has unexpected zones or numbers of boroughs.
     """
     with reading(path):
         table = pd.read_csv(path, keep_default_na=False).set_index("LocationID")["Borough"].sort_index()
@@ -124,7 +123,7 @@ def _file(root: DataRoot, stem: str) -> Path:
 
 
 def _trips(path: Path) -> tuple[Array, Array, Array, Array]:
-    """When each trip began (datetime64), its passengers (0 where not given), and its zones (0 where not given)."""
+    """The start of each trip (datetime64), its passengers and its zones (0 if missing)."""
     with reading(path):
         if path.suffix == ".csv":
             frame = pd.read_csv(path, usecols=_COLUMNS, parse_dates=_COLUMNS[:1])

@@ -20,19 +20,19 @@ __all__ = ["molhiv_graphs", "ppa", "read_chosen"]
 _URL = "https://snap.stanford.edu/ogb/data/graphproppred"
 _FILES = ("edge", "edge-feat", "num-node-list", "num-edge-list", "graph-label")
 _CHUNK = 1 << 20  # rows of edges at a time: ogbg-ppa has 358 million
-_READER = 1  # part of the cache key: raise it when the reader changes what it returns
+_READER = 1  # part of the cache key: increment it when the reader's output changes
 
 
 def ppa(root: DataRoot, edge_features: bool = True) -> GraphData:
     """The 40,700 graphs of ogbg-ppa that BeGin sampled, in its 11 domains; see its spec.
 
-    Nodes have no features in the source; theirs here are in-degree and out-degree.
+    The source has no node features; features here are in-degree and out-degree.
 
     Args:
         edge_features: whether edges carry their seven features.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     name = "ogbg-ppa"
     graphs = begin_array(root, name, "sampled_indices").astype(np.int64)
@@ -63,7 +63,7 @@ def molhiv_graphs(root: DataRoot, split: Array | None, keys: Mapping[str, Array]
         split, keys: of :func:`cglsuite_graph.datasets.assemble.graph_data`, one entry per graph.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     name = "ogbg-molhiv"
     paths = _raw(root, "ogbg_molhiv", "hiv", f"{_URL}/csv_mol_download/hiv.zip", (*_FILES, "node-feat"))
@@ -84,7 +84,7 @@ def molhiv_graphs(root: DataRoot, split: Array | None, keys: Mapping[str, Array]
 
 
 def read_chosen(paths: Mapping[str, Path], graphs: Array | None) -> dict[str, Array]:
-    """Some of the graphs, their nodes numbered over all of those, read a piece at a time.
+    """Some of the graphs, with nodes numbered over all of them, read in chunks.
 
     Args:
         paths: the raw files by name, ``node-feat`` where there is one.
@@ -92,7 +92,7 @@ def read_chosen(paths: Mapping[str, Path], graphs: Array | None) -> dict[str, Ar
 
     Returns:
         ``sizes`` int32 [n], ``y`` int64 [n], ``pairs`` int32 [2, B] (each edge as the file gives it, once), ``edge_attr`` float32 [B, D],
-        and ``x`` float32 [N, F] where there are node features.
+        and ``x`` float32 [N, F] if there are node features.
 
     Raises:
         DataError: a file is damaged, or does not fit the others.

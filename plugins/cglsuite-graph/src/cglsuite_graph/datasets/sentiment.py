@@ -1,11 +1,11 @@
-"""Sentiment140: posts as the dependency trees that spaCy finds in them.
+"""Sentiment140: posts as dependency trees parsed by spaCy.
 
 Stated in the paper (Ko et al. 2025): 250 positive and 250 negative posts per day from 26 May to 7 July 2009, trees and 300-dimensional
 vectors of tokens by spaCy's model en_core_web_lg, 5,500 graphs in 11 tasks by day. Not stated, and chosen here:
 
-- the 11 days are the first of that range on which there are enough posts of each polarity, by the clock of the file;
-- the posts of a day and polarity are drawn by a generator whose seed is (day, polarity);
-- an edge joins a token and its head, both ways, without its label; several sentences of a post are several trees of one graph.
+- the 11 days are the first in that range with enough posts of each polarity, by the timestamps in the file;
+- the posts of a day and polarity are drawn by a generator seeded with (day, polarity);
+- edges join a token and its head in both directions, without labels; several sentences of a post are several trees of one graph.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["chosen_posts", "sentiment140", "trees"]
 _FILE = "Sentiment140/raw/training.1600000.processed.noemoticon.csv"
 _FROM, _TO = pd.Timestamp("2009-05-26"), pd.Timestamp("2009-07-07")
 _POLARITIES = (0, 4)  # negative and positive in the file
-_READER = 1  # part of the cache key: raise it when the reader changes what it returns
+_READER = 1  # part of the cache key: increment it when the reader's output changes
 
 
 def sentiment140(root: DataRoot, model: str = "en_core_web_lg", days: int = 11, posts: int = 250) -> GraphData:
@@ -36,10 +36,10 @@ def sentiment140(root: DataRoot, model: str = "en_core_web_lg", days: int = 11, 
 
     Args:
         model: the spaCy model, an installed package.
-        days: how many days. posts: how many posts of each polarity per day.
+        days: number of days. posts: number of posts of each polarity per day.
 
     Raises:
-        DataError: spaCy or its model is not installed; the file is absent, damaged, or has too few posts.
+        DataError: spaCy or its model is not installed; the file is missing, damaged, or has too few posts.
     """
     name = "sentiment140"
     versions = _versions(model)
@@ -66,10 +66,10 @@ def sentiment140(root: DataRoot, model: str = "en_core_web_lg", days: int = 11, 
 
 
 def chosen_posts(path: Path, days: int, posts: int) -> pd.DataFrame:
-    """The drawn posts in order of day, polarity and row: ``text``, ``y`` (1 = positive), ``day`` (20090526) and ``row`` of the file.
+    """The sampled posts sorted by day, polarity and row: ``text``, ``y`` (1 = positive), ``day`` (20090526) and ``row`` of the file.
 
     Raises:
-        DataError: the file is damaged, or fewer days have enough posts of each polarity.
+        DataError: the file is damaged, or too few days have enough posts of each polarity.
     """
     with reading(path):
         frame = pd.read_csv(path, header=None, names=["polarity", "id", "date", "query", "user", "text"], encoding="latin-1")
@@ -103,7 +103,7 @@ def chosen_posts(path: Path, days: int, posts: int) -> pd.DataFrame:
 
 
 def trees(pipeline: Any, texts: Sequence[str]) -> dict[str, Array]:
-    """The dependency trees of ``texts``; those without a token are left out.
+    """The dependency trees of ``texts``; texts without tokens are left out.
 
     Args:
         pipeline: a spaCy pipeline with a parser and vectors.

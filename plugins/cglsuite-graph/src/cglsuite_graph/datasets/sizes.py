@@ -1,4 +1,4 @@
-"""How large a dataset is: what loaders check. Apart from the descriptions, so that no text in these counts in a key."""
+"""Dataset sizes, which loaders check. Separate from the descriptions so that these texts are not part of any key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the datasets are: names, sizes, sources, licences. Imports no torch; the factories named here are imported on first use."""
+"""Dataset specifications: names, sizes, sources, licences. Imports no torch; the factories named here are imported on first use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES = {
     "zinc-standin": Sizes(12_000, 1),
 }
 
-#: SHA-256 of what the csv files of molecules hold: rows joined by line feeds, the columns that are read joined by commas.
+#: SHA-256 of the contents of the csv files of molecules: rows joined by line feeds, the relevant columns joined by commas.
 CONTENT: dict[str, str] = {
     "aqsol": "23b8570b562dc166deb1003337f5904547a874ec146bf32872e4b67234e0345c",
     "aromaticity": "324a252e9f83cb0de5c6b136e59e9030a4f2f22e808796a5f5cf9acd943545be",
@@ -161,7 +161,7 @@ _MOLECULE_SETS = (
     DatasetSpec(
         name="aromaticity",
         summary="PubChem bioassay molecules by their stated number of aromatic atoms, for numbers that at least 20 molecules have: "
-        f"{SIZES['aromaticity']}; keys `row`, `scaffold`, `aromatic_atoms`. {_RDKIT} Official split: BeGin's, where asked for.",
+        f"{SIZES['aromaticity']}; keys `row`, `scaffold`, `aromatic_atoms`. {_RDKIT} Official split: BeGin's, on request.",
         citation=f"{_ATTENTIVE}. As CGLB (Zhang et al., NeurIPS 2022) and BeGin (Ko et al., ACM TIST 2025) use it",
         factory="cglsuite_graph.datasets.molecules.moleculenet:aromaticity",
         levels=("GC",),
@@ -218,7 +218,7 @@ _MOLECULE_SETS = (
     DatasetSpec(
         name="aqsol",
         summary=f"Solubility (log mol/L) of AqSolDB's molecules that have a bond: {SIZES['aqsol']}; keys `row`, `scaffold`, `group` "
-        "(reliability, 1 to 5), `domain` (whole scaffolds in five parts of nearly equal size: of this package, not the groups of BeGin). "
+        "(reliability, 1 to 5), `domain` (whole scaffolds in five parts of nearly equal size: ours, not BeGin's). "
         f"{_RDKIT} Official split: the scaffold split of the benchmark AQSOL.",
         citation=f"Sorkun, Khetan, Er: AqSolDB. Scientific Data 6, 2019. {_BENCHMARKING}",
         factory="cglsuite_graph.datasets.molecules.regression:aqsol",
@@ -241,7 +241,7 @@ _MOLECULE_SETS = (
     DatasetSpec(
         name="zinc-standin",
         summary=f"Penalised logP of molecules of ZINC 250k: {SIZES['zinc-standin']}. Stands in for ZINC-12k: its validation and test "
-        f"molecules, but 10,000 other training molecules, and targets computed anew; keys `row`, `scaffold`, `domain` (size). {_RDKIT} "
+        f"molecules, but 10,000 other training molecules, and recomputed targets; keys `row`, `scaffold`, `domain` (size). {_RDKIT} "
         "Official split of the source.",
         citation=f"Irwin et al.: ZINC. J. Chem. Inf. Model. 52, 2012. Jin et al.: Junction Tree VAE. ICML 2018. {_BENCHMARKING}",
         factory="cglsuite_graph.datasets.molecules.regression:zinc_standin",
@@ -256,7 +256,7 @@ _OTHER_SETS = (
     DatasetSpec(
         name="zinc",
         summary=f"Penalised logP of ZINC-12k, 28 types of atoms and 4 of bonds: {SIZES['zinc']}; keys `row`, `domain` (atoms less 18, cut "
-        "to 0..10). The official pickles, of which nothing but tensors is read. Official split of the source.",
+        "to 0..10). From the official pickles. Official split of the source.",
         citation=f"Irwin et al.: ZINC. J. Chem. Inf. Model. 52, 2012. {_BENCHMARKING}",
         factory="cglsuite_graph.datasets.molecules.zinc_pickles:zinc",
         levels=("GR",),
@@ -310,7 +310,7 @@ _OTHER_SETS = (
     ),
     DatasetSpec(
         name="synthetic-motifs",
-        summary="Embedded: which of ten motifs is planted in a random tree; edge features; key `domain` (five sizes). No official split.",
+        summary="Embedded: ten classes of motifs in random trees; edge features; key `domain` (five sizes). No official split.",
         citation="Embedded generator of this package",
         factory="cglsuite_graph.datasets.synthetic:synthetic_motifs",
         levels=("GC",),

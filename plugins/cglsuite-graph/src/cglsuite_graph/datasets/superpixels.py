@@ -19,7 +19,7 @@ __all__ = ["cifar10", "mnist", "read_benchmark_file"]
 _URL = "https://data.pyg.org/datasets/benchmarking-gnns"
 _FIELDS = ("x", "pos", "edge_index", "edge_attr", "y")
 _CLASSES = 10
-_READER = 1  # part of the cache key: raise it when the reader changes what it returns
+_READER = 1  # part of the cache key: increment it when the reader's output changes
 
 
 def mnist(root: DataRoot, edge_features: bool = False) -> GraphData:
@@ -34,7 +34,7 @@ def cifar10(root: DataRoot, edge_features: bool = False) -> GraphData:
         edge_features: whether edges carry their distance.
 
     Raises:
-        DataError: the file is absent, damaged, holds anything but tensors, or has other fields.
+        DataError: the file is missing, damaged, holds anything but tensors, or has other fields.
     """
     return _superpixels(root, "cifar10", edge_features)
 
@@ -59,10 +59,10 @@ def _superpixels(root: DataRoot, name: str, edge_features: bool) -> GraphData:
 
 
 def read_benchmark_file(path: Path) -> dict[str, Array]:
-    """All graphs of the training, validation and test part, one after the other.
+    """All graphs of the training, validation and test parts, concatenated.
 
-    The file is a pickle of torch; it is read by torch's reader that makes tensors, numbers and containers and nothing else, so that a file
-    with anything else in it is refused and runs no code.
+    The file is a torch pickle, read by torch's restricted reader, which creates only tensors, numbers and containers: a file with anything
+    else is rejected and runs no code.
 
     Returns:
         ``x`` float32 [N, F] (features, then position), ``edge_index`` int32 [2, E], ``edge_attr`` float32 [E, D], ``sizes`` int32 [n],

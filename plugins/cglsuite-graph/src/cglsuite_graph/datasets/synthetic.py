@@ -28,20 +28,20 @@ MOTIFS: tuple[tuple[tuple[int, int], ...], ...] = (
     ((0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)),
 )
 _DOMAINS = 5
-_SMALLEST, _STEP = 6, 3  # nodes of the tree in domain 0, and how many more in each further one
+_SMALLEST, _STEP = 6, 3  # nodes of the tree in domain 0, and the increment per domain
 _DEGREES = 8  # one-hot degrees 0..6, and 7 or more
 _EDGE_KINDS = 3
 
-#: The values of the four kinds of nodes and three kinds of edges in the target function.
+#: Values of the four node kinds and three edge kinds in the target function.
 KIND_VALUES = np.array([-1.0, -0.5, 0.5, 1.0])
 BOND_WEIGHTS = np.array([0.0, 1.0, 2.0])
 
 
 def synthetic_motifs(root: DataRoot, **given: Any) -> GraphData:
-    """Graphs of :func:`sample_motifs`; ``root`` is not used, as nothing is read.
+    """Graphs of :func:`sample_motifs`; ``root`` is not used.
 
     Raises:
-        UnknownNameError, SpecError: a parameter that the spec does not declare, a value out of its range.
+        UnknownNameError, SpecError: an undeclared parameter, a value out of range.
     """
     hyperparameters: dict[str, Any] = dict(resolve_hyperparameters(MOTIF_HYPERPARAMETERS, given, "synthetic-motifs"))
     arrays = sample_motifs(**hyperparameters)
@@ -60,10 +60,10 @@ def synthetic_motifs(root: DataRoot, **given: Any) -> GraphData:
 
 
 def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int) -> dict[str, Array]:
-    """Random trees with ``copies`` of one motif attached to random nodes; which motif it is is the class.
+    """Random trees with ``copies`` of one motif attached to random nodes; the motif is the class.
 
-    A tree has ``6 + 3 d`` nodes in domain ``d``; domains take turns within a class. An edge is of one of three kinds: of its class's kind
-    (``y % 3``) with probability ``signal`` if it belongs to a motif, of any kind otherwise.
+    A tree has ``6 + 3 d`` nodes in domain ``d``; domains take turns within a class. Edges have one of three kinds: a motif's edge has its
+    class's kind (``y % 3``) with probability ``signal``; all others have a random kind.
 
     Returns:
         ``sizes``, ``y`` and ``domain`` int64 [n]; ``pairs`` int64 [2, B], each edge once, nodes numbered over all graphs; ``kinds``
@@ -96,10 +96,10 @@ def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int) -> d
 
 
 def synthetic_graph_regression(root: DataRoot, **given: Any) -> GraphData:
-    """Graphs of :func:`sample_regression`; ``root`` is not used, as nothing is read.
+    """Graphs of :func:`sample_regression`; ``root`` is not used.
 
     Raises:
-        UnknownNameError, SpecError: a parameter that the spec does not declare, a value out of its range.
+        UnknownNameError, SpecError: an undeclared parameter, a value out of range.
     """
     hyperparameters: dict[str, Any] = dict(resolve_hyperparameters(REGRESSION_HYPERPARAMETERS, given, "synthetic-graph-regression"))
     arrays = sample_regression(**hyperparameters)
@@ -117,9 +117,9 @@ def synthetic_graph_regression(root: DataRoot, **given: Any) -> GraphData:
 
 
 def sample_regression(*, n_graphs: int, noise: float, seed: int) -> dict[str, Array]:
-    """Random trees with some further edges, nodes of four kinds and edges of three, and a function of them as target.
+    """Random trees with some extra edges, four kinds of nodes, three kinds of edges, and a function of these as target.
 
-    With a(v) the value of a node's kind and w(e) that of an edge's, a graph of n nodes has
+    With a(v) the value of a node's kind and w(e) the value of an edge's kind, a graph of n nodes has
     ``y = 1/n Σ_v a(v) + 1/n Σ_{e = uv} w(e) a(u) a(v)`` plus uniform noise in ``[-noise, noise)``. Graphs of domain ``d`` have
     ``6 + 3 d`` to ``8 + 3 d`` nodes; domains take turns.
 
@@ -154,5 +154,5 @@ def _trees(draws: np.random.Generator, sizes: Array, begin: Array) -> Array:
 
 
 def _below(draws: np.random.Generator, bound: Array) -> Array:
-    """Integers in ``0..bound-1``: a product of doubles, so that no version of NumPy can draw them in another way."""
+    """Integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
     return (draws.random(len(bound)) * bound).astype(np.int64)

@@ -1,1 +1,1 @@
-"""The published protocols of graph classification and regression over the datasets of this package, one module each."""
+"""The published protocols of graph classification and regression on this package's datasets, one module each."""

@@ -1,4 +1,4 @@
-"""BeGin's scenarios of graph classification and regression: its protocol over the datasets of this package."""
+"""BeGin's scenarios of graph classification and regression: its protocol on this package's datasets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWN_SPLIT = (
 
 
 def begin_presets() -> list[ScenarioSpec]:
-    """BeGin's scenarios of graph classification and regression, and the same protocol over embedded graphs and a stand-in."""
+    """BeGin's scenarios of graph classification and regression, and the same protocol on embedded graphs and a stand-in."""
     return [*_class_presets(), *_domain_presets(), *_regression_presets()]
 
 
@@ -98,7 +98,7 @@ def _regression_presets() -> list[ScenarioSpec]:
         "split": "random",
         "split_ratio": (0.8, 0.1, 0.1),
     }
-    sizes = "A domain is the number of atoms less 18, cut to 0..10."
+    sizes = "A domain is the number of atoms minus 18, clipped to 0..10."
     return [
         graph_preset("zinc", "domain-il", n_tasks=11, budget=None, edge_features=4, note=f"{sizes} {_OWN_SPLIT}", **family),
         graph_preset(

@@ -1,4 +1,4 @@
-"""CGLB's scenarios of graph classification: its protocol over the datasets of this package."""
+"""CGLB's scenarios of graph classification: its protocol on this package's datasets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AROMATICITY = (
 
 
 def cglb_presets() -> list[ScenarioSpec]:
-    """SIDER-tIL, Tox21-tIL, Aromaticity-CL, and the same protocol over embedded graphs."""
+    """SIDER-tIL, Tox21-tIL, Aromaticity-CL, and the same protocol on embedded graphs."""
     return [preset for version in VERSIONS for preset in _presets(version)]
 
 

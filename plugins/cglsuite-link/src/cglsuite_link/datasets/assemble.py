@@ -1,4 +1,4 @@
-"""What the loaders share: raw files to arrays in the cache, those to checked :class:`cglsuite.graphs.LinkData`, and steps of time."""
+"""Shared by the loaders: raw files to cached arrays, arrays to validated :class:`cglsuite.graphs.LinkData`, and time steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cglsuite_link.datasets.sizes import Sizes
 __all__ = ["Array", "compact", "equal_steps", "first_links", "link_data", "load", "months", "ranked_steps", "table", "without_loops"]
 
 Array = np.ndarray[Any, Any]
-READER = 1  # part of the cache key: raise it when a reader changes what it returns
+READER = 1  # part of the cache key: increment it when a reader's output changes
 
 
 def load(
@@ -31,19 +31,19 @@ def load(
     n_classes: int = 1,
     sizes: Sizes | None,
 ) -> LinkData:
-    """The dataset ``name``, read from ``files`` once and from the cache afterwards.
+    """The dataset ``name``, read from ``files`` the first time and from the cache afterwards.
 
     Args:
-        root: where caches are.
+        root: the data root, which contains the caches.
         name: the dataset's name.
-        files: name below the data root to path, of everything that ``read`` reads.
+        files: maps names below the data root to paths, for all files that ``read`` reads.
         read: makes the arrays of :func:`link_data` from ``files``.
-        hyperparameters: what else ``read`` depends on, as JSON types.
+        hyperparameters: further inputs of ``read``, as JSON types.
         n_classes: number of outputs.
-        sizes: what must be found where checksums are verified; ``None`` where that is not known.
+        sizes: expected sizes, checked if checksums are verified; ``None`` if unknown.
 
     Raises:
-        DataError: a file is truncated or not in its format, or the sizes are not those of the dataset; the message names the files.
+        DataError: a file is truncated or malformed, or the sizes are not the dataset's; the message names the files.
     """
     key = {
         "reader": READER,
@@ -75,11 +75,11 @@ def load(
 
 
 def link_data(name: str, arrays: Mapping[str, Array], n_classes: int = 1) -> LinkData:
-    """The tensors of a reader's arrays, checked.
+    """A reader's arrays as a validated dataset.
 
     Args:
-        arrays: ``links`` integers [2, M] and ``n_nodes`` (a number); where there are such, ``y`` int64 [M] or bool [M, C] (without: links
-            to be predicted), ``x`` float32 [N, F], ``node_types`` int64 [N], ``split`` int8 [M], further integers [M] as ``key.*``, and
+        arrays: ``links`` integers [2, M] and ``n_nodes`` (a number); optionally ``y`` int64 [M] or bool [M, C] (without it: link
+            prediction), ``x`` float32 [N, F], ``node_types`` int64 [N], ``split`` int8 [M], further integers [M] as ``key.*``, and
             ``n_links``, how many links the source has, where that is not M.
             All labels of a link that has bool labels are known.
 
@@ -103,7 +103,7 @@ def link_data(name: str, arrays: Mapping[str, Array], n_classes: int = 1) -> Lin
 
 
 def table(path: Path, separator: str, columns: Sequence[str], dtype: Any = np.int64) -> pd.DataFrame:
-    """A text file without header, of exactly ``columns``. Raises DataError for another number of them."""
+    """A text file without header, with exactly ``columns``. Raises DataError for another number of columns."""
     frame = pd.read_csv(path, sep=separator, header=None, dtype=dtype)
     if frame.shape[1] != len(columns):
         raise DataError(f"{path.name} has {frame.shape[1]} columns; expected {len(columns)}: {', '.join(columns)}")
@@ -117,7 +117,7 @@ def compact(links: Array) -> tuple[Array, int]:
 
 
 def first_links(source: Array, target: Array, time: Array) -> Array:
-    """The earliest of the links between each two nodes, whichever way round: positions (int64 [M']) in order of time, then of the file."""
+    """The earliest link between each two nodes in either direction: positions (int64 [M']) by time, then by position in the file."""
     order = np.argsort(time, kind="stable")
     low, high = np.minimum(source, target)[order], np.maximum(source, target)[order]
     _, first = np.unique(low * (high.max() + 1) + high, return_index=True)
@@ -125,7 +125,7 @@ def first_links(source: Array, target: Array, time: Array) -> Array:
 
 
 def without_loops(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """A reader's arrays without the links from a node to itself, which cannot be asked about; all nodes stay.
+    """A reader's arrays without self-loops, which cannot be queried; all nodes are kept.
 
     Raises:
         DataError: no link is left.
@@ -138,23 +138,23 @@ def without_loops(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def months(time: Array) -> Array:
-    """Calendar months (UTC) since the first of them, int64 [M]; ``time`` is Unix time in seconds."""
+    """Calendar months (UTC) since the first one, int64 [M]; ``time`` is Unix time in seconds."""
     month: Array = time.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
     since: Array = month - month.min()
     return since
 
 
 def ranked_steps(time: Array, steps: int) -> Array:
-    """Steps of equal numbers of links in order of time: int64 [M]. Of equal times those that come first in the file are earlier."""
+    """Time steps with equal numbers of links: int64 [M]. Ties in time are broken by position in the file."""
     rank = np.empty(len(time), dtype=np.int64)
     rank[np.argsort(time, kind="stable")] = np.arange(len(time))
     return rank // (len(time) // steps + 1)
 
 
 def equal_steps(period: Array, steps: int) -> Array:
-    """Steps of whole periods and nearly equal numbers of links: int64 [M].
+    """Time steps of whole periods with nearly equal numbers of links: int64 [M].
 
-    A period belongs to step ``floor(steps * c / (M + 1))``, c being how many links there are up to its end.
+    A period belongs to step ``floor(steps * c / (M + 1))``, where c is the number of links up to its end.
 
     Args:
         period: int64 [M], at least 0.

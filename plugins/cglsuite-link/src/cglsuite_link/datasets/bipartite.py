@@ -1,4 +1,4 @@
-"""Links between users and what they visited or liked: Gowalla and MovieLens-1M, cut into time steps of equal size."""
+"""Links between users and the places or films they visited or liked: Gowalla and MovieLens-1M, in time steps of equal size."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def gowalla(root: DataRoot, core: int = 10, steps: int = 10) -> LinkData:
 
     Args:
         root: where ``Gowalla/`` is.
-        core: users and places with fewer links than this are removed until all have as many.
-        steps: number of time steps of equal size that the key ``step`` tells apart.
+        core: users and places with fewer links than this are removed until all have at least as many.
+        steps: number of time steps of equal size (key ``step``).
 
     Raises:
-        DataError: the file is absent or damaged; no link is left.
+        DataError: the file is missing or damaged; no link is left.
     """
 
     def read(files: Mapping[str, Path]) -> dict[str, Array]:
@@ -49,10 +49,10 @@ def movielens(root: DataRoot, steps: int = 10) -> LinkData:
 
     Args:
         root: where ``MovieLens1M/raw/`` is.
-        steps: number of time steps of equal size that the key ``step`` tells apart.
+        steps: number of time steps of equal size (key ``step``).
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     members = {f"MovieLens1M/raw/{name}": f"ml-1m/{name}" for name in _MOVIES}
 
@@ -93,7 +93,7 @@ def _read_gowalla(path: Path, core: int, steps: int) -> dict[str, Array]:
 
 
 def _read_movielens(ratings: Path, users: Path, movies: Path, steps: int) -> dict[str, Array]:
-    # A separator of one character, every other field empty: with "::" pandas falls back to a reader that takes a minute.
+    # A one-character separator, so every other field is empty: with "::" pandas uses a slow parser that takes a minute.
     rows = pd.read_csv(ratings, sep=":", header=None)
     if rows.shape[1] != 7:
         raise DataError(f"ratings.dat has {(rows.shape[1] + 1) // 2} columns; expected 4: user, film, stars, time")
@@ -136,7 +136,7 @@ def _user_features(path: Path) -> Array:
 
 
 def _film_features(path: Path) -> Array:
-    """float32 [films, 18]: genres; none for the numbers that no film has."""
+    """float32 [films, 18]: genres; all 0 for unused film numbers."""
     rows = pd.read_csv(path, sep="::", header=None, engine="python", encoding="latin-1")
     if rows.shape[1] != 3:
         raise DataError(f"movies.dat has {rows.shape[1]} columns; expected 3: film, title, genres")
@@ -156,5 +156,5 @@ def _last(ids: Array, file: str) -> int:
 
 
 def _two_kinds(source: Array, target: Array, n_sources: int, n_targets: int) -> tuple[Array, Array]:
-    """Links int64 [2, M] over both kinds of nodes, users first, and the kind of every node: int64 [N]."""
+    """Links int64 [2, M] over both node types, users first, and the type of every node: int64 [N]."""
     return np.stack([source, target + n_sources]), np.repeat(np.arange(2), [n_sources, n_targets])

@@ -30,13 +30,13 @@ def otc(root: DataRoot, labels: str = "classes", steps: int = 7, split_source: s
     """Bitcoin-OTC; see its spec.
 
     Args:
-        root: where ``BitcoinOTC/`` is, and ``begin-splits/`` where that split is asked for.
+        root: where ``BitcoinOTC/`` is, and ``begin-splits/`` if BeGin's split is requested.
         labels: ``classes`` = six classes of ratings, none for the ratings 1 and 2; ``sign`` = one label, whether the rating is negative.
-        steps: number of time steps that the key ``step`` tells apart.
-        split_source: ``begin`` gives BeGin's split (8 : 1 : 1); ``original`` none, as the source has none.
+        steps: number of time steps (key ``step``).
+        split_source: ``begin``: BeGin's split (8 : 1 : 1); ``original``: no split, like the source.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the other; a rating that is 0 or outside -10..10.
+        DataError: a file is missing, damaged, or inconsistent with the other, or a rating is 0 or outside -10..10.
     """
     data = _bitcoin(root, "otc", labels, steps)
     return with_begin_split(root, data) if split_source == "begin" else data
@@ -75,7 +75,7 @@ def _read(path: Path, labels: str, steps: int) -> dict[str, Array]:
     links, n = compact(rows[["source", "target"]].to_numpy(dtype=np.int64).T)
     classes = np.full(21, -1)
     classes[[10 + value for value in RATING_CLASSES]] = list(RATING_CLASSES.values())
-    # To the nearest period, as BeGin has it: the first is half as long.
+    # Rounded to the nearest period as in BeGin, so the first is half as long.
     period = np.rint((time - time.min()) / _PERIOD_S).astype(np.int64)
     return {
         "links": links,

@@ -25,13 +25,13 @@ _URL = "http://snap.stanford.edu/ogb/data/linkproppred/collab.zip"
 
 
 def ogbl_collab(root: DataRoot) -> LinkData:
-    """All collaborations of ogbl-collab, those of its validation and test years included; see its spec.
+    """All collaborations of ogbl-collab, including its validation and test years; see its spec.
 
     Args:
         root: where ``ogbl_collab/`` is.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     below = [_FEATURES, _NODES, *(f"split/time/{part}.pt" for part in _PARTS)]
     members = {f"ogbl_collab/{name}": f"collab/{name}" for name in below}
@@ -56,7 +56,7 @@ def _read(files: Mapping[str, Path]) -> dict[str, Array]:
 
 
 def _part(path: Path) -> tuple[Array, Array]:
-    """The links (int64 [m, 2]) and years (int64 [m]) of a file of OGB's split; nothing but plain arrays is unpickled from it."""
+    """The links (int64 [m, 2]) and years (int64 [m]) of a file of OGB's split; only plain arrays are unpickled."""
     try:
         with torch.serialization.safe_globals(_plain_arrays()):
             content = torch.load(path, weights_only=True)
@@ -71,7 +71,7 @@ def _part(path: Path) -> tuple[Array, Array]:
 
 
 def _plain_arrays() -> list[Any]:
-    """What a pickle of arrays of numbers names, under NumPy's old name of the module and under the new one."""
+    """The names in a pickle of numeric arrays, under the old and the new name of NumPy's module."""
     rebuild = np.empty(0).__reduce__()[0]
     kinds = [type(np.dtype(kind)) for kind in (np.int64, np.int32, np.float64, np.float32)]
     names = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")

@@ -34,10 +34,10 @@ def facebook(root: DataRoot, categories: str = "all") -> LinkData:
 
     Args:
         root: where ``FacebookGEMSEC/facebook_clean_data/`` is.
-        categories: ``all`` = eight; ``without-artist`` = the other seven, whose domains keep their numbers 1..7.
+        categories: ``all``: eight; ``without-artist``: the other seven, whose domains keep the numbers 1..7.
 
     Raises:
-        DataError: a file is absent or damaged, or has other columns.
+        DataError: a file is missing or damaged, or has other columns.
     """
     chosen = FACEBOOK_CATEGORIES[0 if categories == "all" else 1 :]
     note = "It is also in https://snap.stanford.edu/data/gemsec_facebook_dataset.tar.gz, folder facebook_clean_data/"

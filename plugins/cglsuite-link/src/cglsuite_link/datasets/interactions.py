@@ -26,10 +26,10 @@ def ask_ubuntu(root: DataRoot, skip_months: int = 18) -> LinkData:
 
     Args:
         root: where ``SXAskUbuntu/`` is.
-        skip_months: how many of the first months are left out; BeGin: 18.
+        skip_months: number of initial months to leave out; BeGin: 18.
 
     Raises:
-        DataError: the file is absent or damaged; no link is left.
+        DataError: the file is missing or damaged; no link is left.
     """
     return _interactions(root, "ask-ubuntu", "SXAskUbuntu/sx-askubuntu.txt.gz", skip_months)
 

@@ -71,7 +71,7 @@ def _interactions(name: str, summary: str, home: str, skip_months: int, citation
     return DatasetSpec(
         name=name,
         summary=f"{summary}; the earliest of the interactions of two people is their link, undirected, keys `time` and `month`; "
-        f"links of people to themselves are left out. {_NO_FEATURES}, no official split.",
+        f"self-loops are removed. {_NO_FEATURES}, no official split.",
         citation=citation,
         factory=f"cglsuite_link.datasets.interactions:{name.replace('-', '_')}",
         levels=("LP",),
@@ -181,7 +181,7 @@ SIGNED_HYPERPARAMETERS = (
 DATASETS: tuple[DatasetSpec, ...] = (
     DatasetSpec(
         name="bitcoin-otc",
-        summary=f"Who trusts whom on Bitcoin-OTC, directed ratings -10..10 with times: {SIZES['bitcoin-otc']} (5,858 nodes are rated by "
+        summary=f"Trust on Bitcoin-OTC, directed ratings -10..10 with times: {SIZES['bitcoin-otc']} (5,858 nodes are rated by "
         "somebody); keys `rating`, `time`, `step` (14-day periods in steps of nearly equal size). Official split: that of BeGin. "
         f"{_NO_FEATURES}. {_CHECKED}",
         citation=_SIGNED,
@@ -202,7 +202,7 @@ DATASETS: tuple[DatasetSpec, ...] = (
     ),
     DatasetSpec(
         name="bitcoin-alpha",
-        summary=f"Who trusts whom on Bitcoin-Alpha, directed ratings -10..10 with times: {SIZES['bitcoin-alpha']}; keys `rating`, `time`, "
+        summary=f"Trust on Bitcoin-Alpha, directed ratings -10..10 with times: {SIZES['bitcoin-alpha']}; keys `rating`, `time`, "
         f"`step` (14-day periods in steps of nearly equal size). {_NO_FEATURES}, no official split. {_CHECKED}",
         citation=_SIGNED,
         factory="cglsuite_link.datasets.bitcoin:alpha",
@@ -212,7 +212,7 @@ DATASETS: tuple[DatasetSpec, ...] = (
     ),
     DatasetSpec(
         name="wiki-cs",
-        summary=f"Wikipedia articles of computer science and undirected links between different ones: {SIZES['wiki-cs']}, 300 features; "
+        summary=f"Wikipedia articles on computer science and the undirected links between them: {SIZES['wiki-cs']}, 300 features; "
         f"key `domain` = the unordered pair of the areas of its ends (10 areas, 55 pairs, one without links). No official split. "
         f"{_RECORDED}",
         citation="Mernyei, Cangea: Wiki-CS: A Wikipedia-Based Benchmark for Graph Neural Networks. 2020. arXiv:2007.02901",
@@ -223,8 +223,8 @@ DATASETS: tuple[DatasetSpec, ...] = (
     ),
     DatasetSpec(
         name="facebook",
-        summary=f"Facebook pages and mutual likes among those of one category: {SIZES['facebook']}; key `domain` = category (in order "
-        f"{', '.join(FACEBOOK_CATEGORIES)}). {_NO_FEATURES}, no official split. Checksums are known but for artist; without that category "
+        summary=f"Facebook pages and mutual likes within categories: {SIZES['facebook']}; key `domain` = category (in order "
+        f"{', '.join(FACEBOOK_CATEGORIES)}). {_NO_FEATURES}, no official split. Checksums are known except artist's; without that category "
         f"{SIZES['facebook-7']}. Links of pages to themselves are among these counts and are left out (674 of the seven categories).",
         citation="Rozemberczki, Davies, Sarkar, Sutton: GEMSEC: Graph Embedding with Self Clustering. ASONAM 2019. arXiv:1802.03997",
         factory="cglsuite_link.datasets.facebook:facebook",
@@ -253,14 +253,14 @@ DATASETS: tuple[DatasetSpec, ...] = (
     ),
     _interactions(
         "ask-ubuntu",
-        "Answers and comments on Ask Ubuntu from its 19th month on (published: 159,313 nodes, 507,988 links, those to oneself included). "
+        "Answers and comments on Ask Ubuntu from its 19th month on (published: 159,313 nodes, 507,988 links, including self-loops). "
         + _RECORDED.replace(", and counts are checked", ""),
         "https://snap.stanford.edu/data/sx-askubuntu.html",
         18,
     ),
     _interactions(
         "math-overflow",
-        f"Answers and comments on MathOverflow: {SIZES['math-overflow']}, 11,987 of them to oneself. {_CHECKED}",
+        f"Answers and comments on MathOverflow: {SIZES['math-overflow']}, 11,987 of them self-loops. {_CHECKED}",
         "https://snap.stanford.edu/data/sx-mathoverflow.html",
         0,
     ),
@@ -287,7 +287,7 @@ DATASETS: tuple[DatasetSpec, ...] = (
                 name="core",
                 default=10,
                 minimum=1,
-                doc="minimum number of links per user and per place",
+                doc="minimum number of links of each user and place",
                 effect="a larger core: fewer and denser nodes",
             ),
             _steps(10),

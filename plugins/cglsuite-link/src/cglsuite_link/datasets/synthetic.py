@@ -1,4 +1,4 @@
-"""The embedded datasets: links whose communities drift, and signed links, with the same bits on every machine."""
+"""The embedded datasets: links in drifting communities, and signed links, bit-identical on every machine."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from cglsuite_link.datasets.specs import SIGNED_HYPERPARAMETERS, TEMPORAL_HYPERP
 
 __all__ = ["sample_signed_links", "sample_temporal_links", "synthetic_signed_links", "synthetic_temporal_links"]
 
-_ROOM = 4  # how many times the links of a community must fit into it, so that distinct ones are soon found
+_ROOM = 4  # a community needs room for this many times its links, so distinct ones are found quickly
 
 
 def synthetic_temporal_links(root: DataRoot, **given: Any) -> LinkData:
-    """Links to be predicted, of :func:`sample_temporal_links`; ``root`` is not used, as nothing is read.
+    """Link prediction on :func:`sample_temporal_links`; ``root`` is not used.
 
     Raises:
-        UnknownNameError, SpecError: a parameter that the spec does not declare, a value out of its range, too many links.
+        UnknownNameError, SpecError: an undeclared parameter, a value out of range, too many links.
     """
     hyperparameters: dict[str, Any] = dict(resolve_hyperparameters(TEMPORAL_HYPERPARAMETERS, given, "synthetic-temporal-links"))
     return link_data("synthetic-temporal-links", sample_temporal_links(**hyperparameters))
 
 
 def synthetic_signed_links(root: DataRoot, **given: Any) -> LinkData:
-    """Links to be classified, of :func:`sample_signed_links`; ``root`` is not used, as nothing is read.
+    """Link classification on :func:`sample_signed_links`; ``root`` is not used.
 
     Raises:
-        UnknownNameError, SpecError: a parameter that the spec does not declare, a value out of its range, too many links.
+        UnknownNameError, SpecError: an undeclared parameter, a value out of range, too many links.
     """
     hyperparameters: dict[str, Any] = dict(resolve_hyperparameters(SIGNED_HYPERPARAMETERS, given, "synthetic-signed-links"))
     n_classes = hyperparameters["n_groups"] * (hyperparameters["n_groups"] + 1) // 2 if hyperparameters["labels"] == "classes" else 1
@@ -51,12 +51,12 @@ def sample_temporal_links(
     signal: float,
     seed: int,
 ) -> dict[str, Array]:
-    """Arrays (see :func:`cglsuite_link.datasets.assemble.link_data`) of links that appear step by step inside drifting communities.
+    """Arrays (see :func:`cglsuite_link.datasets.assemble.link_data`) of links that appear over time within drifting communities.
 
-    A node has a group, which it keeps, and a community. Before every step but the first the share ``drift`` of the nodes moves to a
-    community drawn anew. In a step ``links_per_step`` new undirected links appear: the share ``homophily`` between nodes of the same
-    community at that step, of whatever groups, the others between any two nodes; no pair is linked twice. Features are the group and the
-    first community as indicators, the latter times ``signal``, plus noise of unit variance: later communities show in the links alone.
+    A node has a fixed group and a community. Before every step except the first, a share ``drift`` of the nodes moves to a random
+    community. In each step ``links_per_step`` new undirected links appear: a share ``homophily`` within communities, regardless of group,
+    the others between any two nodes; no pair is linked twice. Features are one-hot indicators of the group and of the first community, the
+    latter times ``signal``, plus noise of unit variance; later communities show only in the links.
     The key ``domain`` numbers the unordered pairs of groups, ``step`` the steps. Parameters: see ``TEMPORAL_HYPERPARAMETERS``.
 
     Raises:
@@ -98,11 +98,11 @@ def sample_signed_links(
 ) -> dict[str, Array]:
     """Arrays (see :func:`cglsuite_link.datasets.assemble.link_data`) of directed links whose labels follow from the groups of their ends.
 
-    Before every step but the first the share ``drift`` of the nodes moves to a group drawn anew. In a step ``links_per_step`` new links
-    appear: the share ``homophily`` inside groups, the others between any two nodes, in either direction with equal chance. The class of a
-    link is the unordered pair of the groups of its ends at that step, its sign is negative between different groups; the share
-    ``label_noise`` of the links has the label of another link, drawn among all. Features are the first group as indicator times
-    ``signal``, plus noise of unit variance. The key ``step`` numbers the steps. Parameters: see ``SIGNED_HYPERPARAMETERS``.
+    Before every step except the first, a share ``drift`` of the nodes moves to a random group. In each step ``links_per_step`` new links
+    appear: a share ``homophily`` within groups, the others between any two nodes, with random direction. A link's class is the unordered
+    pair of its ends' groups at that step; its sign is negative between different groups. A share ``label_noise`` of the links has the label
+    of a random other link. Features are a one-hot indicator of the first group times ``signal``, plus noise of unit variance. The key
+    ``step`` numbers the steps. Parameters: see ``SIGNED_HYPERPARAMETERS``.
 
     Raises:
         SpecError: more links than the groups have room for.
@@ -136,12 +136,12 @@ def _generators(seed: int) -> list[np.random.Generator]:
 
 
 def _below(draws: np.random.Generator, bound: Array | int, size: int) -> Array:
-    """Integers in ``0..bound-1``: a product of doubles, so that no version of NumPy can draw them in another way."""
+    """Integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
     return (draws.random(size) * bound).astype(np.int64)
 
 
 def _bell(draws: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Noise of unit variance: the sum of twelve uniforms less its mean, which needs no logarithm."""
+    """Noise of unit variance: a centred sum of twelve uniforms, which needs no logarithm."""
     noise: Array = draws.random((12, *shape)).sum(axis=0) - 6
     return noise
 
@@ -152,7 +152,7 @@ def _moved(draws: np.random.Generator, block: Array, n_blocks: int, drift: float
 
 
 def _with_new(draws: np.random.Generator, keys: Array, block: Array, count: int, homophily: float) -> Array:
-    """``keys`` (int64, low end · N + high end) and ``count`` further ones after them, of links that are not yet there."""
+    """``keys`` (int64, low end · N + high end) followed by the keys of ``count`` new links."""
     n, wanted = len(block), len(keys) + count
     order = np.argsort(block, kind="stable")  # nodes block by block
     sizes = np.bincount(block)

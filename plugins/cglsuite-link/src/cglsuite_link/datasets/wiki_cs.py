@@ -1,4 +1,4 @@
-"""Wiki-CS: articles of computer science and the links between them, by the pair of areas that a link joins."""
+"""Wiki-CS: articles on computer science and links between them; a link's domain is the pair of its ends' areas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def wiki_cs(root: DataRoot) -> LinkData:
         root: where ``WikiCS/raw/data.json`` is.
 
     Raises:
-        DataError: the file is absent, damaged, or its lists do not fit each other.
+        DataError: the file is missing or damaged, or its lists are inconsistent.
     """
     return load(root, "wiki-cs", {_FILE: root.file(_FILE, urls=(_URL,))}, _read, sizes=SIZES["wiki-cs"])
 

@@ -45,7 +45,7 @@ def pcg(root: DataRoot) -> NodeData:
 
 
 def humango(root: DataRoot) -> NodeData:
-    """HumanGo, proteins and where in the cell they are; see its spec. Raises DataError."""
+    """HumanGo, proteins and their subcellular locations; see its spec. Raises DataError."""
     return _load_csv(root, "humango", "HumanGo", "HumanGo", "edge_list.csv", header=0)
 
 
@@ -68,7 +68,7 @@ def blogcatalog(root: DataRoot) -> NodeData:
         try:
             with (folder / "BlogCatalog/blogcatalog.mat").open("rb") as stream:
                 content = scipy.io.loadmat(stream)
-        except scipy.io.matlab.MatReadError as error:  # of no family that other readers' errors belong to
+        except scipy.io.matlab.MatReadError as error:  # not derived from other readers' errors
             raise ValueError(str(error)) from error
         network, group = content["network"], content["group"]
         if network.shape != (group.shape[0], group.shape[0]):
@@ -81,16 +81,16 @@ def blogcatalog(root: DataRoot) -> NodeData:
 def agale_orders(root: DataRoot, dataset: str) -> list[list[int]]:
     """The three class orders of AGALE's study, each a permutation of the classes.
 
-    A task is two consecutive classes, an odd last class joins the last task. The same orders stand in
-    :data:`cglsuite_node.datasets.specs.AGALE_ORDERS` for presets, which read no files.
+    A task is two consecutive classes; an odd last class joins the last task. Presets, which read no files, have the same orders in
+    :data:`cglsuite_node.datasets.specs.AGALE_ORDERS`.
 
     Args:
         root: where ``<dataset's folder>/agale_class_orders.json`` is.
         dataset: ``pcg`` or ``dblp-multilabel``.
 
     Raises:
-        UnknownNameError: another dataset.
-        DataError: the file is absent, or holds something else than permutations of the classes.
+        UnknownNameError: unknown dataset.
+        DataError: the file is missing, or holds anything but permutations of the classes.
     """
     if dataset not in _ORDERS:
         raise UnknownNameError("dataset with class orders of AGALE", dataset, _ORDERS)
@@ -108,7 +108,7 @@ def agale_orders(root: DataRoot, dataset: str) -> list[list[int]]:
 
 
 def _files(root: DataRoot, folder: str, remote: str, names: tuple[str, ...]) -> dict[str, Path]:
-    """Files by their name below the data root, which their public home keeps in the folder ``remote``."""
+    """Files by name below the data root, published in the folder ``remote``."""
     at = f"{_URL}/{remote}" if remote else _URL
     note = f"The dataset is in that folder: {', '.join(names)}" if len(names) > 1 else ""
     return {
@@ -127,7 +127,7 @@ def _load_csv(root: DataRoot, name: str, folder: str, remote: str, edges: str, h
 
 
 def _ids(table: pd.DataFrame, what: str) -> Array:
-    """int64 [2, M]: the two columns of node ids, which HumanGo writes as decimals."""
+    """int64 [2, M]: the two columns of node ids, which are decimals in HumanGo."""
     if table.shape[1] != 2:
         raise DataError(f"an {what} has {table.shape[1]} columns; expected the ids of two nodes")
     values = table.to_numpy(dtype=np.float64)

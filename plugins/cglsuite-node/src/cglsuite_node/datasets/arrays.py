@@ -1,4 +1,4 @@
-"""What every loader shares: raw files to canonical arrays in the cache, and those to :class:`cglsuite.graphs.NodeData`."""
+"""Shared by the loaders: raw files to canonical cached arrays, and arrays to :class:`cglsuite.graphs.NodeData`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from cglsuite_node.datasets.specs import SIZES
 Array = np.ndarray[Any, Any]
 __all__ = ["UNREADABLE", "Array", "binary", "both_ways", "load"]
 
-READER = 1  # part of the cache key: raise it when a reader or `node_arrays` changes what it returns
-#: What readers raise on damaged files, PyG's and pickle's included.
+READER = 1  # part of the cache key: increment it when the output of a reader or of `node_arrays` changes
+#: What readers raise on damaged files, including PyG and pickle.
 UNREADABLE = (*datafiles.UNREADABLE, AttributeError, AssertionError, RuntimeError, pickle.UnpicklingError)
 
 
@@ -36,18 +36,18 @@ def load(
     hyperparameters: Mapping[str, object] | None = None,
     hashes: Mapping[str, str] | None = None,
 ) -> NodeData:
-    """The dataset ``name``, read from ``files`` once and from the cache afterwards.
+    """The dataset ``name``, read from ``files`` the first time and from the cache afterwards.
 
     Args:
-        root: where caches are.
+        root: the data root, which contains the caches.
         name: the dataset's name, a key of ``SIZES``.
-        files: name below the data root to path, of everything that ``read`` reads.
-        read: makes the arrays (:func:`cglsuite.graphs.node_arrays`) from a folder of its own that shows ``files``.
-        hyperparameters: what else ``read`` depends on, as JSON types.
-        hashes: SHA-256 (hex) by name of what was read already; default: those of the files.
+        files: maps names below the data root to paths, for all files that ``read`` reads.
+        read: makes the arrays (:func:`cglsuite.graphs.node_arrays`) from a separate folder that contains ``files``.
+        hyperparameters: further inputs of ``read``, as JSON types.
+        hashes: SHA-256 (hex) by name of files already read; default: the hashes of ``files``.
 
     Raises:
-        DataError: a file is truncated or not in its format, or the sizes are not those of the dataset; the message names the files.
+        DataError: a file is truncated or malformed, or the sizes are not the dataset's; the message names the files.
     """
     key: dict[str, object] = {"reader": READER, "files": dict(hashes or {r: root.sha256(path) for r, path in files.items()})}
     if hyperparameters:
@@ -55,7 +55,7 @@ def load(
 
     def build() -> dict[str, Array]:
         with root.stage(files) as folder, warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")  # what readers of third parties say about their own imports, old files and progress
+            warnings.simplefilter("ignore")  # silence third-party readers' warnings and progress
             try:
                 for path in files.values():
                     if path.suffix == ".npz":
@@ -80,16 +80,16 @@ def load(
 
 
 def both_ways(pairs: Array) -> Array:
-    """int64 [2, 2M]: undirected ``pairs`` (integers [2, M]) in both directions; repetitions go later."""
+    """int64 [2, 2M]: undirected ``pairs`` (integers [2, M]) in both directions; duplicates are removed later."""
     pairs = np.asarray(pairs).astype(np.int64, copy=False)
     return np.concatenate([pairs, pairs[::-1]], axis=1)
 
 
 def binary(table: Array, what: str) -> Array:
-    """bool, shape of ``table``: its zeros and ones.
+    """A table of zeros and ones as bool, of the same shape.
 
     Raises:
-        DataError: another value, which is named with its row; ``what`` says what a row is.
+        DataError: any other value; the message names it and its row, and ``what`` a row is.
     """
     bad = (table != 0) & (table != 1)
     if bad.any():
@@ -109,7 +109,7 @@ def _check_sizes(data: NodeData, name: str) -> None:
 
 
 def _unreadable(name: str, files: Mapping[str, Path], error: BaseException) -> str:
-    """Which of several files is damaged; only asked after a failure, because it reads them all."""
+    """Which of several files is damaged; called only after a failure, because it reads them all."""
     damaged = [f"{path} ({reason})" for path in files.values() if (reason := _damage(path))]
     blame = f"damaged: {'; '.join(damaged)}" if damaged else f"among {', '.join(map(str, files.values()))}"
     return f"{name} cannot be read ({type(error).__name__}: {error}); {blame}. Replace the file, or remove it to have it downloaded"

@@ -18,11 +18,11 @@ def corafull(root: DataRoot, split_source: str = "original") -> NodeData:
     """CoraFull; see its spec.
 
     Args:
-        root: where ``CitationFull/cora/`` is, and ``begin-splits/`` where that split is asked for.
-        split_source: ``original`` gives no split, as the source has none; ``begin`` that of BeGin (6 : 2 : 2).
+        root: where ``CitationFull/cora/`` is, and ``begin-splits/`` if BeGin's split is requested.
+        split_source: ``original``: no split, like the source; ``begin``: BeGin's split (6 : 2 : 2).
 
     Raises:
-        DataError: a file is absent or damaged.
+        DataError: a file is missing or damaged.
     """
     data = _load(root, "corafull", "cora")
     return with_begin_split(root, data) if split_source == "begin" else data
@@ -45,7 +45,7 @@ def dblp(root: DataRoot) -> NodeData:
 
 def _load(root: DataRoot, name: str, file: str) -> NodeData:
     relative = f"CitationFull/{file}/raw/{file}.npz"
-    # No checksum: the same arrays circulate in several packings. What is read is checked by the CRCs inside the npz and by its sizes.
+    # No checksum, because the same arrays circulate in different archives. CRCs inside the npz and sizes are checked instead.
     files = {relative: root.file(relative, urls=[f"{_URL}/{file}.npz"])}
 
     def read(folder: Path) -> dict[str, Array]:

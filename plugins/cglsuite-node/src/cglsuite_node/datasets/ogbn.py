@@ -33,11 +33,11 @@ def arxiv(root: DataRoot, split_source: str = "original") -> NodeData:
     """ogbn-arxiv, directed as given, with the year of every paper; see its spec.
 
     Args:
-        root: where ``ogbn_arxiv/`` is, and ``begin-splits/`` where that split is asked for.
-        split_source: ``original`` gives OGB's split by time; ``begin`` that of BeGin for time-IL (4 : 1 : 5).
+        root: where ``ogbn_arxiv/`` is, and ``begin-splits/`` if BeGin's split is requested.
+        split_source: ``original``: OGB's split by time; ``begin``: BeGin's split for time-IL (4 : 1 : 5).
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
 
     def read(folder: Path) -> dict[str, Array]:
@@ -61,11 +61,11 @@ def mag(root: DataRoot, min_per_part: int = 0) -> NodeData:
 
     Args:
         root: where ``ogbn_mag/`` is.
-        min_per_part: classes with fewer papers than this in any part of the official split are removed: their papers lose the label, and
+        min_per_part: classes with fewer papers than this in any part of the official split are removed: their papers become unlabelled, and
             the other classes are renumbered in order. BeGin's task-IL and class-IL remove classes below 10, which leaves 257 of 349.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others; no class is left.
+        DataError: a file is missing, damaged, or inconsistent with the others; no class is left.
     """
     raw = _csv("num-node-dict", _CITES, "node-feat/paper/node-feat", "node-feat/paper/node_year", "node-label/paper/node-label")
     data = _load(root, "mag", raw, "time/paper", _read_mag)
@@ -75,15 +75,15 @@ def mag(root: DataRoot, min_per_part: int = 0) -> NodeData:
 def proteins(root: DataRoot, split_source: str = "original") -> NodeData:
     """ogbn-proteins, both directions, with 112 labels per protein and its species as domain; see its spec.
 
-    Features are the mean of the eight features of a protein's edges (0 for one without edges), as in the examples of OGB and in BeGin.
+    Features are the means of the eight features of a protein's edges (0 without edges), as in OGB's examples and in BeGin.
     Domains are the species in ascending order of their taxonomy ids.
 
     Args:
-        root: where ``ogbn_proteins/`` is, and ``begin-splits/`` where that split is asked for.
-        split_source: ``original`` gives OGB's split by species; ``begin`` that of BeGin for domain-IL (4 : 1 : 5).
+        root: where ``ogbn_proteins/`` is, and ``begin-splits/`` if BeGin's split is requested.
+        split_source: ``original``: OGB's split by species; ``begin``: BeGin's split for domain-IL (4 : 1 : 5).
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     raw = _csv("edge", "edge-feat", "node_species", "node-label", "num-node-list")
     data = _load(root, "proteins", raw, "species", _read_proteins)
@@ -116,7 +116,7 @@ def _read(folder: Path, rule: str, *, inverse: bool, extra: tuple[str, ...] = ()
 
 
 def _read_mag(folder: Path) -> dict[str, Array]:
-    # Of the papers only: OGB's reader would read all relations (21 million edges) and their types.
+    # Read papers only: OGB's reader would read all relations (21 million edges) and their types.
     raw = folder / "raw"
     n = int(pd.read_csv(raw / "num-node-dict.csv.gz")["paper"].iloc[0])
     x = pd.read_csv(raw / "node-feat/paper/node-feat.csv.gz", header=None, dtype=np.float32).to_numpy()
@@ -171,7 +171,7 @@ def _incident_means(raw: Path, n: int) -> tuple[Array, Array]:
 
 
 def _without_small_classes(data: NodeData, least: int) -> NodeData:
-    """``data`` with only the classes that have ``least`` nodes in every part of the official split, renumbered in order."""
+    """``data`` restricted to classes with at least ``least`` nodes in every part of the official split, renumbered in order."""
     assigned = data.official_split
     counts = torch.stack([torch.bincount(data.y[(assigned == part) & (data.y >= 0)], minlength=data.n_classes) for part in range(3)])
     kept = (counts.amin(dim=0) >= least).nonzero().flatten()
@@ -194,7 +194,7 @@ def _column(path: Path) -> Array:
 
 
 def _ogb_reader() -> Callable[..., list[dict[str, Any]]]:
-    """``ogb.io.read_graph_raw.read_csv_graph_raw``, imported without the thread in which ogb asks the network for a newer version."""
+    """``ogb.io.read_graph_raw.read_csv_graph_raw``, imported without the thread that checks for a newer version over the network."""
     before = sys.modules.get("outdated")
     sys.modules["outdated"] = _HIDDEN
     try:
@@ -208,5 +208,5 @@ def _ogb_reader() -> Callable[..., list[dict[str, Any]]]:
     return reader
 
 
-# A module without the name that ogb looks for: its import raises ImportError, which ogb expects.
+# A module that lacks the name ogb looks for: the import raises ImportError, which ogb handles.
 _HIDDEN = ModuleType("outdated")

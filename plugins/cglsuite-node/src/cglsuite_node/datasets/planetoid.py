@@ -67,7 +67,7 @@ def _load(root: DataRoot, name: str) -> NodeData:
         files[relative], contents[relative] = file_read.path, file_read
 
     def read(folder: Path) -> dict[str, Array]:
-        # PyG unpickles whatever its files name: it is given files of our own making, with what we read from these.
+        # PyG unpickles whatever its files name, so it gets files that we write from the safely read contents.
         for relative, file_read in contents.items():
             target = folder / relative
             target.unlink()
@@ -93,12 +93,12 @@ def _read(folder: Path, name: str) -> dict[str, Array]:
 
 
 class _Matrix(Stated):
-    """A sparse matrix on its way out of a pickle."""
+    """A sparse matrix while it is unpickled."""
 
     value: scipy.sparse.csr_matrix | None = None
 
     def set_state(self, state: Any) -> None:
-        """Take the arrays and the shape of a CSR matrix."""
+        """Set the arrays and the shape of a CSR matrix."""
         if type(state) is not dict or not {"data", "indices", "indptr", "_shape"} <= state.keys():
             raise pickle.UnpicklingError("a sparse matrix has a state that none has")
         shape = state["_shape"]
@@ -106,7 +106,7 @@ class _Matrix(Stated):
             raise pickle.UnpicklingError("a sparse matrix has no shape")
         data, indices, indptr = (as_array(state[part]) for part in ("data", "indices", "indptr"))
         self.value = scipy.sparse.csr_matrix((data, indices, indptr), shape=shape)
-        self.value.check_format(full_check=True)  # what is out of bounds would be read from elsewhere
+        self.value.check_format(full_check=True)  # out-of-bounds indices would read other memory
 
 
 def _reconstructor(kind: Any, base: Any, state: Any) -> _Matrix:
@@ -124,7 +124,7 @@ _NAMES: Mapping[tuple[str, str], Callable[..., Any]] = {
 
 
 def _plain_pickle(path: Path, content: bytes) -> bytes:
-    """A pickle of the matrix, array or adjacency lists in ``content``, and of nothing else."""
+    """Unpickle the matrix, array or adjacency lists in ``content``, and nothing else."""
     try:
         unpickled = read_pickle(content, _NAMES)
         if isinstance(unpickled, _Matrix):

@@ -1,4 +1,4 @@
-"""Node features made from the graph alone, for datasets that come without features."""
+"""Node features computed from the graph, for datasets without features."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ __all__ = ["DEGREE_BINS", "STRUCTURAL_FEATURES", "structural_features"]
 
 DEGREE_BINS = 16
 STRUCTURAL_FEATURES = 2 * DEGREE_BINS + 1
-_ROWS = 2048  # rows of a product of adjacencies at a time: hubs fill them
+_ROWS = 2048  # chunk size in rows of a product of adjacencies, which hubs make dense
 
 
 def structural_features(pairs: Array, n_nodes: int) -> Array:
-    """Degree, degrees of the neighbours and local clustering of every node of an undirected graph without regard to self-loops.
+    """Degree, neighbours' degrees and local clustering of every node of an undirected graph, ignoring self-loops.
 
-    With d the degree, bin 0 holds d = 0 and bin b holds 2^(b-1) <= d < 2^b (the last bin also what is above). Column 0..15: 1 in the
-    node's own bin; column 16..31: the share of its neighbours in each bin; column 32: the local clustering coefficient
-    2 t / (d (d - 1)), t the triangles at the node, 0 where d < 2. Counts and one division decide every value, so that the features are
-    the same on every machine.
+    With d the degree, bin 0 holds d = 0 and bin b holds 2^(b-1) <= d < 2^b (the last bin also larger d). Columns 0..15: 1 in the node's own
+    bin; columns 16..31: the share of its neighbours in each bin; column 32: the local clustering coefficient 2 t / (d (d - 1)) with t
+    triangles, 0 if d < 2. Every value results from counts and one division, so features are the same on every machine.
 
     Args:
         pairs: integers [2, M], in one direction or both, repeated or not.
@@ -31,7 +30,7 @@ def structural_features(pairs: Array, n_nodes: int) -> Array:
     """
     adjacency = _adjacency(pairs, n_nodes)
     degree = np.diff(adjacency.indptr)
-    # frexp gives the number of binary digits exactly, where a logarithm could round across a power of two.
+    # frexp gives the number of binary digits exactly; a logarithm could round across a power of two.
     bins = np.minimum(np.frexp(degree.astype(np.float64))[1], DEGREE_BINS - 1)
     own = np.zeros((n_nodes, DEGREE_BINS))
     own[np.arange(n_nodes), bins] = 1
@@ -53,7 +52,7 @@ def _adjacency(pairs: Array, n_nodes: int) -> scipy.sparse.csr_matrix:
 def _triangles(adjacency: scipy.sparse.csr_matrix) -> Array:
     """float64 [N]: triangles at every node.
 
-    Edges are pointed at the end with more neighbours, which bounds the work at hubs; a triangle then is a -> b -> c with a -> c.
+    Edges are directed to the end with more neighbours, which bounds the work at hubs; a triangle is then a -> b -> c with a -> c.
     """
     n = adjacency.shape[0]
     rank = np.empty(n, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The embedded dataset: a contextual stochastic block model (CSBM) with the same bits on every machine."""
+"""The embedded dataset: a contextual stochastic block model (CSBM), bit-identical on every machine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cglsuite_node.datasets.specs import CSBM_HYPERPARAMETERS
 
 __all__ = ["sample_csbm", "synthetic_csbm"]
 
-_ROOM = 2  # how many times what is drawn must fit into what it is drawn from: a draw is a repetition at most every other time
+_ROOM = 2  # a population must be this many times as large as a draw from it, so at most every other draw is a repetition
 
 
 def synthetic_csbm(root: DataRoot, **given: Any) -> NodeData:
-    """A graph of :func:`sample_csbm`; ``root`` is not used, as nothing is read.
+    """A graph of :func:`sample_csbm`; ``root`` is not used.
 
     Raises:
-        UnknownNameError, SpecError: a parameter that the spec does not declare, or a value out of its range.
+        UnknownNameError, SpecError: an undeclared parameter, or a value out of range.
     """
     hyperparameters: dict[str, Any] = dict(resolve_hyperparameters(CSBM_HYPERPARAMETERS, given, "synthetic-csbm"))
     return node_data("synthetic-csbm", sample_csbm(**hyperparameters), hyperparameters["n_classes"])
@@ -43,17 +43,17 @@ def sample_csbm(
     signal: float,
     seed: int,
 ) -> dict[str, Array]:
-    """Arrays (see :func:`cglsuite.graphs.node_arrays`) of a graph whose classes show in its edges and in its features.
+    """Arrays (see :func:`cglsuite.graphs.node_arrays`) of a graph whose edges and features reveal its classes.
 
-    Of the ``round(n_nodes · avg_degree / 2)`` distinct undirected edges exactly the share ``homophily`` joins nodes of one class; the
+    Exactly a share ``homophily`` of the ``round(n_nodes · avg_degree / 2)`` distinct undirected edges joins nodes of the same class; the
     expected degree is the same in every class. A node's features follow Deshpande et al. 2018 (Gaussian: class mean plus noise), or
     resemble a bag of words (binary).
 
-    Only uniform draws of PCG64, comparisons and elementary arithmetic decide what is drawn (no logarithm, no ziggurat), so the
-    arrays are the same on every machine. Parameters: see ``CSBM_HYPERPARAMETERS``.
+    Only uniform draws of PCG64, comparisons and elementary arithmetic are used (no logarithm, no ziggurat), so the arrays are the same on
+    every machine. Parameters: see ``CSBM_HYPERPARAMETERS``.
 
     Raises:
-        SpecError: sizes that cannot be met: more classes than nodes allow, more edges or words than there is room for.
+        SpecError: impossible sizes: too many classes, edges or words.
     """
     label_draws, edge_draws, feature_draws = (np.random.Generator(np.random.PCG64(s)) for s in np.random.SeedSequence(seed).spawn(3))
     y = _labels(label_draws, n_nodes, n_classes, imbalance)
@@ -66,12 +66,12 @@ def sample_csbm(
 
 
 def _below(draws: np.random.Generator, bound: Array | int, size: int) -> Array:
-    """Integers in ``0..bound-1``: a product of doubles, so that no version of NumPy can draw them in another way."""
+    """Integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
     return (draws.random(size) * bound).astype(np.int64)
 
 
 def _distinct(draw: Callable[[Array], Array], n: int) -> Array:
-    """``n`` distinct keys: those that repeat an earlier one are drawn again. ``draw`` maps slots (int64 [m]) to keys (int64 [m])."""
+    """``n`` distinct keys; duplicates are redrawn. ``draw`` maps slots (int64 [m]) to keys (int64 [m])."""
     keys = draw(np.arange(n))
     while True:
         order = np.argsort(keys, kind="stable")
@@ -83,7 +83,7 @@ def _distinct(draw: Callable[[Array], Array], n: int) -> Array:
 
 
 def _labels(draws: np.random.Generator, n_nodes: int, n_classes: int, imbalance: float) -> Array:
-    """int64 [N]: class sizes fall geometrically; which class is how large, and which node is in it, is drawn."""
+    """int64 [N]: class sizes decrease geometrically; sizes and nodes are assigned to classes at random."""
     share = imbalance ** -(np.arange(n_classes) / max(n_classes - 1, 1))
     bounds = np.round(np.cumsum(share) / share.sum() * n_nodes).astype(np.int64)
     sizes = np.diff(bounds, prepend=0)
@@ -157,7 +157,7 @@ def _bag_of_words(draws: np.random.Generator, y: Array, n_features: int, words: 
 
 
 def _gaussian(draws: np.random.Generator, y: Array, n_features: int, signal: float) -> Array:
-    """float32 [N, n_features]: a class mean of entries ±signal plus unit noise, the sum of twelve uniforms less its mean."""
+    """float32 [N, n_features]: a class mean of entries ±signal plus unit noise, a centred sum of twelve uniforms."""
     means = np.where(draws.random((int(y.max()) + 1, n_features)) < 0.5, -signal, signal).astype(np.float32)
     x = means[y] - np.float32(6)
     for _ in range(12):

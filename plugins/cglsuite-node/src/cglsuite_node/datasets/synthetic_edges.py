@@ -1,4 +1,4 @@
-"""Edges of the embedded graph as items to classify, through its line graph."""
+"""Edge classification on the embedded graph, through its line graph."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["synthetic_csbm_edges"]
 
 
 def synthetic_csbm_edges(root: DataRoot, **given: Any) -> NodeData:
-    """Every edge of a contextual stochastic block model as a node: its class says which two communities it joins.
+    """Every edge of a contextual stochastic block model as a node whose class is the pair of communities it joins.
 
-    Of K communities there are K (K + 1) / 2 classes; class ids count the pairs (a, b), a ≤ b, row by row. Self-loops there are none.
+    K communities give K (K + 1) / 2 classes; class ids number the pairs (a, b), a ≤ b, row by row. There are no self-loops.
 
     Args:
         root: not read; the graph is generated.

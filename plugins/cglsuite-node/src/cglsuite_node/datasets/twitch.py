@@ -51,19 +51,18 @@ _MUSAE_SHA256 = {
 
 
 def gamers(root: DataRoot, split_source: str = "begin", edges: str = "both") -> NodeData:
-    """Twitch gamers: which users joined the affiliate programme; see its spec.
+    """Twitch gamers, labelled by membership of the affiliate programme; see its spec.
 
-    Target, features and domains are those of BeGin's loader: ``affiliate``; views over their maximum, ``mature``, ``life_time`` in days
+    Target, features and domains are as in BeGin's loader: ``affiliate``; views over their maximum, ``mature``, ``life_time`` in days
     and ``dead_account``; the languages in the order of :data:`TWITCH_LANGUAGES`.
 
     Args:
-        root: where ``TwitchGamers/`` is, and ``begin-splits/`` where that split is asked for.
-        split_source: ``begin`` gives BeGin's split, ``original`` none, as the source has none.
-        edges: ``both`` gives every mutual friendship in both directions; ``as-given`` in the one direction of the file, along which
-            BeGin's code sends messages.
+        root: where ``TwitchGamers/`` is, and ``begin-splits/`` if BeGin's split is requested.
+        split_source: ``begin``: BeGin's split; ``original``: no split, like the source.
+        edges: ``both``: every mutual friendship in both directions; ``as-given``: only the direction in the file, as in BeGin's code.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the other.
+        DataError: a file is missing, damaged, or inconsistent with the other.
     """
     members = {f"TwitchGamers/{name}": name for name in _GAMERS}
 
@@ -77,11 +76,11 @@ def gamers(root: DataRoot, split_source: str = "begin", edges: str = "both") -> 
 def musae(root: DataRoot) -> NodeData:
     """The MUSAE Twitch graphs as one graph without edges between them; see its spec.
 
-    Domain ``d`` is :data:`MUSAE_DOMAINS` ``[d]``; its nodes follow those of domain ``d - 1``, in the order of ``new_id``. Feature ids
-    that a user's list repeats count once, and so do users that ``target.csv`` repeats (two in FR, which agree in ``mature``).
+    Domain ``d`` is :data:`MUSAE_DOMAINS` ``[d]``; its nodes follow those of domain ``d - 1``, in the order of ``new_id``. Repeated feature
+    ids of a user count once, like repeated users in ``target.csv`` (two in FR, which agree in ``mature``).
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     files = {}
     for domain in MUSAE_DOMAINS:
@@ -103,7 +102,7 @@ def _read_gamers(folder: Path, edges: str) -> dict[str, Array]:
         raise DataError(f"user {user['numeric_id']} has the language {user['language']!r}; expected one of {', '.join(TWITCH_LANGUAGES)}")
     domain = users["language"].map({language: d for d, language in enumerate(TWITCH_LANGUAGES)})
     features = users[["views", "mature", "life_time", "dead_account"]].to_numpy(dtype=np.float64)
-    # The maximum of a column with NaN is NaN, which would blame every node.
+    # The maximum of a column with NaN is NaN, so every node would be reported.
     features[:, 0] /= max(float(np.nanmax(features[:, 0])), 1.0)
     return node_arrays(
         x=features,

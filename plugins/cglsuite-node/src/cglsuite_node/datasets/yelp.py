@@ -1,4 +1,4 @@
-"""Yelp in the layout of GraphSAINT, with the contents that PyG's class gives."""
+"""Yelp in GraphSAINT's layout, with the same contents as PyG's class."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _NOTE = "The four files of GraphSAINT's Yelp; https://github.com/GraphSAINT/Grap
 def yelp(root: DataRoot, standardise: str = "none") -> NodeData:
     """Yelp reviewers with 100 labels; see its spec.
 
-    PyG's class cannot read nodes that ``class_map.json`` leaves out; here they have no label.
+    PyG's class cannot read nodes missing from ``class_map.json``; here they are unlabelled.
 
     Args:
         root: where ``Yelp/raw/`` is.
-        standardise: ``none`` gives the features of the file, as PyG does; ``train`` shifts and scales every feature to mean 0 and variance
-            1 over the training nodes, as GraphSAINT's own loader does (a constant feature is only shifted).
+        standardise: ``none``: the features in the file, as in PyG; ``train``: every feature is shifted and scaled to mean 0 and variance 1
+            over the training nodes, as in GraphSAINT's loader (constant features are only shifted).
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     files = {f"Yelp/raw/{name}": root.file(f"Yelp/raw/{name}", note=_NOTE) for name in _FILES}
 
@@ -76,7 +76,7 @@ def _split(role: dict[str, list[int]], n: int) -> Array:
 
 
 def _multi_hot(class_map: dict[str, list[int]], n: int) -> Array:
-    """bool [n, C]; all False for a node that is not named."""
+    """bool [n, C]; all False for nodes that are not named."""
     width = SIZES["yelp"].classes if not class_map else len(next(iter(class_map.values())))
     y = np.zeros((n, width), dtype=np.bool_)
     for node, row in class_map.items():

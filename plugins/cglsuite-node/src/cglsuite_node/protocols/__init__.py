@@ -1,1 +1,1 @@
-"""The published protocols of node classification over the datasets of this package, one module each."""
+"""The published protocols of node classification on this package's datasets, one module each."""

@@ -1,4 +1,4 @@
-"""AGALE: tasks whose nodes overlap, split class by class from the smallest, heads that grow, average precision."""
+"""AGALE: tasks with overlapping nodes, splits class by class from the smallest, growing heads, average precision."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _AGALE_BACKBONE = (
 
 
 def agale(dataset: str, setting: str, *, multi: bool, consistent: bool = False) -> ScenarioSpec:
-    """A preset of AGALE's protocol: Algorithms 1 and 2, heads that grow, no edges between tasks.
+    """A preset of AGALE's protocol: Algorithms 1 and 2, growing heads, no edges between tasks.
 
-    ``consistent`` splits nodes once for all tasks, so that none is training data in one and test data in another.
+    ``consistent`` splits nodes once for all tasks, so no node is training data in one task and test data in another.
     """
     return ScenarioSpec(
         name=f"{dataset}/{setting}@{'agale-consistent-1' if consistent else 'agale-1'}",
@@ -64,7 +64,7 @@ def agale(dataset: str, setting: str, *, multi: bool, consistent: bool = False) 
             "er-gnn": {"method.per_class": 1000, "method.sampler": "cm"},
         },
         note=TOPOLOGY_NOTE
-        + (" A node of several labels may be training data in one task and test data in another." if multi and not consistent else ""),
+        + (" A multi-label node may be training data in one task and test data in another." if multi and not consistent else ""),
     )
 
 

@@ -1,4 +1,4 @@
-"""BeGin's scenarios of node classification: its protocol over the datasets of this package."""
+"""BeGin's scenarios of node classification: its protocol on this package's datasets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _preset(dataset: str, setting: str, *, name: str | None = None, **switches: 
 
 
 def begin_presets() -> list[ScenarioSpec]:
-    """BeGin's scenarios of node classification, and the same protocol over the embedded graph and a stand-in."""
+    """BeGin's scenarios of node classification, and the same protocol on the embedded graph and a stand-in."""
     out = []
     for setting in ("task-il", "class-il"):
         out += [
@@ -52,7 +52,7 @@ def begin_presets() -> list[ScenarioSpec]:
             training={"batch_size": 2000, "fan_out": (5, 10, 15)},
             backbone={"dropout": 0.25},
         ),
-        # Years before 1998 are one step: 24 steps up to 2020.
+        # Years before 1998 form one step, which gives 24 steps up to 2020.
         _preset(
             "ogbn-arxiv",
             "time-il",

@@ -1,4 +1,4 @@
-"""CGLB's scenarios of node classification: its protocol over the datasets of this package."""
+"""CGLB's scenarios of node classification: its protocol on this package's datasets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from cglsuite.protocols.cglb import VERSIONS, node_preset
 
 __all__ = ["cglb_presets"]
 
-_ODD = ("cora", "reddit", "ogbn-products")  # with a class that fills no task: CGLB leaves it out
+_ODD = ("cora", "reddit", "ogbn-products")  # with a class that fills no task, which CGLB omits
 _LARGE = ("ogbn-arxiv", "reddit", "ogbn-products")
 _DATASETS = ("cora", "citeseer", "corafull", "amazon-clothing20", "ogbn-arxiv", "reddit", "ogbn-products", "synthetic-csbm")
 
 
 def cglb_presets() -> list[ScenarioSpec]:
     """Task-IL and class-IL, without and with the edges between tasks."""
-    # Three classes arrive one at a time: in task-IL there would be nothing to tell apart.
+    # Three classes arrive one at a time, so task-IL would have one class per task.
     out = [node_preset("pubmed", "class-il", classes_per_task=1, version=version) for version in VERSIONS]
     for setting in ("task-il", "class-il"):
         for dataset in _DATASETS:

@@ -1,4 +1,4 @@
-"""Scenarios to try things out: BeGin's streams over a small embedded graph that is learnt in seconds. No paper's protocol."""
+"""Example scenarios: BeGin's streams on a small embedded graph that trains in seconds. Not a paper's protocol."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _example(setting: str) -> ScenarioSpec:
         budget=60,
         n_tasks=5,
         n_classes=10,
-        patience=_EPOCHS,  # a lower rate before a task is learnt would leave it half learnt
+        patience=_EPOCHS,  # decaying the rate earlier would end a task before convergence
         dataset_hyperparameters=(("n_nodes", 1000), ("homophily", 0.7)),
         training={"epochs": _EPOCHS, "lr": 0.02},
         backbone={"width": 64, "layers": 2, "batch_norm": False},

@@ -1,4 +1,4 @@
-"""What every loader shares: recordings to checked arrays, and those to a dataset whose degenerate recordings are repaired and counted."""
+"""Shared by the loaders: recordings to validated arrays, and arrays to a dataset whose degenerate recordings are repaired and counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def released(root: DataRoot, folders: Sequence[str], pattern: str) -> tuple[Path, list[Path]]:
-    """The first of ``folders`` below the data root that has files of a pattern, and those in order of their names; none = no files."""
+    """The first of ``folders`` below the data root with files of a pattern, and these files sorted by name; no files if there is none."""
     for name in folders if root.root is not None else ():
         folder = Path(root.root or "") / name
         if files := sorted(folder.glob(pattern)):
@@ -35,7 +35,7 @@ def released(root: DataRoot, folders: Sequence[str], pattern: str) -> tuple[Path
 
 
 def stamps(reader: int, folder: Path, files: Sequence[Path]) -> dict[str, object]:
-    """A cache key for thousands of files, which would take longer to hash than to read."""
+    """A cache key for thousands of files, without reading them: hashing would take longer than parsing."""
     states = {file.name: file.stat() for file in files}
     return {"reader": reader, "folder": str(folder), "files": {name: [s.st_size, s.st_mtime_ns] for name, s in states.items()}}
 
@@ -43,15 +43,15 @@ def stamps(reader: int, folder: Path, files: Sequence[Path]) -> dict[str, object
 def pack(
     recordings: Sequence[Array], names: Sequence[str], y: Sequence[int], keys: Mapping[str, Sequence[int]], *, joints: int, classes: int
 ) -> dict[str, Array]:
-    """Recordings in the one form in which they are cached.
+    """Recordings in canonical form, as they are cached.
 
     Args:
         recordings: float32 [L, M, V, C] each.
-        names: of the recordings, for messages. y: their class ids. keys: further integers of theirs by name.
-        joints, classes: how many there must be.
+        names: recordings' names, for messages. y: class ids. keys: further integers per recording, by name.
+        joints, classes: the expected numbers.
 
     Raises:
-        DataError: there are no recordings, or one is empty, has another number of joints, or a label out of range; it is named.
+        DataError: there are no recordings, or a recording is empty, has a wrong number of joints, or a label out of range; it is named.
     """
     if not recordings:
         raise DataError("there is no sequence")
@@ -74,12 +74,12 @@ def pack(
 def skeleton_data(
     name: str, arrays: Mapping[str, Array], layout: Layout, n_classes: int, preparation: Preparation, centre: int | None = None
 ) -> GraphData:
-    """The dataset of :func:`pack`'s arrays; what is degenerate is counted in its notes and said in one line of the log.
+    """The dataset of :func:`pack`'s arrays; degenerate recordings are counted in its notes and logged in one line.
 
-    Arrays named ``note.*`` are counts that the reader itself made.
+    Arrays named ``note.*`` are counts made by the reader.
 
     Raises:
-        DataError: labels out of range, shapes that do not fit; see :class:`cglsuite_skeleton.sequences.SkeletonSource`.
+        DataError: labels out of range, or inconsistent shapes; see :class:`cglsuite_skeleton.sequences.SkeletonSource`.
     """
     lengths = arrays["lengths"]
     coordinates, notes = repaired(arrays["coordinates"], lengths)
@@ -98,9 +98,9 @@ def skeleton_data(
 
 
 def repaired(coordinates: Array, lengths: Array) -> tuple[Array, dict[str, int]]:
-    """Positions that are all finite, and how many recordings were degenerate in which way (only those ways that occur).
+    """Positions with all values finite, and the number of degenerate recordings of each kind that occurs.
 
-    A joint with a NaN or infinite coordinate stays where it was in the recording's previous frame; it is at 0 where it was nowhere yet.
+    A joint with a NaN or infinite coordinate keeps its position from the recording's previous frame, or 0 if there is none.
 
     Args:
         coordinates: float32 [F, M, V, C]. lengths: int64 [n].
@@ -114,7 +114,7 @@ def repaired(coordinates: Array, lengths: Array) -> tuple[Array, dict[str, int]]
         coordinates = np.where((last_seen >= first)[..., None], held, np.float32(0))
     zero = np.logical_not(coordinates.any(axis=-1))
     if coordinates.shape[1] > 1:
-        zero &= ~zero.all(axis=-1, keepdims=True)  # a person who is not there
+        zero &= ~zero.all(axis=-1, keepdims=True)  # an absent person
     counts = {
         "sequences_of_one_frame": int((lengths == 1).sum()),
         "sequences_with_joints_at_zero": len(np.unique(of[zero.any(axis=(1, 2))])),

@@ -21,7 +21,7 @@ from cglsuite_skeleton.preparation import Preparation
 
 __all__ = ["TRAINING_SUBJECTS", "ntu_rgbd"]
 
-#: The subjects whose sequences train in the cross-subject protocol (Shahroudy et al. 2016).
+#: The training subjects of the cross-subject protocol (Shahroudy et al. 2016).
 TRAINING_SUBJECTS = frozenset({1, 2, 4, 5, 8, 9, 13, 14, 15, 16, 17, 18, 19, 25, 27, 28, 31, 34, 35, 38})
 
 _NAME = "ntu-rgbd"
@@ -36,8 +36,8 @@ _NOTE = (
 _JOINTS, _PERSONS = 25, 2
 _SEQUENCE = re.compile(r"S(\d{3})C(?P<view>\d{3})P(?P<subject>\d{3})R(?P<episode>\d{3})A(?P<label>\d{3})")
 _KEYS = ("subject", "view", "episode")
-_READER = 1  # part of the cache key: raise it when a reader changes what it returns
-_ROWS = 64  # of the npz at a time: all of them are 7 GB
+_READER = 1  # part of the cache key: increment it when a reader's output changes
+_ROWS = 64  # of the npz at a time; all together take 7 GB
 
 
 def ntu_rgbd(
@@ -51,7 +51,7 @@ def ntu_rgbd(
     """NTU RGB+D; see its spec.
 
     Raises:
-        DataError: absent or unreadable files, a wrong joint count, a label out of range, an empty sequence.
+        DataError: missing or unreadable files, a wrong joint count, a label out of range, an empty sequence.
     """
     preparation = Preparation(frames=frames, augmentation=augmentation, max_angle=max_angle)
     if source == "raw":
@@ -69,14 +69,14 @@ def ntu_rgbd(
 def _raw(root: DataRoot, classes: int) -> tuple[dict[str, Array], Path]:
     folder, files = released(root, _FOLDERS, "*.skeleton")
     if not files:
-        root.file(f"{_FOLDERS[0]}/S001C001P001R001A001.skeleton", note=_NOTE)  # says what is absent
+        root.file(f"{_FOLDERS[0]}/S001C001P001R001A001.skeleton", note=_NOTE)  # names what is missing
     incomplete = _listed_as_incomplete(root)
     chosen = [file for file in files if file.stem not in incomplete and _wanted(file, classes)]
     return root.derived(_NAME, stamps(_READER, folder, chosen), lambda: _from_skeletons(chosen, folder, classes)), folder
 
 
 def _listed_as_incomplete(root: DataRoot) -> frozenset[str]:
-    """The names on the authors' list of samples with missing skeletons, where it lies beside the data."""
+    """The names on the authors' list of samples with missing skeletons, if it is beside the data."""
     path = root.find(_INCOMPLETE)
     return frozenset() if path is None else frozenset(match[0] for match in _SEQUENCE.finditer(path.read_text(encoding="ascii")))
 
@@ -89,7 +89,7 @@ def _wanted(file: Path, classes: int) -> bool:
 
 
 def _from_skeletons(files: list[Path], folder: Path, classes: int) -> dict[str, Array]:
-    """Recordings without any body (the release has some) are left out and counted."""
+    """Recordings without any body, of which the release has some, are left out and counted."""
     recordings = {file: read_skeleton(file, _JOINTS, _PERSONS) for file in files}
     kept = [file for file in files if len(recordings[file])]
     if not kept:
@@ -103,7 +103,7 @@ def _from_skeletons(files: list[Path], folder: Path, classes: int) -> dict[str, 
 
 
 def _from_npz(path: Path, classes: int) -> dict[str, Array]:
-    """The rows of the first classes, each up to its last frame that is not all 0."""
+    """The rows of the first classes, each up to its last non-zero frame."""
     try:
         with zipfile.ZipFile(path) as archive:
             with archive.open("y_train.npy") as stream:
@@ -119,7 +119,7 @@ def _from_npz(path: Path, classes: int) -> dict[str, Array]:
 
 
 def _labels(one_hot: Array, path: Path) -> Array:
-    """int64 [N]: where each row of numbers [N, 60] has its 1."""
+    """int64 [N]: the position of the 1 in each one-hot row [N, 60]."""
     if one_hot.ndim != 2 or one_hot.shape[1] != NTU_CLASSES or not np.array_equal(np.sort(one_hot)[:, -2:], [[0, 1]] * len(one_hot)):
         raise DataError(f"{path}: y_train has shape {list(one_hot.shape)}; expected one-hot rows of {NTU_CLASSES} classes")
     labels: Array = one_hot.argmax(axis=1)
@@ -127,7 +127,7 @@ def _labels(one_hot: Array, path: Path) -> Array:
 
 
 def _rows(stream: IO[bytes], path: Path, wanted: Array, n: int) -> Iterator[tuple[int, Array]]:
-    """Rows of an array in an npz, a few at a time, and of those ``wanted`` (ascending) the frames: (row, float32 [L, M, V, C])."""
+    """Reads an array's rows from an npz in chunks, and yields the ``wanted`` rows (ascending) as (row, float32 [L, M, V, C])."""
     version = np.lib.format.read_magic(stream)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, column_major, dtype = header(stream)

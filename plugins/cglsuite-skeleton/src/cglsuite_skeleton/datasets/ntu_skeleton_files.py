@@ -1,4 +1,4 @@
-"""The text format of NTU RGB+D's ``.skeleton`` files, one recording each.
+"""The text format of NTU RGB+D's ``.skeleton`` files, with one recording per file.
 
 ::
 
@@ -41,7 +41,7 @@ class _Lines:
         return lines
 
     def number(self) -> int:
-        """The next line, which holds a count."""
+        """The next line, parsed as a count."""
         (line,) = self.take(1)
         if not line.strip().isdigit():
             raise DataError(f"{self.path}, line {self.read}: {line[:40]!r}; expected a count")
@@ -49,13 +49,13 @@ class _Lines:
 
 
 def read_skeleton(path: Path, joints: int, persons: int) -> Array:
-    """Positions of the ``persons`` who move most, those who move more first: float32 [L, M, V, 3].
+    """Positions of the ``persons`` who move most, in descending order of motion: float32 [L, M, V, 3].
 
-    A body is followed by its tracking id. Frames without any of these bodies are left out; who is not there in a frame is at 0. L is 0
-    where no body was recorded at all.
+    Bodies are identified by tracking id. Frames without any of these bodies are left out; absent persons are at 0. L is 0 if no body was
+    recorded.
 
     Raises:
-        DataError: the file is truncated, is not in its format, or has another number of joints.
+        DataError: the file is truncated, malformed, or has a wrong number of joints.
     """
     try:
         tracks = _tracks(_Lines(path), joints)
@@ -70,7 +70,7 @@ def read_skeleton(path: Path, joints: int, persons: int) -> Array:
 
 
 def _tracks(lines: _Lines, joints: int) -> list[tuple[list[int], Array]]:
-    """Of every body, in order of appearance: the frames it is in, and its positions there, float32 [L, V, 3]."""
+    """For every body, in order of appearance, its frames and its positions there, float32 [L, V, 3]."""
     bodies: dict[str, dict[int, list[str]]] = {}
     for frame in range(lines.number()):
         for _ in range(lines.number()):
@@ -89,7 +89,7 @@ def _positions(lines: _Lines, blocks: list[list[str]], joints: int) -> Array:
 
 
 def energy(positions: Array) -> float:
-    """How much a body moves: the standard deviation over its frames and joints, summed over axes, as ST-GCN's reader has it.
+    """How much a body moves: the standard deviation over its frames and joints, summed over axes, as in ST-GCN's reader.
 
     Args:
         positions: float32 [L, V, 3].

@@ -1,4 +1,4 @@
-"""Northwestern-UCLA Multiview Action 3D: the npz that holds all sequences, or the released folder with a JSON file for each."""
+"""Northwestern-UCLA Multiview Action 3D: an npz with all sequences, or the released folder with one JSON file per sequence."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _NOTE = (
     "length int32 [N], label int8 [N] from 0, subject, view, episode int8 [N]"
 )
 _KEYS = ("subject", "view", "episode")
-_READER = 1  # part of the cache key: raise it when a reader changes what it returns
+_READER = 1  # part of the cache key: increment it when a reader's output changes
 _SEQUENCE = re.compile(r"a\d+_s(?P<subject>\d+)_e(?P<episode>\d+)_v(?P<view>\d+)")
 
 
 def nw_ucla(root: DataRoot, frames: int = 52, augmentation: str = "views", max_angle: int = 60) -> GraphData:
-    """N-UCLA; see its spec. Both forms of the data give the same content.
+    """N-UCLA; see its spec. Both forms of the data have the same content.
 
     Raises:
-        DataError: absent or unreadable files, a wrong joint count, a label out of range, an empty sequence.
+        DataError: missing or unreadable files, a wrong joint count, a label out of range, an empty sequence.
     """
     preparation = Preparation(frames=frames, augmentation=augmentation, max_angle=max_angle)
     arrays, where = _arrays(root)

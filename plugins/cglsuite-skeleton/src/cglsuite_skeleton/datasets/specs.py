@@ -1,4 +1,4 @@
-"""What the datasets are: names, sizes, sources, licences. Imports no torch; the factories named here are imported on first use."""
+"""Dataset specifications: names, sizes, sources, licences. Imports no torch; the factories named here are imported on first use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_ANGLE = Hyperparameter(
     default=60,
     minimum=0,
     maximum=180,
-    doc="largest rotation of a drawn view in degrees, about each of the two axes; 0 = only frames are drawn",
+    doc="largest rotation of a random view in degrees, about each of the two axes; 0 = only frames are sampled",
     effect="larger angles: harder training inputs, further from those of queries",
 )
 _PREPARATION = (_FRAMES, _AUGMENTATION, _MAX_ANGLE)
@@ -51,7 +51,7 @@ MOTION_HYPERPARAMETERS = (
         name="layout",
         default="nw-ucla",
         doc="joints and bones: nw-ucla, ntu-rgbd, openpose-18, or an edge list such as 0-1,1-2,2-3;centre=1",
-        effect="more joints: more nodes per graph, and motion that is spread over more of them",
+        effect="more joints: more nodes per graph, and motion spread over more of them",
     ),
     Hyperparameter(
         name="noise",
@@ -98,7 +98,7 @@ DATASETS: tuple[DatasetSpec, ...] = (
                 default=10,
                 minimum=1,
                 maximum=NTU_CLASSES,
-                doc="how many classes, the first ones, are used",
+                doc="number of classes to use, from the first one on",
                 effect="more classes: more tasks, or larger ones",
             ),
             Hyperparameter(
@@ -107,7 +107,7 @@ DATASETS: tuple[DatasetSpec, ...] = (
                 choices=("prepared", "raw"),
                 doc="prepared = NTU60_CS.npz as the skeleton-based literature shares it (denoised, centred, padded to 300 frames); raw = "
                 ".skeleton files, the two persons who move most",
-                effect="prepared: sequences were cleaned, their numbers are those of the literature; raw: noise and spurious persons stay",
+                effect="prepared: sequences are cleaned and results comparable with the literature; raw: noise and spurious persons stay",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""The embedded dataset: motions of one person on any layout, with the same bits on every machine."""
+"""The embedded dataset: motions of one person on any layout, bit-identical on every machine."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["sample_motion", "synthetic_motion"]
 _NAME = "synthetic-motion"
 _SHORTEST, _LONGEST = 16, 48  # frames of a sequence
 _HARMONICS = 2
-_REACH = 0.5  # amplitudes of what all motions have in common
-_SHARE = 0.2  # amplitudes of what is a class's own
+_REACH = 0.5  # amplitudes common to all motions
+_SHARE = 0.2  # amplitudes specific to a class
 _JITTER = 0.2  # of a coordinate in a frame, per unit of noise
-_TURN = 0.5  # largest heading in radians, either way
-_GRID = 4096  # positions are rounded to 1 / this, so that a last bit of a library's sine decides nothing
+_TURN = 0.5  # largest heading in radians, in both directions
+_GRID = 4096  # positions are rounded to 1 / this, so the last bit of a library's sine does not matter
 
 
 def synthetic_motion(root: DataRoot, **given: Any) -> GraphData:
-    """Motions of :func:`sample_motion`; ``root`` is not used, as nothing is read.
+    """Motions of :func:`sample_motion`; ``root`` is not used.
 
     Raises:
-        UnknownNameError, SpecError: a parameter that the spec does not declare, a value out of its range, a layout that is none.
+        UnknownNameError, SpecError: a parameter that the spec does not declare, a value out of range, or an invalid layout.
     """
     hyperparameters: dict[str, Any] = dict(resolve_hyperparameters(MOTION_HYPERPARAMETERS, given, _NAME))
     preparation = Preparation(**{key: hyperparameters.pop(key) for key in ("frames", "augmentation", "max_angle")})
@@ -39,12 +39,12 @@ def synthetic_motion(root: DataRoot, **given: Any) -> GraphData:
 
 
 def sample_motion(layout: Layout, *, n_classes: int, per_class: int, noise: float, seed: int) -> dict[str, Array]:
-    """Arrays (see :func:`cglsuite_skeleton.datasets.assemble.pack`) of sequences whose class shows in how each joint moves.
+    """Arrays (see :func:`cglsuite_skeleton.datasets.assemble.pack`) of sequences whose class determines how each joint moves.
 
-    Bones of length 1 lead from the centre joint outward into drawn directions. Relative to its parent, a joint moves by
-    ``Σ_h a_h cos hθ + b_h sin hθ``, and takes along what hangs on it. The amplitudes are a part common to all motions, a part of the class
-    and, in proportion to ``noise``, a part of the sequence; θ runs over the sequence with its own tempo and phase. Every sequence has its
-    own length, size and heading, and noise in every coordinate. Parameters: see ``MOTION_HYPERPARAMETERS``.
+    Bones of length 1 lead outward from the centre joint in random directions. Relative to its parent, a joint moves by ``Σ_h a_h cos hθ +
+    b_h sin hθ``, together with its descendants. Amplitudes are the sum of a common part, a class part and, in proportion to ``noise``, a
+    sequence part; θ runs over the sequence with its own tempo and phase. Every sequence has its own length, size and heading, and noise in
+    every coordinate. Parameters: see ``MOTION_HYPERPARAMETERS``.
     """
     class_draws, sequence_draws, noise_draws = (np.random.Generator(np.random.PCG64(s)) for s in np.random.SeedSequence(seed).spawn(3))
     joints, n = layout.n_joints, n_classes * per_class
@@ -72,7 +72,7 @@ def sample_motion(layout: Layout, *, n_classes: int, per_class: int, noise: floa
 
 
 def _outward(layout: Layout, local: Array) -> Array:
-    """Positions from what each joint is relative to its neighbour towards the centre: float64 [F, V, 3]; the centre is at 0."""
+    """Positions from each joint's offset to its parent: float64 [F, V, 3]; the centre is at 0."""
     hops = layout.hops().numpy()
     out = np.zeros_like(local)
     for joint in np.argsort(hops[layout.centre], kind="stable")[1:]:
@@ -82,7 +82,7 @@ def _outward(layout: Layout, local: Array) -> Array:
 
 
 def _turned(position: Array, angle: Array) -> Array:
-    """Positions float64 [F, V, 3] turned about the y axis by ``angle`` (float64 [F])."""
+    """Positions float64 [F, V, 3], rotated about the y axis by ``angle`` (float64 [F])."""
     cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
     x, y, z = (position[..., axis] for axis in range(3))
     return np.stack([x * cos + z * sin, y, z * cos - x * sin], axis=-1)
@@ -95,7 +95,7 @@ def _between(draws: np.random.Generator, low: float, high: float, size: Any) -> 
 
 
 def _bell(draws: np.random.Generator, size: tuple[int, ...]) -> Array:
-    """Mean 0 and variance 1: the sum of twelve uniforms less its mean, free of any library's logarithm."""
+    """Mean 0 and variance 1: a centred sum of twelve uniforms, which needs no library's logarithm."""
     out = np.full(size, -6.0)
     for _ in range(12):
         out += draws.random(size)

@@ -1,4 +1,4 @@
-"""What the loaders of molecules share: a csv file with a SMILES per row to a dataset whose graphs keep the number of their row."""
+"""Shared by the molecule loaders: a csv file with one SMILES per row to a dataset whose graphs keep their row number."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BONDS: dict[str, Callable[[Array], Features]] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Molecules:
-    """The rows of a csv file of molecules, and what is known of each.
+    """The rows of a csv file of molecules, with their labels.
 
     Args:
         path: the file, for messages and cache keys. smiles: one per row.
@@ -57,14 +57,14 @@ class Molecules:
 
 
 def read_rows(root: DataRoot, name: str, path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """The ``columns`` of a csv file as texts, empty where nothing is given.
+    """The ``columns`` of a csv file as strings; empty cells are empty strings.
 
     Raises:
-        DataError: the file cannot be read, lacks a column, breaks off within a row, or (where ``root`` verifies) has other content than the
-            dataset ``name``. Line ends and further columns do not count as content.
+        DataError: the file cannot be read, lacks a column, ends within a row, or (if ``root`` verifies) differs from the dataset ``name``.
+            Line endings and further columns are ignored.
     """
     with reading(path):
-        # The parser in C reads what a short row lacks as empty, which would pass for a label that is not known.
+        # The C parser fills short rows with empty cells, which would pass as unknown labels.
         frame = pd.read_csv(path, usecols=list(columns), dtype=str, keep_default_na=False, engine="python")[list(columns)]
     if (short := frame.isna().any(axis=1)).any():
         raise DataError(
@@ -82,10 +82,10 @@ def read_rows(root: DataRoot, name: str, path: Path, columns: Sequence[str]) -> 
 
 
 def numbers(path: Path, frame: pd.DataFrame, *, missing: bool) -> Array:
-    """Texts as numbers: float64 [R, C], NaN where nothing is given.
+    """Strings as numbers: float64 [R, C], NaN for empty cells.
 
     Raises:
-        DataError: a text that is no finite number, or an empty one where nothing may be ``missing``; file, row and column are named.
+        DataError: a cell is not a finite number, or is empty although ``missing`` is false; the message names file, row and column.
     """
     values: Array = frame.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
     given = (frame != "").to_numpy()
@@ -101,16 +101,16 @@ def numbers(path: Path, frame: pd.DataFrame, *, missing: bool) -> Array:
 def molecule_data(
     root: DataRoot, name: str, rows: Molecules, *, features: str, bonds: str, scaffold: str, with_bonds: bool = False
 ) -> GraphData:
-    """The dataset of the chosen rows; ``row`` among its keys is the row of the csv file, ``scaffold`` the molecule's scaffold.
+    """The dataset of the chosen rows; its keys include ``row``, the row of the csv file, and ``scaffold``, the molecule's scaffold.
 
     Args:
-        features: of atoms: canonical, ogb, symbols, zinc (kinds of Kekulé structures) or degrees.
+        features: atom features: canonical, ogb, symbols, zinc (kinds of Kekulé structures) or degrees.
         bonds: features of bonds: none, ogb, types or kekule.
         scaffold: the rule, a key of :data:`cglsuite_graph.datasets.molecules.scaffolds.RULES`.
-        with_bonds: leave out molecules without any bond.
+        with_bonds: leave out molecules without bonds.
 
     Raises:
-        DataError: RDKit is not installed, a molecule without atoms, or one that :mod:`cglsuite_graph.datasets.atoms` has no features for.
+        DataError: RDKit is not installed, a molecule has no atoms, or one that :mod:`cglsuite_graph.datasets.atoms` has no features for.
         UnknownNameError: an unknown kind of features or scaffold.
     """
     for what, given, choices in (("atom features", features, (*_ATOMS, "zinc", "degrees")), ("bond features", bonds, ("none", *_BONDS))):
@@ -149,7 +149,7 @@ def molecule_data(
 
 
 def _rejected(name: str, table: Mapping[str, Array], chosen: Array) -> dict[str, int]:
-    """How many of the chosen rows RDKit rejects; which rows those of the whole file are goes to the log."""
+    """How many of the chosen rows RDKit rejects; the rejected rows of the whole file are logged."""
     for what, treated in _REJECTED.items():
         if table[what].size:
             _log.info("%s: RDKit rejects the data rows %s (counted from 0), %s", name, table[what].tolist(), treated)
@@ -161,4 +161,4 @@ def _features(kind: str, table: Array, nodes: Array, edge_index: Array) -> Featu
         return atoms.degrees(edge_index, int(nodes.sum()))
     if kind == "zinc":
         return atoms.zinc_kinds(table)[nodes]
-    return _ATOMS[kind](table)[nodes]  # elements are counted over the whole file, whatever rows are chosen
+    return _ATOMS[kind](table)[nodes]  # elements are numbered over the whole file, whatever rows are chosen

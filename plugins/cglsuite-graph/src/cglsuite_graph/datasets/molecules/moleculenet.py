@@ -15,7 +15,7 @@ from cglsuite_graph.datasets.specs import SIDER_CLASSES, TOX21_ASSAYS
 
 __all__ = ["AROMATICITY_LEAST", "aromaticity", "molhiv", "sider", "tox21"]
 
-#: Graphs that a count of aromatic atoms needs to be a class.
+#: Minimum number of molecules for a count of aromatic atoms to be a class.
 AROMATICITY_LEAST = 20
 _NOTE = "The file is the one of the MoleculeNet collection (https://moleculenet.org), in the layout of PyG's class MoleculeNet"
 
@@ -26,20 +26,20 @@ def sider(root: DataRoot, features: str = "canonical", bonds: str = "none", scaf
 
 
 def tox21(root: DataRoot, features: str = "canonical", bonds: str = "none", scaffold: str = "murcko") -> GraphData:
-    """Tox21, with labels that are missing; see its spec. Raises DataError."""
+    """Tox21, with missing labels; see its spec. Raises DataError."""
     return _labelled(root, "tox21", "MoleculeNet/tox21/raw/tox21.csv", TOX21_ASSAYS, features, bonds, scaffold)
 
 
 def aromaticity(
     root: DataRoot, features: str = "canonical", bonds: str = "none", scaffold: str = "murcko", split_source: str = "none"
 ) -> GraphData:
-    """Molecules by their number of aromatic atoms, the numbers that at least 20 of them have; see its spec.
+    """Molecules by their number of aromatic atoms, for numbers that at least 20 molecules have; see its spec.
 
     Args:
-        split_source: ``begin`` gives BeGin's split (6 : 2 : 2), none otherwise.
+        split_source: ``begin`` for BeGin's split (6 : 2 : 2), otherwise none.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     name = "aromaticity"
     path = root.file(
@@ -80,11 +80,11 @@ def molhiv(
     """ogbg-molhiv; see its spec.
 
     Args:
-        source: ``smiles`` reads HIV.csv through RDKit; ``ogb`` the raw files of OGB, whose features are OGB's, without a scaffold.
-        split_source: ``begin`` gives BeGin's split (8 : 1 : 1) and its 20 domains, none otherwise.
+        source: ``smiles`` reads HIV.csv through RDKit; ``ogb`` reads OGB's raw files, with OGB's features and without scaffolds.
+        split_source: ``begin`` for BeGin's split (8 : 1 : 1) and its 20 domains, otherwise none.
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the others.
+        DataError: a file is missing, damaged, or inconsistent with the others.
     """
     name = "ogbg-molhiv"
     split, keys = None, {}
@@ -114,7 +114,7 @@ _DOMAINS = "molhivx_metadata_domainIL.npz"
 
 
 def _labelled(root: DataRoot, name: str, file: str, labels: tuple[str, ...], features: str, bonds: str, scaffold: str) -> GraphData:
-    """A file with a column per binary label; an empty cell is a label that is not known."""
+    """A file with one column per binary label; empty cells are unknown labels."""
     path = root.file(file, note=_NOTE)
     frame = read_rows(root, name, path, ["smiles", *labels])
     values = numbers(path, frame[list(labels)], missing=True)

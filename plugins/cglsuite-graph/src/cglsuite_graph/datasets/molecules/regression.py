@@ -18,13 +18,13 @@ _PARTS = {"train": 0, "val": 1, "test": 2}
 
 
 def aqsol(root: DataRoot, features: str = "symbols", bonds: str = "types", scaffold: str = "murcko", n_domains: int = 5) -> GraphData:
-    """AqSolDB as the benchmark AQSOL has it, molecules without a bond left out; see its spec.
+    """AqSolDB as in the benchmark AQSOL, without molecules that have no bonds; see its spec.
 
     Args:
-        n_domains: how many domains are made of whole scaffolds (see :func:`cglsuite_graph.datasets.molecules.scaffolds.balanced_domains`).
+        n_domains: number of domains of whole scaffolds (see :func:`cglsuite_graph.datasets.molecules.scaffolds.balanced_domains`).
 
     Raises:
-        DataError: a file is absent, damaged, or does not fit the other.
+        DataError: a file is missing, damaged, or inconsistent with the other.
     """
     name = "aqsol"
     path = root.file("AqSolDB/raw/data_curated.csv", note="It comes with https://github.com/mcsorkun/AqSolDB (data: CC0 1.0)")
@@ -47,10 +47,10 @@ def aqsol(root: DataRoot, features: str = "symbols", bonds: str = "types", scaff
 
 
 def zinc_standin(root: DataRoot, features: str = "zinc", bonds: str = "kekule", scaffold: str = "murcko") -> GraphData:
-    """12,000 molecules of the set that ZINC-12k was drawn from, not those of ZINC-12k; see its spec.
+    """12,000 molecules from the set that ZINC-12k was drawn from, but not ZINC-12k itself; see its spec.
 
     Raises:
-        DataError: the file is absent or damaged.
+        DataError: the file is missing or damaged.
     """
     name = "zinc-standin"
     path = root.file("ZINC12kStandIn/raw/zinc_12k_standin.csv", note="Columns smiles, y, num_nodes, split (train, val, test)")
@@ -69,7 +69,7 @@ def zinc_standin(root: DataRoot, features: str = "zinc", bonds: str = "kekule", 
 
 
 def size_domain(nodes: Array) -> Array:
-    """BeGin's domain of a ZINC molecule: the number of its atoms less 18, cut to 0..10."""
+    """BeGin's domain of a ZINC molecule: its number of atoms minus 18, clipped to 0..10."""
     domain: Array = np.clip(nodes - 18, 0, 10).astype(np.int64)
     return domain
 

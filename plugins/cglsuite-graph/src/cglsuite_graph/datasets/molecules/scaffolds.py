@@ -1,4 +1,4 @@
-"""Scaffolds of molecules, and domains made of them: every scaffold lies in one domain."""
+"""Scaffolds of molecules, and domains made of whole scaffolds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ATTACHMENT = re.compile(r"\[\d+\*\]")
 
 
 def murcko(molecule: Any) -> str:
-    """Bemis and Murcko's scaffold as a SMILES without stereo: rings and what joins them; empty for a molecule without rings."""
+    """Bemis and Murcko's scaffold as a SMILES without stereo: rings and their linkers; empty for molecules without rings."""
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     scaffold: str = MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)  # type: ignore[no-untyped-call]
@@ -30,9 +30,9 @@ def murcko(molecule: Any) -> str:
 
 
 def brics(molecule: Any) -> str:
-    """The largest fragment that is left when all bonds of BRICS (Degen et al. 2008) are broken, as a SMILES without stereo.
+    """The largest fragment after breaking all BRICS bonds (Degen et al. 2008), as a SMILES without stereo.
 
-    Attachment points are marked with ``*``; of fragments of one size the first in the order of their SMILES counts.
+    Attachment points are marked with ``*``. Ties between fragments go to the first SMILES in sort order.
     """
     from rdkit.Chem import BRICS
 
@@ -49,7 +49,7 @@ RULES: dict[str, Callable[[Any], str]] = {"murcko": murcko, "brics": brics}
 
 
 def scaffold_key(root: DataRoot, name: str, path: Path, smiles: Sequence[str], rule: str) -> Array:
-    """:func:`scaffolds_of` the column ``smiles`` of the file ``path``, from the cache where it is there for this version of RDKit.
+    """:func:`scaffolds_of` the column ``smiles`` of the file ``path``, cached per version of RDKit.
 
     Raises:
         UnknownNameError: no such rule.
@@ -65,9 +65,9 @@ def scaffold_key(root: DataRoot, name: str, path: Path, smiles: Sequence[str], r
 
 
 def scaffolds_of(smiles: Sequence[str], rule: Callable[[Any], str]) -> Array:
-    """The scaffold of each row, counted in order of first appearance: int64 [R].
+    """The scaffold of each row, numbered in order of first appearance: int64 [R].
 
-    A molecule whose chemistry RDKit rejects is a scaffold of its own.
+    A molecule whose chemistry RDKit rejects is its own scaffold.
     """
     from rdkit import rdBase
 
@@ -82,9 +82,9 @@ def _scaffold(smiles: str, rule: Callable[[Any], str]) -> str:
 
 
 def balanced_domains(scaffold: Array, n_domains: int) -> Array:
-    """Domains of nearly equal size out of whole scaffolds: int64 [n] in ``0..n_domains-1``.
+    """Domains of nearly equal size made of whole scaffolds: int64 [n] in ``0..n_domains-1``.
 
-    Scaffolds are placed in order of size (ties: in order of their ids), each into the domain that is smallest so far.
+    Scaffolds are assigned in order of size (ties by id), each to the currently smallest domain.
 
     Args:
         scaffold: int64 [n], the scaffold of each molecule.

@@ -1,4 +1,4 @@
-"""SMILES to tables of atoms and bonds through RDKit, once per file; rows that RDKit rejects are recovered, or left out and listed."""
+"""SMILES to tables of atoms and bonds through RDKit, once per file; rejected rows are recovered, or left out and listed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cglsuite_graph.datasets.atoms import ATOM, BOND
 
 __all__ = ["chemistry", "molecule_table", "parsed", "table_of"]
 
-_READER = 2  # part of the cache key: raise it when a reader changes what it returns
+_READER = 2  # part of the cache key: increment it when a reader's output changes
 
 
 def chemistry() -> ModuleType:
     """``rdkit.Chem``.
 
     Raises:
-        DataError: RDKit is not installed; the message names the extra that brings it.
+        DataError: RDKit is not installed; the message names the extra that installs it.
     """
     try:
         from rdkit import Chem
@@ -36,7 +36,7 @@ def chemistry() -> ModuleType:
 
 
 def molecule_table(root: DataRoot, name: str, path: Path, smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Array]:
-    """:func:`table_of` the column ``smiles`` of the file ``path``, from the cache where it is there for this version of RDKit.
+    """:func:`table_of` the column ``smiles`` of the file ``path``, cached per version of RDKit.
 
     Raises:
         DataError: RDKit is not installed, or as :func:`table_of`; the message names the file.
@@ -55,13 +55,12 @@ def molecule_table(root: DataRoot, name: str, path: Path, smiles: Sequence[str],
 
 
 def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Array]:
-    """Molecules, hydrogens left implicit, as arrays.
+    """Molecules with implicit hydrogens, as arrays.
 
-    A SMILES that RDKit rejects for its chemistry is read without that check (see :func:`parsed`). Rows that are no SMILES at all are left
-    out.
+    A SMILES whose chemistry RDKit rejects is read without that check (see :func:`parsed`). Rows that are not SMILES are left out.
 
     Args:
-        kekulize: single and double bonds in place of aromatic ones.
+        kekulize: whether to replace aromatic bonds by single and double bonds.
 
     Returns:
         ``row`` int64 [M], positions in ``smiles`` of what was kept; ``sizes`` int32 [M]; ``atoms`` int16 [N, len(ATOM)]; ``pairs`` int32
@@ -69,7 +68,7 @@ def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Arra
         ``recovered`` and ``unreadable`` rows.
 
     Raises:
-        DataError: a row without atoms.
+        DataError: a row has no atoms.
     """
     from rdkit import rdBase
 
@@ -108,8 +107,8 @@ def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Arra
 def parsed(smiles: str) -> tuple[Any, bool]:
     """The molecule of a SMILES, and whether RDKit accepted its chemistry.
 
-    What it rejects (a valence, an aromatic ring without Kekulé form) is read without sanitisation, with hydrogens counted and rings found
-    as far as that goes. ``None`` where the text is no SMILES.
+    Rejected molecules (for a valence, or an aromatic ring without Kekulé form) are read without sanitisation, and hydrogens and rings are
+    computed as far as possible. ``None`` if the text is not a SMILES.
     """
     chem = chemistry()
     molecule = chem.MolFromSmiles(smiles)

@@ -1,4 +1,4 @@
-"""ZINC-12k from the official files: three pickles of molecules, and which of each belong to the subset."""
+"""ZINC-12k from the official files: three pickles of molecules, and the indices of the subset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["read_molecules", "zinc"]
 _PARTS = ("train", "val", "test")
 _FIELDS = ("atom_type", "bond_type", "logP_SA_cycle_normalized")
 _ATOM_TYPES, _BOND_TYPES = 28, 4
-_READER = 1  # part of the cache key: raise it when the reader changes what it returns
+_READER = 1  # part of the cache key: increment it when the reader's output changes
 _NOTE = (
     "They are the pickles of molecules.zip of https://github.com/graphdeeplearning/benchmarking-gnns (data/molecules) and the .index files "
     "beside it, in the layout of PyG's class ZINC"
@@ -34,11 +34,11 @@ def zinc(root: DataRoot) -> GraphData:
     """ZINC-12k with 28 types of atoms and 4 of bonds; see its spec.
 
     Raises:
-        DataError: a file is absent, damaged, holds anything but tensors, or does not fit the others.
+        DataError: a file is missing, damaged, holds anything but tensors, or does not fit the others.
     """
     name = "zinc"
     files = [f"ZINC/raw/{part}.{kind}" for part in _PARTS for kind in ("pickle", "index")]
-    # Nobody has published checksums of these files: the first ones that are read here count.
+    # No checksums are published for these files: the checksums of the first read are recorded.
     raw = {relative: root.read(relative, pin=True, note=_NOTE) for relative in files}
     key = {"reader": _READER, "files": {relative: file.sha256 for relative, file in raw.items()}}
     arrays = root.derived(name, key, lambda: _read(raw))
@@ -90,9 +90,9 @@ def _read(raw: Mapping[str, RawFile]) -> dict[str, Array]:
 
 
 def read_molecules(file: RawFile) -> Sequence[Mapping[str, torch.Tensor]]:
-    """The molecules of one pickle, each a mapping of tensors.
+    """The molecules of one pickle, each as a mapping of tensors.
 
-    A pickle can run any code; this reader makes tensors and containers and refuses everything else (:mod:`cglsuite.pickles`).
+    Pickles can run any code; this reader creates only tensors and containers and rejects everything else (:mod:`cglsuite.pickles`).
 
     Raises:
         DataError: the file is damaged, names anything else, or lacks a field.
@@ -121,7 +121,7 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> torch
     counts = [offset, *(size if type(size) is tuple else [None]), *(stride if type(stride) is tuple else [None])]
     if not isinstance(storage, torch.TypedStorage) or not all(type(n) is int and n >= 0 for n in counts) or len(size) != len(stride):
         raise pickle.UnpicklingError("a tensor has a shape that none has")
-    # torch compares them with the size of the storage.
+    # torch checks them against the size of the storage.
     return torch._utils._rebuild_tensor_v2(storage, offset, size, stride, False, OrderedDict())  # type: ignore[no-any-return]
 
 
