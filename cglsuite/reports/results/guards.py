@@ -12,8 +12,8 @@ import pandas as pd
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.hashing import canonical
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES
+from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction
-from cglsuite.reports.studies.orders.pooling import orders_in_all, place_of
 from cglsuite.stats import Refused, layout, layout_interval
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from cglsuite.reference.values import (
     verdict_on,
 )
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.tables import summary
-from cglsuite.reports.studies.orders.pooling import orders_in_all, place_of
 from cglsuite.stats import Layout, Refused, agreement_verdicts, layout, mean_estimate
 
 if TYPE_CHECKING:

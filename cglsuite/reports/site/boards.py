@@ -17,9 +17,9 @@ import pandas as pd
 
 from cglsuite.errors import UnknownNameError
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction, performance_names
 from cglsuite.reports.results.summary import ordered_metrics
-from cglsuite.reports.studies.orders.pooling import orders_in_all, place_of
 from cglsuite.stats import Refused, compare_methods, condition_of, layout, layout_interval
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.guards import guards
+from cglsuite.reports.results.orders import orders_in_all
 from cglsuite.reports.results.published import compare
 from cglsuite.reports.site.boards import LEVEL, Board, Row, boards, pairs_of
-from cglsuite.reports.studies.orders.pooling import orders_in_all
 from cglsuite.stats import AGREEMENTS, Refused
 
 if TYPE_CHECKING:

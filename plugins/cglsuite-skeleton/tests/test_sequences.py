@@ -178,7 +178,7 @@ def test_a_payload_rebuilds_the_set_and_its_epochs(persons: int) -> None:
     assert torch.equal(met.rebuilt(met.take(some(2, 1)).payload()).x, met.x[:, [2, 1]]), "with the augmentation of the set that rebuilds"
     questions = data.queries(some(1, 4), "cpu")
     assert torch.equal(training.rebuilt(questions.payload()).x, questions.x)
-    with pytest.raises(SpecError, match="set for training"):
+    with pytest.raises(SpecError, match="only training sets"):
         questions.rebuilt(training.payload())
 
 

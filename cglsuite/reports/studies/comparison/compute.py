@@ -18,8 +18,8 @@ from cglsuite import stats
 from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.absence import why_absent
+from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction, performance_names
-from cglsuite.reports.studies.orders.pooling import orders_in_all, place_of
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record

@@ -6,7 +6,7 @@ over many seeds. Values are fractions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,15 +17,15 @@ import pandas as pd
 from cglsuite import metrics
 from cglsuite.errors import UsageError
 from cglsuite.hashing import digest
+from cglsuite.reports.results.orders import order_of, tasks_of
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.reports.results.variants import value_as_text
-from cglsuite.specs import order_count
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.reports.results.results import CampaignResults, Group
 
-__all__ = ["Design", "OrderStudy", "order_of", "orders_in_all", "place_of", "pool"]
+__all__ = ["Design", "OrderStudy", "pool"]
 
 _ORDER = "scenario.class_order"
 _SAME = 1e-12
@@ -135,7 +135,7 @@ def _design(group: Group, record: Record, results: CampaignResults) -> Design:
 
 
 def _identity(group: Group, record: Record, design: Design) -> dict[str, Any]:
-    seeds, tasks = record.cell["seeds"], _tasks(record)
+    seeds, tasks = record.cell["seeds"], tasks_of(record)
     source = f"{record.provenance['core']['source']}/{record.environment.get('torch')}"
     return {
         "design": design.key,
@@ -149,46 +149,6 @@ def _identity(group: Group, record: Record, design: Design) -> dict[str, Any]:
     }
 
 
-def order_of(record: Record) -> str:
-    """The order in which tasks arrived, in words; equal where the order is the same."""
-    return " | ".join(name for name, _ in _tasks(record))
-
-
-def place_of(record: Record) -> dict[str, str]:
-    """The order, split and seed of a record.
-
-    The order of a stream of tasks is the sequence itself, which several seeds may draw; of a task-free stream it is the seed that drew it.
-    """
-    seeds = record.cell["seeds"]
-    order = str(seeds["order"]) if record.stream else order_of(record)
-    return {"order": order, "split": str(seeds["split"]), "seed": str(seeds["init"])}
-
-
-def orders_in_all(records: Sequence[Record]) -> int | None:
-    """How many orders there are, where records are of a scenario whose tasks arrive in all possible orders; ``None`` elsewhere."""
-    if any(record.stream or record.scenario.get("class_order") != "all-tasks" for record in records):
-        return None
-    return order_count("all-tasks", len(records[0].matrix[0])) if records else None
-
-
-def _tasks(record: Record) -> list[tuple[str, str]]:
-    """For every task in order of arrival: how it reads in the order, and what identifies it wherever it stands.
-
-    Tasks of classes are their classes; where all tasks have the same classes (domains), they are their names.
-    """
-    n_tasks = len(record.matrix[0])
-    tasks = list(record.tasks) or [{"classes": [], "name": str(k)} for k in range(n_tasks)]
-    sets = [tuple(sorted(task["classes"])) for task in tasks]
-    if len(set(sets)) < len(sets):
-        names = [str(task.get("name", k)) for k, task in enumerate(tasks)]
-        return [(name, name) for name in names]
-    return [(_listed(task["classes"]), _listed(classes)) for task, classes in zip(tasks, sets, strict=True)]
-
-
-def _listed(classes: Iterable[int]) -> str:
-    return ",".join(map(str, classes))
-
-
 def _scores(record: Record) -> dict[str, Any]:
     matrix = record.performance()
     return {"aa": metrics.average_performance(matrix), "af": metrics.forgetting_max(matrix), "n_tasks": matrix.shape[1]}
@@ -197,7 +157,7 @@ def _scores(record: Record) -> dict[str, Any]:
 def _final(record: Record) -> list[tuple[str, str, float]]:
     """Unit, item and accuracy after the last task; tasks by their content, classes by their global id."""
     last = record.performance()[-1]
-    by_task = [("task", item, float(value)) for (_, item), value in zip(_tasks(record), last, strict=True)]
+    by_task = [("task", item, float(value)) for (_, item), value in zip(tasks_of(record), last, strict=True)]
     by_class = record.per_class[-1] if record.per_class else []
     arriving = {c for task in record.tasks for c in task["classes"]}
     return by_task + [

@@ -18,9 +18,9 @@ from cglsuite.errors import UnknownNameError
 from cglsuite.hashing import canonical
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.measures import measures_of
+from cglsuite.reports.results.orders import order_of
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.reports.results.variants import value_as_text
-from cglsuite.reports.studies.orders.pooling import order_of
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
