@@ -71,9 +71,9 @@ show.curves(results, "forgetting_from_diagonal")
 # ## Performance matrices
 #
 # Mean over records; the measure (accuracy, average precision, ROC-AUC) is named above each matrix. Rows are moments: before training
-# (start), then after each task. Columns are tasks; the framed entry is the task just learnt. A dash marks a query that could not be
-# asked. For a task-free stream, rows are latent tasks and columns are evaluations; the line below a row spans the steps in which most of
-# its items arrive.
+# (start, set apart: all classes of the stream compete there), then after each task. Columns are tasks; the framed entry is the task just
+# learnt. A dash marks a query that could not be asked. For a task-free stream, rows are latent tasks and columns are evaluations; the line
+# below a row spans the steps in which most of its items arrive.
 
 # %%
 show.matrices(results)

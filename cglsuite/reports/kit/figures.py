@@ -44,16 +44,16 @@ _BARS_UP_TO = 15
 def matrix_figure(
     matrix: NDArray[np.float64], title: str, theme: Theme, *, percent: bool = True, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Figure:
-    """A performance matrix as a heat map: a row per moment (the first before training), a column per task.
+    """A performance matrix as a heat map: a row per moment (the first before training, set apart), a column per task.
 
     Args:
         matrix: float64 ``[T + 1, T]``; NaN is left blank with a dash. bounds: of the colour scale.
     """
     n_tasks = matrix.shape[1]
-    side = 0.46 if n_tasks <= ANNOTATED_TASKS else max(0.13, 4.2 / n_tasks)
+    side = 0.43 if n_tasks <= ANNOTATED_TASKS else max(0.13, 4.2 / n_tasks)
     annotated = n_tasks <= ANNOTATED_TASKS
     inner = (side * n_tasks, side * 0.82 * (n_tasks + 1))
-    margins = (0.72, 0.12 if annotated else 0.75, 0.46, 0.36)  # left, right, bottom, top, in inches
+    margins = (0.66, 0.12 if annotated else 0.75, 0.46, 0.36)  # left, right, bottom, top, in inches
     lines = wrapped(title, max(inner[0] + margins[1] + 0.5, 1.9), 9.5)
     width, height = max(inner[0] + margins[0] + margins[1], 2.1), inner[1] + margins[2] + margins[3] + 0.17 * (len(lines) - 1)
     figure = Figure(figsize=(width, height))
@@ -62,6 +62,7 @@ def matrix_figure(
     image = heat_map(axes, matrix, theme, bounds=bounds, percent=percent, bar=None if annotated else scale)
     if annotated:
         _frame_tasks_just_learnt(axes, matrix, image)
+    axes.axhline(1.0, color=theme.ground, linewidth=4.0)  # between the untrained model and what was learnt
     _task_ticks(axes, n_tasks)
     axes.set_xlabel("task")
     axes.set_ylabel("after task")
@@ -94,8 +95,8 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
     rows = int(np.ceil(len(labels) / 2))
-    lines = wrapped(title, 4.4, 10.5)
-    width, plot_height, below, above = 4.7, 2.45, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
+    lines = wrapped(title, 5.6, 10.5)
+    width, plot_height, below, above = 5.9, 2.7, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))

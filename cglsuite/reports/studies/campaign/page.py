@@ -22,9 +22,10 @@ from cglsuite.reports.kit.htmltable import (
     table,
 )
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.text import metric_words, scenario_words
 from cglsuite.reports.results.overview import NOTHING_DONE
-from cglsuite.reports.results.performance import is_fraction, performance_name
-from cglsuite.reports.results.summary import ARROWS, in_percent, performance_text
+from cglsuite.reports.results.performance import is_fraction, performance_name, performance_names
+from cglsuite.reports.results.summary import in_percent, performance_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,19 +149,18 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
         return empty("No finished cell has a value to draw.")
     frame = frame.assign(label=_labels(frame))
     order = list(dict.fromkeys(frame["label"]))
-    spec = results.metrics.get(metric)
-    label = f"{metric} {ARROWS[spec.direction]}" if spec else metric  # the name says the definition, a paper's label would not
 
     def one(preset: str, part: pd.DataFrame) -> Any:
-        percent, title = in_percent(results, preset), results.preset_title(preset)
+        percent, title = in_percent(results, preset), scenario_words(results.preset_title(preset))
+        measure = performance_names(g.records[0] for g in results.groups if g.preset == preset)
+        label = metric_words(metric, measure, percent)  # the name says the definition, a paper's label would not
         last = as_rows(part[part["task"] == part["task"].max()])
         ends = "; ".join(f"{row['label']} {(100.0 if percent else 1.0) * row['mean']:.1f}" for row in last)
 
         def draw(theme: Theme) -> Any:
-            return curve_figure(part, theme, title=title, ylabel=f"{label}{', %' if percent else ''}", order=order, percent=percent)
+            return curve_figure(part, theme, title=title, ylabel=label, order=order, percent=percent)
 
-        measure = f"Performance is {performance_text(results, preset)}."
-        return picture(draw, alt=f"{label} over tasks, {title}. {measure} After the last task: {ends}", caption=measure)
+        return picture(draw, alt=f"{label} over tasks, {title}. After the last task: {ends}")
 
     return Gallery(tuple(one(str(preset), part) for preset, part in frame.groupby("preset", sort=False)))
 
@@ -181,7 +181,7 @@ def matrices(results: CampaignResults) -> Gallery | Fragment:
     for group, values in sorted(mean_matrices(results), key=lambda pair: presets.index(pair[0].preset)):
         percent, n = in_percent(results, group.preset), len(group.records)
         last = ", ".join("–" if math.isnan(v) else f"{(100.0 if percent else 1.0) * v:.1f}" for v in values[-1])
-        title, measured = results.preset_title(group.preset), performance_text(results, group.preset)
+        title, measured = scenario_words(results.preset_title(group.preset)), performance_text(results, group.preset)
         alt = f"Mean performance matrix ({measured}) of {group.label} on {title} over {n} records. After the last task: {last}"
         stream = group.records[0].stream
         pictures.append(_matrix_picture(values, f"{group.label}, n = {n}", alt, percent, f"{title} – {measured}", stream))
