@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
 from cglsuite.campaigns.search import Candidate, Search, expand_grid
 from cglsuite.cells.device import planned_device
-from cglsuite.cells.engine import Engine, default_engine
+from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.hashing import canonical
@@ -65,7 +65,7 @@ class _Planner:
         self, campaign: Campaign, catalogue: Catalogue, overrides: Overrides | Mapping[str, Any] | None, engine: Engine | None
     ) -> None:
         self.campaign, self.catalogue = campaign, catalogue
-        self.engine = engine or default_engine()
+        self.engine = engine or load_engine()
         self.overrides = Overrides.of(overrides)
         self.device = self._device(self.overrides.device or campaign.run.device, self.overrides.executor or campaign.run.executor)
         grid = campaign.grid

@@ -17,7 +17,6 @@ from cglsuite.errors import UsageError
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.overrides import Overrides
-    from cglsuite.cells.engine import Engine
     from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FAILED",
     "device_option",
-    "engine_of_the_suite",
     "executor_option",
     "open_store",
     "overrides_of",
@@ -53,12 +51,6 @@ def device_option(command: _Command) -> _Command:
 def executor_option(command: _Command) -> _Command:
     text = "What runs the cells, as `cglsuite list executors` prints it; its options: --set run.NAME.KEY=VALUE.  [default: the campaign's]"
     return click.option("--executor", metavar="NAME", help=text)(command)
-
-
-def engine_of_the_suite() -> Engine:
-    from cglsuite.cells.engine import default_engine
-
-    return default_engine()
 
 
 def open_store(path: Path | None, must_exist: bool = False) -> Store:
@@ -102,7 +94,6 @@ def planned_cells(
         session.catalogue(),
         overrides_of(assignments, device, executor=executor),
         store=store,
-        engine=engine_of_the_suite(),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.cells.engine import Engine, default_engine
+from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.sharing import trainings
 from cglsuite.cells.storage.store import Store
@@ -183,7 +183,7 @@ def run_campaign(
     """
     from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 
-    engine = engine or default_engine()
+    engine = engine or load_engine()
     forced = Overrides.of(overrides)
     name = forced.executor or campaign.run.executor
     names, observers = _watching(campaign, store, watch)

@@ -1,6 +1,6 @@
 """Problem adapters, one per level, so that one implementation of a method serves all levels.
 
-The names below load their modules when first used, so that a run imports the adapter of its own level only.
+Names load their modules on first use, so a run imports only its own level's adapter.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ ADAPTERS: dict[tuple[str, str], str] = {
     ("GC", "multi"): "cglsuite.problems.multilabel_graphs:MultiLabelGraphProblem",
     ("GR", "real"): "cglsuite.problems.regression:GraphRegressionProblem",
 }
-"""(level, labels) to ``"module:Class"``. What stands here is a root of a cell's key, so this table itself is no part of one."""
+"""(level, labels) to ``"module:Class"``. The classes are roots of a cell's key, so the table itself is not part of it."""
 
 
 def adapter_reference(level: str, labels: str) -> str:

@@ -26,17 +26,17 @@ __all__ = ["Problem", "Reduction", "Surroundings", "grouped"]
 Reduction = Literal["mean", "sum", "none"]
 
 Surroundings = Callable[[MessageGraph, Tensor], Pack]
-"""(graph, nodes int64 [m]) to a graph for each of the nodes, which is its first."""
+"""Maps (graph, nodes int64 [m]) to one graph per node, whose first node it is."""
 
 
 class Problem(ABC):
-    """Items with one label each; subclasses say what an item is (nodes, graphs, ...) and whether it carries several labels.
+    """Single-label items; subclasses define what an item is (node, graph, ...) and whether it has several labels.
 
     Args:
         task_outputs: bool [T, C], the outputs of each task that has arrived; the runner reveals rows as tasks arrive.
-        task_ids: whether an item's own task decides which outputs compete (task-IL); else the current set does.
-        class_balanced: weigh an item's loss by 1 / (count of its class in the batch).
-        batch_size: items per training step; ``None`` = all. fan_out: neighbours per layer that a training step hears; empty = all.
+        task_ids: whether an item's own task determines which outputs compete (task-IL); otherwise the current set does.
+        class_balanced: weight an item's loss by 1 / (count of its class in the batch).
+        batch_size: items per training step; ``None`` = all. fan_out: neighbours sampled per layer in a training step; empty = all.
     """
 
     kind = "single-label"
@@ -58,7 +58,7 @@ class Problem(ABC):
         self.task_outputs = torch.zeros(n_tasks, n_outputs, dtype=torch.bool, device=self.device)
         self.current = torch.zeros(n_outputs, dtype=torch.bool, device=self.device)
         self.like: GraphSet | None = None
-        """A set of graphs by which kept graphs are rebuilt from a checkpoint; ``None`` where items are no graphs."""
+        """A set of graphs that rebuilds stored graphs from a checkpoint; ``None`` if items are not graphs."""
 
     def arrive(self, view: TaskView) -> None:
         """Register the outputs of a new task (called by the runner)."""
@@ -68,7 +68,7 @@ class Problem(ABC):
     # --- batches ---------------------------------------------------------------------------------------------------------------
 
     def batch(self, views: Sequence[TaskView], part: Literal["train", "validation"] = "train") -> Batch:
-        """All training (or unlabelled validation) items of the views as one batch: memory and importance are taken from it."""
+        """All training (or unlabelled validation) items of the views as one batch, the source of memory and importance."""
         return self.merge([getattr(view, part) for view in views])
 
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
@@ -83,7 +83,7 @@ class Problem(ABC):
         """Like :meth:`epochs`, for a given batch and any batch size."""
 
     def merge(self, batches: Iterable[Batch]) -> Batch:
-        """The items of several batches as one: in their graph (or set of graphs) where they share it, else in the union of graphs."""
+        """The items of several batches as one: in their graph (or set of graphs) if shared, otherwise in the union of graphs."""
         by_graph: dict[int, list[Batch]] = {}
         for batch in batches:
             by_graph.setdefault(id(batch.graph), []).append(batch)
@@ -110,7 +110,7 @@ class Problem(ABC):
 
     @abstractmethod
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph | GraphSet, list[int]]:
-        """Several graphs (or sets of graphs) as one, and by how much each shifts the ids of those after it."""
+        """The union of several graphs (or sets of graphs), and the offset of each graph's ids."""
 
     def allowed(self, tasks: Tensor) -> Tensor:
         """The outputs that compete for items of ``tasks`` (int64 [n]): bool [n, C] in task-IL, else the current bool [C]."""
@@ -131,7 +131,7 @@ class Problem(ABC):
         return model.encode(batch.graph)[batch.ids]
 
     def edge_attention(self, model: Backbone, batch: Batch) -> Tensor:
-        """How much each node of the batch's graphs listens to whom in the model's first layer: float32 [E', heads]."""
+        """Attention weights over the edges of the batch's graphs in the model's first layer: float32 [E', heads]."""
         return model.edge_attention(batch.graph)
 
     @abstractmethod
@@ -140,7 +140,7 @@ class Problem(ABC):
 
     @staticmethod
     def labels(batch: Batch) -> Tensor:
-        """The labels of a training batch: int64 [n], or bool [n, C] where items carry several.
+        """The labels of a training batch: int64 [n], or bool [n, C] for multi-label items.
 
         Raises:
             SpecError: the batch is a query; its answers are with the oracle.
@@ -160,7 +160,7 @@ class Problem(ABC):
         return functional.cross_entropy(columns, labels, weight=weight, reduction=reduction)
 
     def _compete(self, logits: Tensor, batch: Batch, y: Tensor) -> tuple[Tensor, Tensor]:
-        """(columns that compete, labels renumbered to them); items that differ in their outputs keep all columns, others at -inf."""
+        """(competing columns, labels renumbered to them); if these differ between items, all columns, with the others at -inf."""
         if batch.allowed.dim() == 2:
             return logits.masked_fill(~batch.allowed, -torch.inf), y
         if "columns" not in batch.cache:
@@ -181,7 +181,7 @@ class Problem(ABC):
     def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
         """Softmax distillation among ``outputs`` (bool [C]): ``-mean Σ softmax(old/τ) log softmax(new/τ)``; logits float32 [n, C].
 
-        ``outputs`` bool [K, C] stands for K groups that compete among themselves, and the result for the sum over them.
+        For bool [K, C], the sum over K groups of outputs that compete among themselves.
         """
         before, live = grouped(old, outputs)
         after, _ = grouped(new, outputs)
@@ -190,11 +190,11 @@ class Problem(ABC):
         return -(target * logarithm).sum() / len(new)
 
     def squared_norm(self, logits: Tensor, batch: Batch) -> Tensor:
-        """``‖z‖²`` of the outputs that compete: float32 [n]."""
+        """``‖z‖²`` of the competing outputs: float32 [n]."""
         return (logits * batch.allowed).pow(2).sum(dim=1)
 
     def has_output(self, batch: Batch, c: int) -> Tensor:
-        """Which items of a labelled batch have the label ``c``: bool [n]."""
+        """Whether each item of a labelled batch has the label ``c``: bool [n]."""
         return self.labels(batch) == c
 
     def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
@@ -212,13 +212,13 @@ class Problem(ABC):
         *,
         extra: Mapping[str, Tensor] | None = None,
     ) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m]) of a labelled batch, by reference or with what they consist of.
+        """The items at positions ``chosen`` (int64 [m]) of a labelled batch, by reference or with their features.
 
         Args:
-            surroundings: cuts out what is kept of the neighbourhood of items that are part of a larger graph; items that stand alone are
-                kept whole all the same. ``None`` = such items are kept without neighbours.
-            extra: what to keep of each item besides, by name: dense tensors with one row per item of ``batch``. The rows of the chosen
-                items are copied, without their gradient history.
+            surroundings: extracts the subgraphs to store with items that are part of a larger graph; whole graphs are stored as they are.
+                ``None`` = such items are stored without neighbours.
+            extra: further tensors to store with items, by name: dense, with one row per item of ``batch``. The rows of the chosen items are
+                copied and detached.
 
         Raises:
             SpecError: the batch is a query, its items' tasks are unknown, or an extra has other than one row per item of the batch.
@@ -236,17 +236,17 @@ class Problem(ABC):
     def _content(
         self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None
     ) -> Tensor | GraphSet | Pack | None:
-        """What is kept of the items ``ids`` besides their labels."""
+        """The stored form of the items ``ids``, without their labels."""
 
     @abstractmethod
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
         """Memory items as a labelled batch, whose i-th item is the i-th of ``items``: ``items.extra`` belongs to it row by row.
 
         Args:
-            view: where items kept by reference are read: a task's view, or a batch of a stream without tasks. Others do without.
+            view: where items stored by reference are embedded: a task's view, or a batch of a task-free stream. Not needed for other items.
 
         Raises:
-            NotApplicable: items kept by reference are not to be found in the view's graph.
+            NotApplicable: items stored by reference are not in the view's graph.
         """
 
     def join(self, parts: Sequence[MemoryItems]) -> MemoryItems:
@@ -260,8 +260,8 @@ class Problem(ABC):
 
 
 def grouped(logits: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """The logits (float32 [n, C]) of each group of ``outputs`` (bool [K, C] or [C]) side by side: float32 [n, K, m], where m is the size
-    of the largest group, and which of these places are no padding: bool [K, m]."""
+    """The logits (float32 [n, C]) of each group of ``outputs`` (bool [K, C] or [C]), padded: float32 [n, K, m], where m is the size of the
+    largest group, and a mask of the entries that are not padding: bool [K, m]."""
     outputs = torch.atleast_2d(outputs)
     columns = outputs.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : int(outputs.sum(dim=1).max())]
     return logits.index_select(1, columns.flatten()).view(len(logits), *columns.shape), outputs.gather(1, columns)

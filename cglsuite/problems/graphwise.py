@@ -18,29 +18,29 @@ from cglsuite.streams import Batch, TaskView
 
 __all__ = ["GraphProblem"]
 
-_LASTING = ("columns", "labels", "class_weight", "everything")  # what a batch caches that no augmentation changes
+_LASTING = ("columns", "labels", "class_weight", "everything")  # cached values of a batch that do not depend on augmentation
 
 
 class GraphProblem(Problem):
     """Whole graphs; a batch's ``graph`` is a set of graphs and its ``ids`` are positions in that set.
 
-    Graphs stand alone: kept items are read as they are, whatever the stream shows at the time.
+    Graphs are independent: stored items are used as they are, whatever the stream's state.
     """
 
     def arrive(self, view: TaskView) -> None:
-        """Take note of the outputs of a task that begins, and of its graphs."""
+        """Register a new task's outputs and its graphs."""
         super().arrive(view)
         self.like = view.train.graph
 
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
-        """All items again and again, each time as training meets them in that epoch, or mini-batches of them in a new order."""
+        """All items in each epoch, augmented for that epoch, or mini-batches of them in a new order."""
         if self.fan_out:
             raise SpecError(f"training.fan_out = {self.fan_out!r}: neighbours are sampled in large graphs, items here are whole graphs")
         return super().epochs(views, generator)
 
     @staticmethod
     def passes(batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """The same for a batch that is at hand."""
+        """Like :meth:`epochs`, for a given batch."""
         return _Epochs(batch, batch_size, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[GraphSet, list[int]]:
@@ -53,7 +53,7 @@ class GraphProblem(Problem):
         return out if _is_everything(batch) else out[batch.ids]
 
     def features(self, batch: Batch) -> Tensor:
-        """The mean over each graph's nodes of their features: float32 [n, F]."""
+        """Mean node features of each graph: float32 [n, F]."""
         graphs: GraphSet = batch.graph
         return graphs.mean_features()[batch.ids]
 
@@ -68,7 +68,7 @@ class GraphProblem(Problem):
 
 
 class _Epochs:
-    """Every pass over this object is one epoch, counted from 0; the count decides what an augmented item looks like."""
+    """Every pass over this object is one epoch, counted from 0; the count determines the augmentation."""
 
     def __init__(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.generator = batch, batch_size, generator
@@ -106,7 +106,7 @@ def _part(batch: Batch, chosen: Tensor, number: int) -> Batch:
 
 
 def _is_everything(batch: Batch) -> bool:
-    """Whether a batch asks all graphs of its set in their order."""
+    """Whether a batch contains all graphs of its set in order."""
     if "everything" not in batch.cache:
         n = len(batch.graph)
         batch.cache["everything"] = len(batch) == n and torch.equal(batch.ids, torch.arange(n, device=batch.ids.device))

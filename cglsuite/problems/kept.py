@@ -21,18 +21,18 @@ __all__ = ["MemoryItems", "check_rows"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemoryItems:
-    """Items kept for replay: by reference (``x`` is ``None``: read from the current permitted graph) or with what they consist of.
+    """Items stored for replay: by reference (``x`` is ``None``: read from the current permitted graph) or with their features.
 
     Args:
         ids: int64 [n], or [n, 2] for pairs of nodes: ids in the graph the items were sampled from.
-        y: int64 [n] or bool [n, C], their labels when they were taken. tasks: int64 [n], the positions of the tasks they came with.
+        y: int64 [n] or bool [n, C], their labels when sampled. tasks: int64 [n], the positions of the tasks they came with.
         x: features of nodes (float32 [n, F], dense or sparse CSR; of pairs those of both ends side by side, [n, 2F]), a set of n graphs,
             the surroundings of n nodes or pairs (a pack whose graphs begin with their centres), or ``None``.
-        extra: what a method keeps of each item besides, by name: dense tensors [n, ...] of any dtype, such as the outputs that the model
-            gave (``{"logits": float32 [n, C]}``). They are taken, joined, saved and metered with the items; a budget counts items only.
+        extra: further tensors per item, by name: dense [n, ...] of any dtype, such as the model's outputs (``{"logits": float32 [n, C]}``).
+            They are sampled, joined, saved and metered with the items; a budget counts only items.
 
     Raises:
-        SpecError: an extra is no dense tensor, or has another number of rows than there are items.
+        SpecError: an extra is not a dense tensor, or does not have one row per item.
     """
 
     ids: Tensor
@@ -51,12 +51,12 @@ class MemoryItems:
 
     @property
     def sizes(self) -> Tensor:
-        """The cost of each item in a budget, int64 [n]: 1, or the number of nodes if its surroundings are kept."""
+        """The cost of each item in a budget, int64 [n]: 1, or the number of nodes of its stored subgraph."""
         return self.x.sizes if isinstance(self.x, Pack) else torch.ones(len(self), dtype=torch.int64)
 
     @property
     def edges(self) -> int:
-        """Edges held, one for each direction."""
+        """Number of stored directed edges."""
         if self.x is None or isinstance(self.x, Tensor):
             return 0
         if isinstance(self.x, Pack):
@@ -66,7 +66,7 @@ class MemoryItems:
 
     @property
     def extra_bytes(self) -> int:
-        """Memory held by ``extra``, in bytes."""
+        """Memory used by ``extra``, in bytes."""
         return sum(rows.numel() * rows.element_size() for rows in self.extra.values())
 
     def bytes(self) -> int:
@@ -94,7 +94,7 @@ class MemoryItems:
         return MemoryItems(ids=self.ids[chosen], y=self.y[chosen], tasks=self.tasks[chosen], x=x, extra=extra)
 
     def draw(self, n: int, generator: torch.Generator | None) -> MemoryItems:
-        """``n`` of the items (all where there are fewer), uniformly without replacement, in random order.
+        """``n`` of the items (all if there are fewer), drawn uniformly without replacement, in random order.
 
         Args:
             generator: on the CPU.
@@ -128,7 +128,7 @@ class MemoryItems:
             "y": self.y,
             "tasks": self.tasks,
             "x": self.x if self.x is None or isinstance(self.x, Tensor) else self.x.payload(),
-            # Absent where there is none: fingerprints of states without extras stay what they were.
+            # Absent if there is none, so fingerprints of states without extras do not change.
             **({"extra": {name: rows.detach() for name, rows in self.extra.items()}} if self.extra else {}),
         }
 
@@ -137,7 +137,7 @@ class MemoryItems:
         """The items that :meth:`state` describes; ids, labels and extras on ``device``, features of nodes stay on the CPU.
 
         Args:
-            like: any set of graphs of the dataset, by which kept graphs are rebuilt; ``None`` where items are no graphs.
+            like: any set of graphs of the dataset, which rebuilds stored graphs; ``None`` if items are not graphs.
         """
         ids, y, tasks = (state[name].to(device) for name in ("ids", "y", "tasks"))
         x = state["x"]
@@ -148,7 +148,7 @@ class MemoryItems:
 
 
 class _Extra(Mapping[str, Tensor]):
-    """Extras by name, read-only: what is kept changes through the memory alone, which meters it."""
+    """Extras by name, read-only: stored items change only through the memory, which meters them."""
 
     def __init__(self, rows: Mapping[str, Tensor]) -> None:
         if not isinstance(rows, Mapping):
@@ -171,7 +171,7 @@ class _Extra(Mapping[str, Tensor]):
 
 
 class _UnknownExtra(UsageError, KeyError):
-    """A name that no extra has; a ``KeyError`` besides, which mappings must raise."""
+    """Unknown name of an extra; also a ``KeyError``, as mappings must raise."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         if close := nearest(name, known):
@@ -186,7 +186,7 @@ class _UnknownExtra(UsageError, KeyError):
 
 
 def check_rows(name: str, rows: Tensor, n: int, of: str) -> None:
-    """That an extra is a dense tensor with ``n`` rows, one per ``of``.
+    """Check that an extra is a dense tensor with ``n`` rows, one per ``of``.
 
     Raises:
         SpecError: it is not.

@@ -1,4 +1,4 @@
-"""The problem adapters for links: pairs of nodes to classify (LC), or to rank against pairs without a link (LP)."""
+"""The problem adapters for links: pairs of nodes to classify (LC), or to rank against negative pairs (LP)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cglsuite.streams import Batch, TaskView
 
 __all__ = ["LinkPredictionProblem", "LinkProblem", "MultiLabelLinkProblem"]
 
-_BLOCK = {"cpu": 2**10, "cuda": 2**16}  # pairs that are answered at once
+_BLOCK = {"cpu": 2**10, "cuda": 2**16}  # pairs per block
 
 
 class LinkProblem(NodeProblem):
@@ -47,7 +47,7 @@ class LinkProblem(NodeProblem):
         """Embeddings of the batch's pairs before the head: float32 [n, d].
 
         Raises:
-            NotApplicable: the backbone does not join nodes to pairs.
+            NotApplicable: the backbone does not combine nodes to pairs.
         """
         combine = getattr(model, "combine", None)
         if combine is None:
@@ -56,7 +56,7 @@ class LinkProblem(NodeProblem):
         return embedded
 
     def features(self, batch: Batch) -> Tensor:
-        """Input features of both ends side by side, dense: float32 [n, 2F], on the problem's device."""
+        """Concatenated input features of both ends, dense: float32 [n, 2F], on the problem's device."""
         ends = Batch(graph=batch.graph, ids=batch.ids.flatten(), allowed=batch.allowed)
         return super().features(ends).view(len(batch), -1)
 
@@ -74,7 +74,7 @@ class LinkProblem(NodeProblem):
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
         """Memory items as a labelled batch: in the view's graph (by reference), as pairs of isolated nodes (items with features), or as the
-        centres of the subgraphs that were kept with them."""
+        centres of their stored subgraphs."""
         none = torch.empty(2, 0, dtype=torch.int64)
         if items.x is None:
             graph, ids = self._where(view), items.ids
@@ -89,7 +89,7 @@ class LinkProblem(NodeProblem):
         return Batch(graph=graph, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))
 
     def _kept_graph(self, x: Tensor, edge_index: Tensor, ids: Tensor) -> MessageGraph:
-        """A message graph of kept nodes (float32 [N, F], dense or sparse CSR), among them the ends of the pairs ``ids`` (int64 [n, 2])."""
+        """A message graph of stored nodes (float32 [N, F], dense or sparse CSR), including the ends of the pairs ``ids`` (int64 [n, 2])."""
         return MessageGraph(x if x.layout == torch.strided else scipy_features(x), edge_index, self.device)
 
 
@@ -114,19 +114,19 @@ def _paired(ends: Pack) -> Pack:
 
 
 class MultiLabelLinkProblem(MultiLabelOutputs, LinkProblem):
-    """Links with any number of labels."""
+    """Multi-label links."""
 
 
 class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
-    """Link prediction: one output, how likely a pair is linked. A labelled batch holds links (true) and pairs without one (false).
+    """Link prediction: one output scores how likely a pair is linked. A labelled batch holds links (true) and negative pairs (false).
 
-    In training, pairs without a link are redrawn for every batch: as many as it has links, from the same sources to random destinations
-    of the links' node types, without filtering out links. Uses of a view's batch as it is (memories, importances, distillation without
-    steps) have the view's original pairs.
+    In training, negative pairs are redrawn for every batch: as many as it has links, from the same sources to random destinations of the
+    links' node types, without filtering out links. When a view's batch is used directly (for memory, importance, or distillation without
+    steps), it has the view's original pairs.
     """
 
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """Batches of ``batch_size`` links (``None`` = all of them), each with as many pairs without a link."""
+        """Batches of ``batch_size`` links (``None`` = all), each with equally many negative pairs."""
         return _Resampled(batch, batch_size, self.fan_out, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[LinkGraph, list[int]]:
@@ -134,13 +134,13 @@ class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
         return LinkGraph.joined(union, graphs), sizes
 
     def _kept_graph(self, x: Tensor, edge_index: Tensor, ids: Tensor) -> LinkGraph:
-        types = torch.full((x.shape[0],), 2, device=self.device)  # a destination stands in for another kept one
+        types = torch.full((x.shape[0],), 2, device=self.device)  # negative destinations are other stored destinations
         types[ids[:, 0]], types[ids[:, 1]] = 0, 1
         return LinkGraph(x if x.layout == torch.strided else scipy_features(x), edge_index, self.device, types=types)
 
 
 class _Resampled:
-    """Every pass over this object is an epoch: the links in a new order, with newly drawn pairs without a link."""
+    """Every pass over this object is an epoch: the links in a new order, with new negative pairs."""
 
     def __init__(self, batch: Batch, batch_size: int | None, fan_out: Sequence[int], generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.fan_out, self.generator = batch, batch_size, tuple(fan_out), generator

@@ -1,4 +1,4 @@
-"""Mini-batches: the items of a task in a new order every epoch, each batch in a graph that its neighbours are sampled for."""
+"""Mini-batches: the items of a task in a new order every epoch, each batch in a graph of its sampled neighbours."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["MiniBatches", "sampled"]
 
 
 class MiniBatches:
-    """Batches of ``batch_size`` items (the last one of the rest); every pass over this object is one epoch in an order of its own.
+    """Batches of ``batch_size`` items (the last may be smaller); every pass over this object is one epoch in a new order.
 
-    Each batch is made when it is its turn, so that one sampled graph is held at a time. Its ``graph`` holds the sampled neighbourhood
-    and its ``ids`` are positions in that; a batch knows nothing of the graph that it was drawn from.
+    Batches are made lazily, so only one sampled graph is in memory. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are
+    positions in it; a batch has no reference to the whole graph.
 
     Args:
         batch: the labelled items.
         batch_size: items per batch.
         fan_out: neighbours per layer (see :func:`cglsuite.graphs.sampling.sample_neighbours`); empty = batches in the whole graph.
-        generator: on the CPU; decides orders and neighbours.
+        generator: on the CPU; draws orders and neighbours.
     """
 
     def __init__(self, batch: Batch, batch_size: int, fan_out: Sequence[int], generator: torch.Generator) -> None:

@@ -1,4 +1,4 @@
-"""Items that carry any number of labels: sigmoid outputs, binary cross-entropy, ranked answers."""
+"""Multi-label items: sigmoid outputs, binary cross-entropy, ranked answers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["MultiLabelOutputs"]
 
 
 class MultiLabelOutputs(Problem):
-    """Labels bool [n, C]; outputs that do not compete count neither for nor against. To be mixed in before the class of a level."""
+    """Labels bool [n, C]; outputs that do not compete are ignored. A mixin to list before the class of a level."""
 
     kind = "multi-label"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.positive_weight: Tensor | None = None
-        """float32 [C], negatives over positives of each output that has arrived; only with class balance."""
+        """float32 [C], ratio of negatives to positives of each output that has arrived; only with class balance."""
 
     def arrive(self, view: TaskView) -> None:
         """Register the outputs of a new task, and weight their positives by the task's training items."""
@@ -37,10 +37,9 @@ class MultiLabelOutputs(Problem):
             self.positive_weight = torch.where(view.task_outputs, weight, before)
 
     def allowed(self, tasks: Tensor) -> Tensor:
-        """bool [n, C]: the task's outputs (task-IL), else those seen when an item came; without tasks bool [C], the current ones.
+        """bool [n, C]: the task's outputs (task-IL) or those seen when an item arrived; in task-free streams the current outputs, bool [C].
 
-        Of labels that were seen later it is not known whether the item has them. In a stream without tasks an item comes with all its
-        labels.
+        Whether an item has labels that were first seen later is unknown. In a task-free stream an item arrives with all its labels.
         """
         if not bool(self.task_outputs.any()):
             return self.current
@@ -49,11 +48,11 @@ class MultiLabelOutputs(Problem):
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
         """Binary cross-entropy, the mean over the allowed outputs of an item: a scalar, or float32 [n] for ``none``.
 
-        With class balance ``mean`` and ``sum`` weigh what is positive by the number of negatives over that of positives among the training
-        items of the task that an output came with last.
+        With class balance, ``mean`` and ``sum`` weight positives by the ratio of negatives to positives among the training items of the
+        latest task with that output.
 
         Raises:
-            SpecError: class balance where no task has arrived whose items could be counted.
+            SpecError: class balance in a task-free stream, where no task's items can be counted.
         """
         y = self.labels(batch).to(logits.dtype)
         weight = self._positive_weight() if self.class_balanced and reduction != "none" else None
@@ -80,7 +79,7 @@ class MultiLabelOutputs(Problem):
     def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
         """Two-sided sigmoid distillation among ``outputs`` (bool [C]): mean binary cross-entropy of σ(new/τ) to σ(old/τ).
 
-        Of groups of outputs (bool [K, C]) the sum of their means.
+        For groups of outputs (bool [K, C]), the sum of their means.
         """
         (before, live), (after, _) = grouped(old, outputs), grouped(new, outputs)
         target = torch.sigmoid(before / temperature)
@@ -88,9 +87,9 @@ class MultiLabelOutputs(Problem):
         return (each * (live / live.sum(dim=1, keepdim=True))).sum() / len(new)
 
     def has_output(self, batch: Batch, c: int) -> Tensor:
-        """Which items of a labelled batch have the label ``c``: bool [n]."""
+        """Whether each item of a labelled batch has the label ``c``: bool [n]."""
         return self.labels(batch)[:, c]
 
     def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """Scores by which items are ranked per output, 0 where an output does not compete: float32 [n, C]."""
+        """Scores that rank items per output, 0 for outputs that do not compete: float32 [n, C]."""
         return logits.masked_fill(~allowed, 0.0)

@@ -1,4 +1,4 @@
-"""The problem adapter for graphs with any number of labels."""
+"""The problem adapter for multi-label graphs."""
 
 from __future__ import annotations
 

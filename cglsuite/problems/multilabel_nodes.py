@@ -1,4 +1,4 @@
-"""The problem adapter for nodes with any number of labels."""
+"""The problem adapter for multi-label nodes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class NodeProblem(Problem):
     """Node classification: items are nodes of a message graph."""
 
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """The whole batch again and again, or mini-batches in sampled graphs."""
+        """The whole batch in each epoch, or mini-batches in sampled graphs."""
         return [batch] if batch_size is None else MiniBatches(batch, batch_size, self.fan_out, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph, list[int]]:
@@ -65,8 +65,8 @@ class NodeProblem(Problem):
         return rows if isinstance(rows, Tensor) else torch_csr(rows)
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Memory items as a labelled batch: in the view's graph (by reference), as isolated nodes (items with features), or as the
-        centres of the subgraphs that were kept with them."""
+        """Memory items as a labelled batch: in the view's graph (by reference), as isolated nodes (items with features), or as the centres
+        of their stored subgraphs."""
         if items.x is None:
             graph, ids = self._where(view), items.ids
         elif isinstance(items.x, Pack):
@@ -79,7 +79,7 @@ class NodeProblem(Problem):
 
     @staticmethod
     def _where(view: TaskView | Batch | None) -> MessageGraph:
-        """The graph in which items kept by reference are found."""
+        """The graph that contains items stored by reference."""
         if view is None:
             raise SpecError("memory by reference reads its items in a graph; expected a task's view or a batch")
         if isinstance(view, TaskView) and not view.keeps_nodes:
@@ -92,5 +92,5 @@ class NodeProblem(Problem):
 
 
 def _features(x: Tensor) -> Tensor | scipy.sparse.csr_matrix:
-    """Kept features as a message graph takes them."""
+    """Stored features in the form that a message graph takes."""
     return x if x.layout == torch.strided else scipy_features(x)

@@ -13,10 +13,10 @@ __all__ = ["GraphRegressionProblem", "RealOutputs"]
 
 
 class RealOutputs(Problem):
-    """Targets float32 [n, C] in the unit of the dataset. To be mixed in before the class of a level.
+    """Targets float32 [n, C] in the dataset's unit. A mixin to list before the class of a level.
 
-    There are no classes: where a method asks for the items of one (samplers that keep so many of each), all items are of the first output
-    that is asked for, and there are no items of others.
+    There are no classes: for methods that select items by class (such as samplers with a number per class), all items belong to the first
+    output, and none to others.
     """
 
     kind = "real"
@@ -24,7 +24,7 @@ class RealOutputs(Problem):
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
         """The absolute error, the mean over the allowed outputs of an item: a scalar, or float32 [n] for ``none``.
 
-        The loss of Dwivedi et al. (Benchmarking Graph Neural Networks, JMLR 2023) for ZINC and AqSol, and what performance measures.
+        The loss of Dwivedi et al. (Benchmarking Graph Neural Networks, JMLR 2023) for ZINC and AqSol, which is also the performance.
         """
         items = self._mean((logits - self.labels(batch)).abs(), batch)
         return items if reduction == "none" else items.mean() if reduction == "mean" else items.sum()
@@ -35,7 +35,7 @@ class RealOutputs(Problem):
         return (each * batch.allowed).sum(dim=1) / batch.allowed.sum(dim=-1).clamp(min=1)
 
     def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
-        """The mean squared difference among ``outputs`` (bool [C]); of groups of outputs (bool [K, C]) the sum of their means.
+        """The mean squared difference among ``outputs`` (bool [C]); for groups of outputs (bool [K, C]), the sum of their means.
 
         A temperature softens probabilities; regression has none, so it has no effect.
         """
@@ -50,7 +50,7 @@ class RealOutputs(Problem):
         return torch.full((len(batch),), first, dtype=torch.bool, device=batch.ids.device)
 
     def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """The outputs themselves, 0 where an output does not compete: float32 [n, C]."""
+        """The outputs, 0 where an output does not compete: float32 [n, C]."""
         return logits.masked_fill(~allowed, 0.0)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
+from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.errors import NotApplicable, UnknownNameError, UsageError
 from cglsuite.executors.base import RunOptions
@@ -22,7 +23,6 @@ from cglsuite.reference.values import known_about
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.cells.engine import Engine
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
@@ -295,7 +295,7 @@ def run_missing(
     store: Store,
     *,
     absent: Mapping[str, str],
-    engine: Engine,
+    engine: Engine | None = None,
     workers: int | None = None,
     label: str = "reproduction",
     progress: bool = True,
@@ -306,5 +306,6 @@ def run_missing(
         StoreError: the store cannot be written.
     """
     runnable = [p for p in cells if p.cell is not None and p.cell.scenario.dataset not in absent]
+    engine = engine or load_engine()
     options = RunOptions(catalogue=catalogue, engine=engine.reference, workers=workers or 1, label=label, progress=progress)
     find_executor(catalogue, "local").run(runnable, store, options)

@@ -25,7 +25,7 @@ __all__ = ["AskedGroup", "Assembly", "TaskAssembly", "check_labels"]
 
 
 def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> None:
-    """Refuse a scenario whose kind of labels differs from the data's.
+    """Check that the scenario's kind of labels matches the data's.
 
     Raises:
         SpecError: single-label switches for multi-label data, or the other way round; either for real targets.
@@ -98,7 +98,7 @@ class Assembly(Stream):
 
     @abstractmethod
     def placed_queries(self, ids: Tensor, stage: int) -> tuple[Any, Tensor]:
-        """The graph in which the queries ``ids`` (int64 [n]) of ``stage`` are asked, and their ids in it."""
+        """The graph of the queries ``ids`` (int64 [n]) of ``stage``, and their ids in it."""
 
     def ask(self, tasks: tuple[int, ...], learnt: int, stage: int) -> str:
         """The token of a group; its items are chosen and their labels deposited on first use."""
@@ -117,7 +117,7 @@ class Assembly(Stream):
         self._made[token] = asked
 
     def _shuffled(self, parts: Sequence[tuple[int, str]]) -> tuple[Tensor, Tensor, Tensor]:
-        """The items of some parts of tasks in one shuffled order: ids (int64 [n]), task positions, and which are test items (bool [n]).
+        """The items of some parts of tasks in one shuffled order: ids (int64 [n]), task positions, and test flags (bool [n]).
 
         Shuffled from ascending ids by their own hash, so the order of queries does not depend on the order of later tasks.
         """
@@ -153,8 +153,8 @@ class TaskAssembly(Assembly, TaskStream):
     # --- views -----------------------------------------------------------------------------------------------------------------
 
     def _labels(self, ids: Tensor, k: int, stage: int) -> Tensor:
-        """The labels of items of task ``k`` that are known in ``stage``: int64 [n], or bool [n, C] without those of outputs that were not
-        seen by then (in task-IL: that are not the task's own)."""
+        """The labels of items of task ``k`` that are known in ``stage``: int64 [n], or bool [n, C] without labels of outputs not seen by
+        then (in task-IL: outputs of other tasks)."""
         y: Tensor = self.data.y[ids]
         if self.data.multi_label:
             y = y & (self.outputs[k] if self.spec.task_ids_at_test else self.outputs[: stage + 1].any(dim=0))

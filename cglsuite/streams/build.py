@@ -29,9 +29,9 @@ def build_task_stream(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: 
     Everything is a function of (data, spec, seeds.order, seeds.split).
 
     Raises:
-        SpecError: an order that is no permutation, more tasks than the data allow, an official split that does not exist, switches that
-            do not fit the kind of labels.
-        DataError: a class too small to split, a class without training items, a task without items of some part, a missing key.
+        SpecError: an order is not a permutation, there are too many tasks for the data, the official split does not exist, or switches do
+            not fit the kind of labels.
+        DataError: a class is too small to split, a class has no training items, a task has no items in some part, or a key is missing.
     """
     check_labels(spec, data)
     data = partition.replicated(data, spec.replicas)
@@ -60,7 +60,7 @@ class NodeGraphs(Assembly):
         return partition.symmetrised(e, self.data.n_nodes) if self.spec.undirected else e
 
     def graph(self, nodes: Tensor, edges: Tensor | None = None) -> MessageGraph:
-        """The message graph of some nodes, with the edges among them of all or of those given (int64 [2, E])."""
+        """The message graph of some nodes, with the edges among them, taken from all edges or from those given (int64 [2, E])."""
         edges = self.edges if edges is None else edges
         whole = nodes.numel() == self.data.n_nodes and bool((nodes == torch.arange(nodes.numel())).all())
         if whole:
@@ -69,14 +69,14 @@ class NodeGraphs(Assembly):
         return MessageGraph(x, partition.induced_subgraph(edges, nodes, self.data.n_nodes), self.device)
 
     def positions(self, nodes: Tensor) -> Tensor:
-        """int64 [N]: where a node stands among ``nodes``; -1 where it does not."""
+        """int64 [N]: each node's position among ``nodes``; -1 if it is not among them."""
         position = torch.full((self.data.n_nodes,), -1, dtype=torch.int64)
         position[nodes] = torch.arange(nodes.numel())
         return position
 
 
 class _Nodes(NodeGraphs, TaskAssembly):
-    """Items are nodes, read in the message graph that the edge policy gives a task."""
+    """Items are nodes, embedded in the task's message graph under the edge policy."""
 
     def __init__(self, spec: ScenarioSpec, data: NodeData, layout: Layout, seeds: Seeds, device: str) -> None:
         super().__init__(spec, data, layout, seeds, device)
@@ -92,9 +92,9 @@ class _Nodes(NodeGraphs, TaskAssembly):
             return torch.arange(self.data.n_nodes)
         if self.policy == "none":
             return self.layout.nodes[stage]
-        # In order of arrival, so that a node keeps its position while the graph grows around it.
+        # In order of arrival, so nodes keep their positions while the graph grows.
         arrival = self.layout.arrival
-        if self.policy == "snapshot" and arrival is not None:  # the layout was refused otherwise
+        if self.policy == "snapshot" and arrival is not None:  # guaranteed by the layout
             order = torch.argsort(arrival, stable=True)
             return order[: int((arrival <= stage).sum())]
         return _first_met(torch.cat(self.layout.nodes[: stage + 1]))
@@ -135,7 +135,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return nodes[torch.randperm(nodes.numel(), generator=self.generator("ids", stage))]
 
     def plan(self, learnt: int) -> list[tuple[tuple[int, ...], int]]:
-        """Test queries of unseen tasks are asked where their items exist (`full`)."""
+        """Test items of unseen tasks are queried if they exist in the graph (`full`)."""
         tasks = tuple(range(len(self.layout) if self.policy == "full" else learnt))
         if not tasks:
             return []
@@ -143,7 +143,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
 
 
 def _first_met(ids: Tensor) -> Tensor:
-    """``ids`` (int64 [n]) without repetitions, each where it was met first."""
+    """``ids`` (int64 [n]) without duplicates, in order of first occurrence."""
     unique, inverse = ids.unique(return_inverse=True)
     first = torch.full((unique.numel(),), ids.numel(), dtype=torch.int64).scatter_reduce(0, inverse, torch.arange(ids.numel()), "amin")
     return ids[first.sort().values]

@@ -31,8 +31,8 @@ __all__ = ["build_task_free_stream"]
 def build_task_free_stream(spec: ScenarioSpec, data: NodeData | GraphData, seeds: Seeds, device: str = "cpu") -> TaskFreeStream:
     """Mix the latent tasks of ``data`` into a stream of batches as ``spec`` says.
 
-    Latent tasks are those of the scenario's class or domain switches, split by ``seeds.split``; which of their items arrive when is a
-    function of (data, spec, ``seeds.order``, ``seeds.split``).
+    Latent tasks are those of the scenario's class or domain switches, split by ``seeds.split``; the arrival of items is a function of
+    (data, spec, ``seeds.order``, ``seeds.split``).
 
     Raises:
         SpecError: no schedule, a hyper-parameter out of range, a batch larger than a latent task, switches that do not fit the data.
@@ -76,7 +76,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         self.content = digest([hashlib.sha256(self.items.numpy().tobytes()).hexdigest(), self.evaluations])
 
     def _arrivals(self, key: str) -> list[NDArray[np.int64]]:
-        """Per latent task the times (int64, ascending) of its training items, for schedules that follow the attribute ``key``."""
+        """For each latent task, the times (int64, ascending) of its training items, for schedules that follow the attribute ``key``."""
         if key not in self.data.keys:
             known = ", ".join(sorted(self.data.keys)) or "none"
             raise SpecError(
@@ -92,13 +92,13 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
 
     @abstractmethod
     def placed_validation(self, ids: Tensor) -> tuple[Any, Tensor]:
-        """The graph in which the validation items ``ids`` (int64 [n]) are asked, and their ids in it."""
+        """The graph of the validation items ``ids`` (int64 [n]), and their ids in it."""
 
     # --- batches ---------------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _first_shown(self) -> Tensor:
-        """int64 [C]: the step at which the stream first shows an output; T where it never does."""
+        """int64 [C]: the step at which the stream first shows an output; T if it never does."""
         y = self.data.y[self.items.flatten()]
         step = torch.arange(len(self.items)).repeat_interleave(self.items.shape[1])
         first = torch.full((self.n_outputs,), len(self.items))
@@ -153,7 +153,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
 
     @cached_property
     def _query_place(self) -> tuple[Any, Tensor]:
-        """Kept: the same items are asked at every evaluation."""
+        """Cached: every evaluation queries the same items."""
         graph, places = self.placed_queries(self._made[self.ask(tuple(range(len(self))), 0, 0)].ids, 0)
         return graph, places.to(self.device)
 
@@ -168,7 +168,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
 
 
 class _Nodes(NodeGraphs, TaskFreeAssembly):
-    """Nodes: training reads the merged graph of all latent tasks without their validation nodes."""
+    """Nodes: training uses the merged graph of all latent tasks without their validation nodes."""
 
     @cached_property
     def present(self) -> Tensor:
@@ -192,7 +192,7 @@ class _Nodes(NodeGraphs, TaskFreeAssembly):
         return self._asked_among(self.present, ids)
 
     def placed_validation(self, ids: Tensor) -> tuple[MessageGraph, Tensor]:
-        """Among all other nodes, which hear them nowhere else."""
+        """Validation nodes are in a graph with all other nodes; training graphs do not contain them."""
         return self._asked_among(torch.cat([self.present, ids.unique()]), ids)
 
     def _asked_among(self, nodes: Tensor, ids: Tensor) -> tuple[MessageGraph, Tensor]:

@@ -17,7 +17,7 @@ To read it with all hashes checked, or without this package:
     >>> numpy.load("cora-task-il@begin-1-order0-split0.npz")["train_0"]  # doctest: +SKIP
     array([  5,  12, ...])
 
-A hash of an array is that of its values in C order, little-endian: ``hashlib.sha256(array.tobytes()).hexdigest()``.
+The hash of an array is over its values in C order, little-endian: ``hashlib.sha256(array.tobytes()).hexdigest()``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FORMAT = 1
 """The version of the file format."""
 PARTS = ("train", "validation", "test")
 """The parts of a task's items, as in the names of arrays."""
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file; the real time would make files differ
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file; the real time would make files differ between runs
 Array = NDArray[Any]
 
 
@@ -125,7 +125,7 @@ def read_export(path: str | Path) -> ExportedStream:
         DataError: a file is missing, unreadable or of another format, or its content does not match the hashes.
     """
     path = Path(path)
-    stem = path.name.removesuffix(".npz").removesuffix(".json")  # other dots belong to the name
+    stem = path.name.removesuffix(".npz").removesuffix(".json")  # other dots are part of the name
     npz, description = path.with_name(f"{stem}.npz"), path.with_name(f"{stem}.json")
     try:
         metadata = json.loads(description.read_bytes())

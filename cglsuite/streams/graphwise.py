@@ -18,8 +18,8 @@ __all__ = ["build_graph_stream"]
 def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device: str = "cpu") -> TaskStream:
     """Partition ``data`` into a stream of tasks as ``spec`` says.
 
-    Everything is a function of (data, spec, seeds.order, seeds.split). No message passes between graphs, so that a task's view holds its
-    training and (unlabelled) validation graphs and nothing else, and the test items of every task can be asked at any time.
+    Everything is a function of (data, spec, seeds.order, seeds.split). No messages pass between graphs, so a task's view holds only its
+    training and (unlabelled) validation graphs, and test items of every task can be queried at any time.
 
     Raises:
         SpecError: an order that is no permutation, more tasks than the data allow, an official split that does not exist, switches that
@@ -44,7 +44,7 @@ def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device
 
 
 def _check_known(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
-    """Refuse tasks in which a label competes that is not known of one of their graphs: it would count as absent."""
+    """Check that every competing label is known for all graphs of a task: an unknown label would count as absent."""
     if data.known is None:
         return
     apart = spec.task_ids_at_test and spec.train_outputs == "task"
@@ -61,7 +61,7 @@ def _check_known(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
 
 
 def _check_monitored(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
-    """Refuse to monitor an undefined ROC-AUC."""
+    """Check that a monitored ROC-AUC is defined."""
     if spec.training.monitor != "validation-performance" or spec.performance != "roc-auc":
         return
     for k, parts in enumerate(layout.parts):
@@ -75,7 +75,7 @@ def _check_monitored(spec: ScenarioSpec, data: GraphData, layout: Layout) -> Non
 
 
 class _Graphs(TaskAssembly):
-    """Items are graphs; each batch has a set of its own."""
+    """Items are graphs; each batch has its own set."""
 
     data: GraphData
 

@@ -13,7 +13,7 @@ __all__ = ["check_k", "hits_at"]
 
 
 def check_k(k: int, n_negatives: int) -> None:
-    """Refuse a K for which Hits@K is meaningless: OGB's evaluator returns 1 with fewer than K negatives.
+    """Check that Hits@K is meaningful: OGB's evaluator returns 1 with fewer than K negatives.
 
     Raises:
         SpecError: fewer negatives than K.

@@ -16,7 +16,7 @@ from cglsuite.specs import ScenarioSpec, Seeds
 
 __all__ = ["PARTS", "Layout", "layout_of"]
 
-Data: TypeAlias = "NodeData | LinkData | GraphData"  # as text: no level's run depends on the data of another
+Data: TypeAlias = "NodeData | LinkData | GraphData"  # a string, so a level's run does not depend on the data classes of other levels
 
 PARTS = {"train": 0, "validation": 1, "test": 2}
 
@@ -31,7 +31,7 @@ class Layout:
         nodes: per task, int64 ids of its items (ascending); in multi-label data an item may belong to several tasks.
         parts: per task, ``train``, ``validation`` and ``test`` to int64 ids of items (ascending).
         names: per task, its display name.
-        arrival: int64 [N], the position of the task with which a node joins the graph (T: never); only where time arrives.
+        arrival: int64 [N], the position of the task with which a node joins the graph (T: never); only in time-IL.
     """
 
     outputs: Tensor
@@ -49,8 +49,8 @@ def layout_of(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     """The layout of ``spec`` over ``data``; a function of (data, spec, seeds.order, seeds.split).
 
     Raises:
-        SpecError: switches that do not fit each other or the data.
-        DataError: a class or task too small, a class without training items, a key that the dataset does not have.
+        SpecError: switches are inconsistent with each other or with the data.
+        DataError: a class or task is too small, a class has no training items, or the dataset lacks a key.
     """
     if spec.edge_policy == "snapshot" and spec.setting != "time-il":
         raise SpecError(f"scenario.edge_policy = snapshot: {spec.setting} has no time steps; expected none, inter-task or full")
@@ -88,7 +88,7 @@ def _by_classes(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
 
 
 def _overlapping(spec: ScenarioSpec, data: Data, tasks: list[Tensor], seed: int) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
-    """Tasks that may share nodes, split by AGALE's Algorithm 2 task by task, or once for all tasks."""
+    """Tasks that may share nodes, split by AGALE's Algorithm 2, per task or once for all tasks."""
     if spec.split not in ("task-wise", "node-consistent", "official") and not (spec.split == "random" and data.known is not None):
         also = ", random" if data.known is not None else ""
         raise SpecError(
@@ -151,9 +151,9 @@ def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
 
 
 def _time_steps(spec: ScenarioSpec, key: Tensor, times: Tensor) -> tuple[Tensor, list[str]]:
-    """The step with which each node arrives (int64 [N]; the number of steps: after the last), and the steps' names.
+    """The step with which each node arrives (int64 [N]; the number of steps if after the last), and the steps' names.
 
-    Without bins the steps are the ``times`` of labelled nodes; a node of a time between two of them is there with the later one.
+    Without bins, steps are the ``times`` of labelled nodes; a node with a time between two steps arrives with the later one.
     """
     if spec.class_order != "native":
         raise SpecError(f"scenario.class_order = {spec.class_order}: time steps have a fixed order; expected native")
@@ -164,7 +164,7 @@ def _time_steps(spec: ScenarioSpec, key: Tensor, times: Tensor) -> tuple[Tensor,
 
 
 def _domains(spec: ScenarioSpec, key: Tensor, domains: Tensor) -> tuple[Tensor, list[str]]:
-    """The position of each node's domain in ``domains`` (int64 [N]; their number: of none), and the domains' names."""
+    """The position of each node's domain in ``domains`` (int64 [N]; their number if in none), and the domains' names."""
     if spec.task_bins:
         raise SpecError(f"scenario.task_bins = {spec.task_bins!r}: domains have no bins; expected () outside time-il")
     place = torch.full_like(key, len(domains))

@@ -1,6 +1,6 @@
 """Task streams whose items are links: link classification (LC) and link prediction (LP).
 
-What carries messages while task t is learnt, and while queries are asked after it:
+The edges that carry messages during training on task t and evaluation after it:
 
 ==============  =========================================  ==================================================================
 edge policy     link classification                        link prediction
@@ -8,12 +8,12 @@ edge policy     link classification                        link prediction
 ``full``        all links                                  the training links of all tasks
 ``snapshot``    the links up to the task's time            the training links up to the task's time
 ``inter-task``  the links of the tasks so far              the training links of the tasks so far
-``none``        the task's own links                       the task's own training links; a query is asked in its own task's
+``none``        the task's own links                       the task's own training links; a query uses its own task's
 ==============  =========================================  ==================================================================
 
-together with the dataset's base edges, always over all nodes, whose ids never change. In link prediction no validation or test link
-carries messages under any policy, nor does a base edge between the same two nodes, and no link does before its time: under ``none``, where
-time arrives, links are asked about from their own task on, else those of all tasks at all times.
+together with the dataset's base edges, always over all nodes, whose ids never change. In link prediction, validation and test links, and
+base edges between the same nodes, never carry messages, and no link does before its time. Under ``none`` in time-IL, links are queried from
+their own task on; otherwise links of all tasks are always queried.
 
 :mod:`cglsuite.streams.linkwise.link_graphs` makes these graphs; :mod:`cglsuite.streams.linkwise.link_prediction` makes the queries of link
 prediction.
@@ -34,12 +34,12 @@ __all__ = ["build_link_stream"]
 
 
 def build_link_stream(spec: ScenarioSpec, data: LinkData, seeds: Seeds, device: str = "cpu") -> TaskStream:
-    """Partition ``data`` into a stream of tasks as ``spec`` says: link classification, or prediction where ``spec.level`` is LP.
+    """Partition ``data`` into a stream of tasks as ``spec`` says: link classification, or link prediction if ``spec.level`` is LP.
 
     Everything is a function of (data, spec, seeds.order, seeds.split). Items are pairs of nodes: a batch's ``ids`` are int64 [n, 2].
 
     Raises:
-        SpecError: switches that do not fit each other, the level or the data; K larger than the number of negatives.
+        SpecError: switches are inconsistent with each other, the level or the data, or K exceeds the number of negatives.
         DataError: a link from a node to itself, in link prediction a link that is labelled false; fewer pairs without a link than are to
             be drawn, a task with none to be trained on; a task whose ROC-AUC is undefined; a class too small to split, a task without items
             of some part, a missing key.

@@ -1,6 +1,6 @@
 """From mixtures of latent tasks to batches: how many items of each task arrive at each step, and which.
 
-Nothing here knows what an item is. A mixing schedule is a function ``(steps, spans, **hyperparameters) -> mixture``:
+This module does not depend on what items are. A mixing schedule is a function ``(steps, spans, **hyperparameters) -> mixture``:
 
 * ``steps``: float64 [T], the mid-points t + ½ of the stream's steps;
 * ``spans``: float64 [K + 1], the boundaries of the latent tasks if they arrived in sequence;
@@ -77,8 +77,8 @@ def mixture_of(weights: NDArray[np.float64], where: str) -> NDArray[np.float64]:
 def allocate(mixture: NDArray[np.float64], batch: int) -> Tensor:
     """Items of each latent task at each step by the largest remainder: int64 [T, K], rows sum to ``batch``.
 
-    ``⌊α_k B⌋`` each, and the rest one by one to the largest fractional parts. Of equal ones, first comes the task that earlier steps left
-    furthest behind its share (else small equal shares would all go to the first task at every step), then the earlier task.
+    ``⌊α_k B⌋`` each, and the rest one by one to the largest fractional parts. Ties go to the task furthest behind its share so far
+    (otherwise equal small shares would all go to the first task at every step), then to the earlier task.
     """
     shares = mixture * batch
     whole = np.floor(shares + 1e-9)
@@ -118,7 +118,7 @@ def deal(counts: Tensor, sizes: Tensor, *, replacement: bool, seed: int) -> Tens
     batch = int(counts[0].sum())
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
     out = torch.empty(n_steps * batch, dtype=torch.int64)
-    # Positions in step order, task by task within a step: the places that each task's draws go to.
+    # Positions in step order, by task within a step: the places of each task's draws.
     place = torch.repeat_interleave(torch.arange(n_steps * n_tasks) % n_tasks, counts.flatten())
     for k in range(n_tasks):
         where = (place == k).nonzero().flatten()
@@ -174,7 +174,8 @@ def smallest_setting(
     """The smallest value at which a measure that rises with it reaches ``target``, by bisection.
 
     Args:
-        measure: may rise in steps. start: where to look first, above 0. minimum, maximum: of the value. digits: significant ones.
+        measure: a non-decreasing function, possibly a step function. start: first value to try, above 0. minimum, maximum: bounds of the
+            value. digits: number of significant digits.
 
     Raises:
         SpecError: the target is not reached within its range, or is exceeded everywhere in it.

@@ -23,7 +23,7 @@ __all__ = ["EVERY_TASK", "NO_TASK", "Oracle", "Score"]
 
 _ROUNDING = 1e-9
 EVERY_TASK, NO_TASK = -1, -2
-"""In place of an item's task: it counts with the items of every task, or of none."""
+"""Instead of an item's task: the item counts for every task, or for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Oracle:
 
     Args:
         n_outputs: number of global classes C.
-        rule: what scores the answers to one part of one task: a measure as ``"module:function"``, or the name of one of the core's.
+        rule: the measure that scores answers to one part of one task, as ``"module:function"`` or by the name of one of the core's.
         hits_k: the K of measures such as Hits@K.
         lower_is_better: performance is minus the measure's value. bounds: of performance.
     """
@@ -83,8 +83,8 @@ class Oracle:
 
         Args:
             y: int64 [n] class ids, bool [n, C], or float32 [n, C].
-            tasks: int64 [n] task positions; :data:`EVERY_TASK` of pairs without a link, which the links of every task are ranked against,
-                :data:`NO_TASK` of what is asked here and scored elsewhere.
+            tasks: int64 [n] task positions; :data:`EVERY_TASK` for negative pairs, against which links of every task are ranked;
+                :data:`NO_TASK` for items queried here but scored elsewhere.
             test: bool [n], a test item (else a validation item).
         """
         self._sheets[token] = _Sheet(y=y, tasks=tasks, test=test)
@@ -96,11 +96,11 @@ class Oracle:
     def grade(
         self, answers: Mapping[str, Tensor], allowed: Mapping[str, Tensor] | None = None
     ) -> tuple[dict[int, Score], dict[int, Score]]:
-        """Score decoded predictions, all of them at once.
+        """Score all decoded predictions at once.
 
         Args:
             answers: per token int64 [n] class ids, or float32 [n, C] scores of multi-label items.
-            allowed: per token the outputs that competed, bool [C] or [n, C]; needed for multi-label items only.
+            allowed: per token the competing outputs, bool [C] or [n, C]; only needed for multi-label items.
 
         Returns:
             Scores by task position, of test items and of validation items.
@@ -119,10 +119,10 @@ class Oracle:
         return self._by_class(sheets, list(answers.values()), permitted)
 
     def _by_class(self, sheets: list[_Sheet], answers: list[Tensor], allowed: list[Tensor]) -> tuple[dict[int, Score], dict[int, Score]]:
-        """Scores of items with one label, which one pass over all of them sorts by part and task."""
+        """Scores of single-label items, in one pass over all parts and tasks."""
         y, tasks, test = (torch.cat([getattr(s, name) for s in sheets]) for name in ("y", "tasks", "test"))
         given = torch.cat(answers).to(y.device)
-        # One count over (part, task, class) gives the hits and items per class of every score at once.
+        # One count over (part, task, class) gives hits and items per class for all scores.
         n_tasks = int(tasks.max()) + 1
         part_task = test.long() * n_tasks + tasks
         cell = part_task * self._n_outputs + y
@@ -161,7 +161,7 @@ class Oracle:
         return scores
 
     def _score(self, y: Tensor, answers: Tensor, outputs: Tensor) -> Score:
-        """How one part of one task was answered; arguments as of :class:`cglsuite.streams.Answered`."""
+        """The score of one part of one task; arguments as in :class:`cglsuite.streams.Answered`."""
         found = self._measure(Answered(y=y, answers=answers, outputs=outputs, hits_k=self._hits_k))
         nothing = torch.zeros(self._n_outputs, dtype=torch.float64)
         if isinstance(found, OutputScores):
@@ -194,9 +194,9 @@ class Oracle:
         return float(criterion(torch.cat([self._sheets[token].y for token in tokens])))
 
     def performance(self, tokens: Sequence[str], answers: Tensor, allowed: Tensor) -> float:
-        """The score of the hidden labels of ``tokens``, joined in order, as if they were one task's; a schedule may monitor it.
+        """The score of the hidden labels of ``tokens``, joined in order, as if they belonged to one task; a schedule may monitor it.
 
-        Links are ranked against the pairs of their own token: the score is the mean over tokens, weighed by their links.
+        Links are ranked against the pairs of their own token: the score is the mean over tokens, weighted by their numbers of links.
 
         Args:
             answers: decoded answers to all of them. allowed: the outputs that competed, bool [C] or [n, C].
@@ -225,7 +225,7 @@ def _outputs_of(allowed: Sequence[Tensor], sizes: Sequence[int], item: int) -> T
     """The outputs that competed for an item: bool [C].
 
     Args:
-        allowed: by sheet, bool [C] or [n, C]. sizes: items of each sheet. item: its place among the items of all sheets.
+        allowed: by sheet, bool [C] or [n, C]. sizes: items of each sheet. item: its position among the items of all sheets.
     """
     for outputs, size in zip(allowed, sizes, strict=True):
         if item < size:

@@ -1,4 +1,4 @@
-"""Views and batches as PyG ``Data``, for training loops and models that are written for it. No label is in there that the view lacks."""
+"""Views and batches as PyG ``Data``, for training loops and models written for PyG. They contain only labels that the view contains."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryGroup:
-    """Queries that share a message graph, under an opaque token; ``tasks`` are the positions whose test items are asked."""
+    """Queries that share a message graph, under an opaque token; ``tasks`` are the positions of the tasks whose test items are queried."""
 
     token: str
     query: Batch
@@ -82,7 +82,7 @@ class Stream(ABC):
 
     @abstractmethod
     def make_queries(self, learnt: int) -> list[QueryGroup]:
-        """The query groups after ``learnt`` tasks (0 = before training), or after so many steps; their answers are with the oracle."""
+        """The query groups after ``learnt`` tasks or steps (0 = before training); their answers are with the oracle."""
 
     @abstractmethod
     def members(self, k: int, part: str) -> Tensor:
@@ -103,7 +103,7 @@ class TaskStream(Stream):
         return f"<TaskStream of {self.spec.name}: {len(self)} tasks, {self.n_outputs} outputs, {self.n_features} features>"
 
     def view(self, position: int, stage: int | None = None) -> TaskView:
-        """The view of the task at ``position`` in the message graph of task ``stage`` (its own by default). Looking changes nothing."""
+        """The view of the task at ``position`` in the message graph of task ``stage`` (its own by default). This changes no state."""
         place = (position, position if stage is None else stage)
         if place not in self._views:
             self._views[place] = self.make_view(*place)

@@ -22,9 +22,9 @@ class TaskFreeStream(Stream):
     Attributes:
         mixture: float64 [T, K], the schedule's shares at every step. counts: int64 [T, K], the items that each latent task delivers.
         items: int64 [T, B], global ids of what arrives.
-        evaluations: the numbers of steps after which queries are asked: 0, Δ, 2Δ, ..., T. After the last step these are the test items
-            and the validation items, which score a search and are in no other graph; before, the test items.
-        content: SHA-256 (hex) of what arrives when.
+        evaluations: the numbers of steps after which queries are made: 0, Δ, 2Δ, ..., T. The test items are queried each time; after the
+            last step also the validation items, which score a search and are in no other graph.
+        content: SHA-256 (hex) of the sequence of items.
     """
 
     mixture: NDArray[np.float64]
@@ -44,7 +44,7 @@ class TaskFreeStream(Stream):
 
     @abstractmethod
     def make_batch(self, step: int) -> Batch:
-        """What arrives at ``step``, with labels."""
+        """The labelled items that arrive at ``step``."""
 
     @abstractmethod
     def everything(self) -> Batch:
@@ -55,13 +55,13 @@ class TaskFreeStream(Stream):
         """bool [C]: the outputs that the stream has shown in its first ``made`` steps."""
 
     def delivered(self) -> list[list[int]]:
-        """How many items of each latent task had arrived by each evaluation: [E + 1][K]."""
+        """The number of items of each latent task that had arrived by each evaluation: [E + 1][K]."""
         total = torch.cat([torch.zeros(1, len(self), dtype=torch.int64), self.counts.cumsum(0)])
         rows: list[list[int]] = total[list(self.evaluations)].tolist()
         return rows
 
     def exposure(self) -> list[list[int]]:
-        """Of each latent task, how many of its training items arrive 0, 1, 2, ... times in the whole stream: [K][1 + the most]."""
+        """For each latent task, how many of its training items arrive 0, 1, 2, ... times in the whole stream: [K][1 + maximum]."""
         members = [self.members(k, "train") for k in range(len(self))]
         draws = torch.bincount(self.items.flatten(), minlength=1 + max(int(ids.max()) for ids in members))
         return [torch.bincount(draws[ids]).tolist() for ids in members]

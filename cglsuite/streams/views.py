@@ -12,12 +12,12 @@ __all__ = ["Batch", "TaskView"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """Items to predict or to learn from, in one message graph or set of graphs.
+    """Items to train on or to predict, in one message graph or set of graphs.
 
     Args:
         graph: the message graph; at graph level the set of graphs.
-        ids: int64 [n], the items' node ids in ``graph``, or their positions in the set; int64 [n, 2] where items are pairs of nodes.
-        allowed: bool [C], or [n, C] where items differ: the outputs that compete.
+        ids: int64 [n], the items' node ids in ``graph``, or their positions in the set; int64 [n, 2] if items are pairs of nodes.
+        allowed: bool [C], or [n, C] if items differ: the competing outputs.
         y: int64 [n] global class ids; ``None`` in a query (the answers are with the oracle).
         tasks: int64 [n], the position of the task each item came with; ``None`` if the method must not know.
     """
@@ -36,12 +36,12 @@ class Batch:
         """The items as a PyG ``Data``.
 
         Returns:
-            ``x`` float32 [N, F] dense and ``edge_index`` int64 [2, E]. Of nodes also ``train_mask`` bool [N] (the items) and ``y`` at the
-            items, -1 elsewhere. Of links ``edge_label_index`` int64 [2, n] and ``edge_label``. Of whole graphs ``batch`` int64 [N], the
-            graph of each node, and ``y`` [n]. ``y`` and ``edge_label`` are absent where the method may not see labels.
+            ``x`` float32 [N, F] dense and ``edge_index`` int64 [2, E]. For nodes also ``train_mask`` bool [N] (the items) and ``y`` at the
+            items, -1 elsewhere; for links ``edge_label_index`` int64 [2, n] and ``edge_label``; for whole graphs ``batch`` int64 [N], the
+            graph of each node, and ``y`` [n]. ``y`` and ``edge_label`` are absent if the method may not see labels.
 
         Raises:
-            SpecError: the items are no graphs of features and edges (skeleton sequences).
+            SpecError: the items are not graphs of features and edges (skeleton sequences).
         """
         from cglsuite.streams.pyg import batch_as_pyg
 
@@ -80,7 +80,7 @@ class TaskView:
     past: tuple[TaskView, ...] = ()
 
     def as_pyg(self) -> Any:
-        """The task as one PyG ``Data``: as ``train.as_pyg()``, with ``val_mask`` bool [N] (of links ``val_edge_label_index``) besides.
+        """The task as one PyG ``Data``: like ``train.as_pyg()``, plus ``val_mask`` bool [N] (``val_edge_label_index`` for links).
 
         Raises:
             SpecError: items are whole graphs, or training and validation items lie in different message graphs.

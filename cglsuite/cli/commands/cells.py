@@ -29,7 +29,6 @@ from cglsuite.cli.output import echo, heading, print_json, properties, table
 from cglsuite.cli.requests import (
     FAILED,
     device_option,
-    engine_of_the_suite,
     executor_option,
     open_store,
     overrides_of,
@@ -110,6 +109,7 @@ def cell(
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
     from cglsuite.cells.device import resolve_device
+    from cglsuite.cells.engine import load_engine
     from cglsuite.cells.plan import CellRequest
 
     catalogue = session.catalogue()
@@ -130,7 +130,7 @@ def cell(
         threads=threads,
         device=resolve_device(overrides.device or "auto"),
     )
-    store, engine = open_store(store_path), engine_of_the_suite()
+    store, engine = open_store(store_path), load_engine()
     planned = engine.plan(request, catalogue)
     if not planned.ready:
         if as_json:
@@ -281,7 +281,6 @@ def run(
 
     campaign, store = load_campaign(campaign_path), open_store(store_path)
     overrides = overrides_of(assignments, device, workers, executor=executor)
-    engine = engine_of_the_suite()
     tell_derivations(session.catalogue(), campaign.grid.scenarios)
     try:
         outcome = run_campaign(
@@ -291,7 +290,6 @@ def run(
             overrides,
             only=only,
             progress=not quiet,
-            engine=engine,
             detach=detach,
             watch=watch or None,
         )

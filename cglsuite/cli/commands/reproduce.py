@@ -69,7 +69,6 @@ def reproduce(
     Exit status: 0 ok, 1 a cell or the page failed, 2 wrong request, 3 nothing can be run here.
     """
     from cglsuite.campaigns.overrides import Overrides
-    from cglsuite.cells.engine import default_engine
     from cglsuite.cells.storage.store import Store
     from cglsuite.reference.reproduction import (
         Selection,
@@ -82,22 +81,22 @@ def reproduce(
     )
     from cglsuite.reports.studies.ledger.compute import load_ledger
 
-    catalogue, store, engine = session.catalogue(), Store(store_path), default_engine()
+    catalogue, store = session.catalogue(), Store(store_path)
     selection = Selection(paper=paper, dataset=dataset, setting=setting, method=method, repeats=seeds)
     overrides = without_configuration(Overrides(device=device, workers=workers))
     wanted = reproduction_of(selection, catalogue)
     _look_for(store, named=store_path is not None, needed=plan_only and out is not None, planning=plan_only)
-    cells = wanted.plan(catalogue, overrides, engine=engine)
+    cells = wanted.plan(catalogue, overrides)
     missing = lacking(cells, store)
     absent = absences(missing, catalogue, fetch=not plan_only)
     groups = planned_groups(cells, store, absent, store.records())
     if plan_only:
         _print_plan(wanted, groups, overrides.workers or 1, as_json)
     else:
-        run_missing(missing, catalogue, store, absent=absent, engine=engine, workers=overrides.workers)
+        run_missing(missing, catalogue, store, absent=absent, workers=overrides.workers)
     written = plan_only and out is None
     if not written:
-        ledger = load_ledger(selection, store, overrides=overrides, catalogue=catalogue, engine=engine)
+        ledger = load_ledger(selection, store, overrides=overrides, catalogue=catalogue)
         written = _write(ledger, store, out, catalogue, overrides.device or "", as_json)
     if not any(group.to_run or group.counts.get("done") for group in groups):
         _log.warning("nothing of %s can be run here: %s", selection.title, "; ".join(_reasons(wanted, groups)))

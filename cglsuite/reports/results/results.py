@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search
-from cglsuite.cells.engine import Engine, default_engine
+from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
 from cglsuite.cells.records.record import Record
@@ -169,7 +169,7 @@ def load_campaign_results(
     Raises:
         UsageError: the campaign is invalid or contains an unknown name.
     """
-    engine = engine or default_engine()
+    engine = engine or load_engine()
     overrides = Overrides.of(overrides)
     if device:
         overrides = dataclasses.replace(overrides, device=device)

@@ -1,4 +1,4 @@
-"""Message graphs of streams of links: what carries messages under every edge policy, and streams whose links are classified in them."""
+"""Message graphs of link streams under every edge policy, and streams for link classification."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from cglsuite.streams.layout import Layout
 
 __all__ = ["LinkClassification", "LinkGraphs"]
 
-_GRAPHS_KEPT = 8  # of the tasks' own graphs under the policy `none`; others are made again
+_GRAPHS_KEPT = 8  # of the tasks' own graphs under the policy `none`; others are rebuilt
 
 
 class LinkGraphs(NodeGraphs, TaskAssembly):
-    """Items are pairs of nodes, read in the message graph that the edge policy gives a task."""
+    """Items are pairs of nodes, embedded in the task's message graph under the edge policy."""
 
     data: LinkData  # type: ignore[assignment]
     keeps_nodes = True
@@ -42,21 +42,21 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
         everything = torch.ones(self.data.n_items, dtype=torch.bool)
         if self.policy == "full":
             return everything
-        if self.policy == "snapshot" and self.layout.arrival is not None:  # the layout was refused otherwise
+        if self.policy == "snapshot" and self.layout.arrival is not None:  # guaranteed by the layout
             return self.layout.arrival <= stage
         tasks = self.layout.nodes[stage : stage + 1] if self.policy == "none" else self.layout.nodes[: stage + 1]
         return torch.zeros_like(everything).index_fill(0, torch.cat(tasks), True)
 
     def base(self) -> Tensor:
-        """int64 [2, B]: the edges that carry messages at all times."""
+        """int64 [2, B]: the edges that always carry messages."""
         return self.data.base_edges
 
     def edges_of(self, stage: int) -> Tensor:
-        """int64 [2, E]: what carries messages in the graph of ``stage``."""
+        """int64 [2, E]: the edges of the graph of ``stage``."""
         edges = torch.cat([self.base(), self.data.links[:, self.carriers(stage)]], dim=1)
         if self.spec.undirected:
             return symmetrised(edges, self.data.n_nodes)
-        # Sorted: links may lie in the dataset in an order that tells their label, task or part.
+        # Sorted, because the order of links in the dataset may reveal their label, task or part.
         return edges[:, pair_keys(edges, self.data.n_nodes, undirected=False).argsort(stable=True)]
 
     def nodes_with(self, edges: Tensor) -> Tensor | scipy.sparse.csr_matrix:
@@ -81,7 +81,7 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
 
 
 class LinkClassification(LinkGraphs):
-    """Every link may be asked about as soon as it is there; links carry messages whatever their part is, and labels never do."""
+    """Links can be queried once they exist. Links carry messages whatever their part; labels never do."""
 
     def __init__(self, spec: ScenarioSpec, data: LinkData, layout: Layout, seeds: Seeds, device: str) -> None:
         super().__init__(spec, data, layout, seeds, device)

@@ -1,4 +1,4 @@
-"""Link prediction: withheld links, the pairs without a link that links are ranked against, views and queries.
+"""Link prediction: withheld links, negative pairs, views and queries.
 
 Duplicate links (repetitions, or reversed copies of undirected links): a training link whose pair of nodes is also a validation or test
 link of any task is withheld, so it is neither trained on nor carries messages. One exception: with time steps, a training link earlier than
@@ -35,16 +35,16 @@ logger = logging.getLogger(__name__)
 
 
 class LinkPrediction(LinkGraphs):
-    """Test links of all tasks are always ranked against pairs without a link, in a fixed order and orientation.
+    """Test links of all tasks are ranked against negative pairs in a fixed order and orientation.
 
-    Queries are the same at all times and in every graph: validation links of future tasks are queried too, but not scored. A task's own
+    Queries are always the same in every graph: validation links of future tasks are queried too, but not scored. A task's own
     validation view has separate negatives, so comparing views does not reveal links. A duplicated link is queried as often as it occurs,
-    whereas pairs without a link are distinct: duplicates in the data reveal this much.
+    whereas negative pairs are distinct, so duplicates reveal that they are links.
     """
 
     def __init__(self, spec: ScenarioSpec, data: LinkData, layout: Layout, seeds: Seeds, device: str) -> None:
         layout, self.withheld = without_repetitions(spec, data, layout)
-        self.switches = cast("LinkPredictionSpec", spec.level_spec)  # ensured by the scenario
+        self.switches = cast("LinkPredictionSpec", spec.level_spec)  # guaranteed by the scenario
         super().__init__(spec, data, layout, seeds, device)
         self.n_negatives = self.switches.negatives or sum(parts["test"].numel() for parts in layout.parts)
         if spec.performance == "hits":
@@ -60,7 +60,7 @@ class LinkPrediction(LinkGraphs):
         return Oracle.of(self.spec, self.data.n_classes, self.switches.hits_k)
 
     def _check_destinations(self) -> None:
-        """A random destination is a node of the link's own type: where there is one such node, every pair without a link is the link."""
+        """A random destination has the link's node type: if there is only one such node, every negative pair is the link itself."""
         single = torch.bincount(self.types)[self.types] == 1
         for k, parts in enumerate(self.layout.parts):
             if bool(single[self.data.links[1, parts["train"]]].all()):
@@ -70,7 +70,7 @@ class LinkPrediction(LinkGraphs):
                 )
 
     def negatives(self, count: int, *purpose: str) -> Tensor:
-        """int64 [2, count]: pairs that are no link of any part or time."""
+        """int64 [2, count]: pairs that are not links in any part or at any time."""
         seed = int(digest(["negatives", self.seeds.split, *purpose])[:15], 16)
         return draw_negatives(
             self.data.links,
@@ -87,7 +87,7 @@ class LinkPrediction(LinkGraphs):
 
     @cached_property
     def _trains(self) -> Tensor:
-        """bool [M]: the links that are trained by any task."""
+        """bool [M]: the links that any task trains on."""
         trained = torch.cat([parts["train"] for parts in self.layout.parts])
         return torch.zeros(self.data.n_items, dtype=torch.bool).index_fill(0, trained, True)
 
@@ -126,7 +126,7 @@ class LinkPrediction(LinkGraphs):
 
     @cached_property
     def types(self) -> Tensor:
-        """int64 [N], from 0 on: nodes that can stand in for each other."""
+        """int64 [N], from 0: groups of interchangeable nodes."""
         types = self.data.node_types
         return torch.zeros(self.data.n_nodes, dtype=torch.int64) if types is None else types.unique(return_inverse=True)[1]
 
@@ -162,7 +162,7 @@ class LinkPrediction(LinkGraphs):
         return token
 
     def _draw_monitored(self, k: int) -> tuple[Tensor, Tensor]:
-        """The task's validation links among as many negatives as the test has, shuffled: int64 [n, 2], and which exist: bool [n, 1]."""
+        """The task's validation links and as many negatives as in the test, shuffled: int64 [n, 2], and which are links: bool [n, 1]."""
         links = self.pairs[self.members(k, "validation")]
         content = self.tasks[k].content
         asked = torch.cat([links, self.negatives(self.n_negatives, "monitor", content).T])
@@ -217,7 +217,7 @@ def without_repetitions(spec: ScenarioSpec, data: LinkData, layout: Layout) -> t
     """
     keys = pair_keys(data.links, data.n_nodes, spec.undirected).unique(return_inverse=True)[1]
     never = len(layout)
-    earliest = torch.full((data.n_items,), never)  # by pair: the first task that asks about it
+    earliest = torch.full((data.n_items,), never)  # by pair: the first task that queries it
     for k, parts in reversed(list(enumerate(layout.parts))):
         for part in set(PARTS) - {"train"}:
             earliest[keys[parts[part]]] = k

@@ -1,4 +1,4 @@
-"""What a measure is given, and what it may return."""
+"""The inputs and outputs of a measure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Answered:
     """The answers to the items of one part (test or validation) of one task, with the hidden labels. All tensors are on the CPU.
 
     Args:
-        y: hidden labels: int64 [n] classes, bool [n, C] label sets, or float32 [n, C] real targets. In link prediction the rows that
-            hold no label are the pairs without a link, which the links are ranked against.
+        y: hidden labels: int64 [n] classes, bool [n, C] label sets, or float32 [n, C] real targets. In link prediction, rows without a
+            label are the negative pairs against which links are ranked.
         answers: int64 [n] predicted classes where ``y`` has classes, else float32 [n, C] scores or predicted targets.
         outputs: bool [C], the outputs that competed.
         hits_k: the scenario's K of measures such as Hits@K.

@@ -11,19 +11,19 @@ __all__ = ["macro", "micro"]
 
 
 def micro(answered: Answered) -> float:
-    """The share of items whose class was predicted."""
+    """The share of items with correct predictions."""
     hits, counts = _counted(answered)
     return float(hits.sum() / counts.sum())
 
 
 def macro(answered: Answered) -> float:
-    """The mean, over the classes that have items, of the share of their items whose class was predicted."""
+    """The mean over non-empty classes of the share of correct predictions."""
     hits, counts = _counted(answered)
     return float((hits[counts > 0] / counts[counts > 0]).mean())
 
 
 def _counted(answered: Answered) -> tuple[Tensor, Tensor]:
-    """Right answers and items by class, float64 [C]."""
+    """Correct predictions and items per class, float64 [C]."""
     y, n = answered.y, len(answered.outputs)
     counts = torch.bincount(y, minlength=n).double()
     return torch.bincount(y[answered.answers == y], minlength=n).double(), counts

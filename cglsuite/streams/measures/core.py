@@ -1,4 +1,4 @@
-"""The core's measures by name. No part of a key: the function that a cell's measure names is one of its roots."""
+"""The core's measures by name. Not part of a key: the function of a cell's measure is one of the key's roots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hits@K of links among pairs without a link."""
+"""Hits@K of links among negative pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of items with several labels: how well the scores of a label rank the items that have it."""
+"""Measures of multi-label items: how well scores rank the items with a label."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["average_precision", "roc_auc"]
 
 
 def average_precision(answered: Answered) -> OutputScores:
-    """Average precision by label; a label that competes and has no positive counts as 0."""
+    """Average precision per label; a competing label without positives counts as 0."""
     defined = answered.outputs & (answered.y.sum(dim=0) > 0)
     return OutputScores(values=_by_label(average_precision_score, answered, defined), counted=answered.outputs)
 

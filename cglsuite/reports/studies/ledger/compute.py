@@ -24,7 +24,7 @@ import pandas as pd
 from cglsuite.atomic import write_atomic
 from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.cells.engine import Engine, default_engine
+from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.records.frame import UPPER_BOUND, render_frame
 from cglsuite.cells.storage.store import Store
 from cglsuite.reference.reproduction import (
@@ -123,7 +123,7 @@ def load_ledger(
         UnknownNameError, NotApplicable: see :func:`cglsuite.reference.reproduction.reproduction_of`.
         UsageError: likewise; or values are overridden.
     """
-    engine = engine or default_engine()
+    engine = engine or load_engine()
     catalogue = catalogue or engine.load_catalogue()
     selection = selection if isinstance(selection, Selection) else Selection(**selection)
     overrides = without_configuration(overrides)
