@@ -8,19 +8,13 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cglsuite.devices import read_device
 from cglsuite.errors import UsageError
 from cglsuite.inputs import MOST_PROCESSES, check_path, quoted, real_number, text_value, truth_value, whole_number
 
 __all__ = ["VARIABLES", "check_environment", "variable"]
 
 _log = logging.getLogger(__name__)
-_DEVICES = ("auto", "cpu", "cuda")
-
-
-def _device(text: str) -> str:
-    if text not in _DEVICES:
-        raise ValueError(f"expected one of {', '.join(_DEVICES)}")
-    return text
 
 
 def _path(text: str) -> str:
@@ -39,7 +33,7 @@ VARIABLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "CGLSUITE_DATA_FILES": (text_value, "data files, separated as in PATH"),
     "CGLSUITE_PLUGIN_FILES": (text_value, "plugin files, separated as in PATH"),
     "CGLSUITE_DATA": (_paths, "folders of raw data, separated as in PATH"),
-    "CGLSUITE_DEVICE": (_device, "where to train"),
+    "CGLSUITE_DEVICE": (read_device, "where to train"),
     "CGLSUITE_OFFLINE": (truth_value, "whether downloads are forbidden"),
     "CGLSUITE_PLUGINS_ALLOW": (text_value, "the only distributions whose plugins are loaded, separated by commas"),
     "CGLSUITE_PLUGINS_BLOCK": (text_value, "distributions whose plugins are not loaded, separated by commas"),

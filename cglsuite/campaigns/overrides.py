@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cglsuite.cells.device import one_gpu
 from cglsuite.environment import variable
 from cglsuite.errors import UsageError
 from cglsuite.inputs import quoted
@@ -92,14 +93,17 @@ class Overrides:
 
     @classmethod
     def of(cls, given: Overrides | Mapping[str, Any] | None) -> Overrides:
-        """``given`` (overrides, or a plain mapping of values) on top of the environment's overrides."""
+        """``given`` (overrides, or a plain mapping of values) on top of the environment's overrides.
+
+        Where they name one GPU (``cuda:1``), this process and its children see no other from here on.
+        """
         lower = cls.from_environment()
         if given is None:
             return lower
         upper = given if isinstance(given, Overrides) else cls(values=given)
         return cls(
             values=merge_overrides(lower.values, upper.values),
-            device=upper.device or lower.device,
+            device=one_gpu(upper.device or lower.device),
             workers=upper.workers or lower.workers,
             executor=upper.executor or lower.executor,
             run={**lower.run, **upper.run},

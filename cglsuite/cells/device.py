@@ -2,49 +2,98 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
+from cglsuite.devices import accelerator, device_words, kind_of, read_device
 from cglsuite.errors import UnknownNameError, UsageError
 
-__all__ = ["DEVICES", "check_device", "has_cuda", "planned_device", "resolve_device"]
-
-DEVICES = ("auto", "cpu", "cuda")
+__all__ = ["check_device", "has_cuda", "one_gpu", "planned_device", "prepare_device", "resolve_device", "visible_gpus"]
 
 
 def resolve_device(wanted: str) -> str:
-    """``cpu`` or ``cuda``: ``wanted`` (``auto``, ``cpu`` or ``cuda``) resolved for this machine.
+    """The kind of device, as in a cell's key: ``wanted`` (``auto``, ``cpu``, ``cuda`` or an accelerator) resolved for this machine.
 
     Raises:
-        UsageError: ``cuda`` without a device, or another word.
+        UsageError: there is no such device here, or another word.
     """
-    if wanted not in DEVICES:
-        raise UnknownNameError("device", wanted, DEVICES)
-    check_device(wanted)
-    return planned_device(wanted)
+    kind = planned_device(wanted)
+    check_device(kind)
+    return kind
 
 
 def planned_device(wanted: str) -> str:
-    """``cpu`` or ``cuda`` as part of a cell's key. Only ``auto`` looks at this machine: cells for CUDA may be planned where there is none.
+    """The kind of device as part of a cell's key. Only ``auto`` looks at this machine: cells for CUDA may be planned where there is none.
 
     Raises:
         UsageError: another word.
     """
-    if wanted not in DEVICES:
-        raise UnknownNameError("device", wanted, DEVICES)
-    return ("cuda" if has_cuda() else "cpu") if wanted == "auto" else wanted
+    try:
+        kind = kind_of(read_device(wanted))
+    except ValueError:
+        raise UnknownNameError("device", wanted, device_words()) from None
+    return ("cuda" if has_cuda() else "cpu") if kind == "auto" else kind
 
 
 def check_device(device: str) -> None:
-    """Refuse to run cells for ``cuda`` on a machine without it.
+    """Refuse to run cells for a kind of device on a machine without it.
 
     Raises:
-        UsageError: torch finds no CUDA device here.
+        UsageError: there is no such device here.
     """
     if device == "cuda" and not has_cuda():
         raise UsageError("device cuda: torch finds no CUDA device here; use auto or cpu")
+    if device in ("cpu", "cuda"):
+        return
+    brought = accelerator(device)
+    if brought is None or not brought.available():
+        raise UsageError(f"device {device}: there is none here; use auto or cpu")
+
+
+def prepare_device(device: str) -> None:
+    """Make torch know the device of a cell in this process.
+
+    Raises:
+        UsageError: no installed distribution brings it.
+    """
+    if device in ("cpu", "cuda"):
+        return
+    brought = accelerator(device)
+    if brought is None:
+        raise UsageError(f"device {device}: no installed distribution brings it; use one of {', '.join(device_words())}")
+    brought.prepare()
+
+
+def one_gpu(device: str | None) -> str | None:
+    """A word for a device without the number of a GPU: of ``cuda:N``, this process and its children see the N-th visible GPU only.
+
+    The number stays out of keys and records, as results do not depend on it.
+
+    Raises:
+        UsageError: there are fewer GPUs.
+    """
+    if device is None or kind_of(device) == device:
+        return device
+    kind, _, number = device.partition(":")
+    gpus = visible_gpus()
+    if int(number) >= len(gpus):
+        found = f"only cuda:0 to cuda:{len(gpus) - 1}" if gpus else "no GPU"
+        raise UsageError(f"device {device}: there is {found} here; use auto, cpu or cuda")
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpus[int(number)]
+    if os.environ.get("CGLSUITE_DEVICE", "").strip() == device:
+        os.environ["CGLSUITE_DEVICE"] = kind  # children count from the one GPU that they see
+    return kind
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is not None:
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return [str(n) for n in range(len([p for p in Path("/dev").glob("nvidia[0-9]*") if p.name[6:].isdigit()]))]
 
 
 @cache

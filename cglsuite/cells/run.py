@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import cell_key, design_key, dynamic_importers, prefix_keys, share_key, sources
 from cglsuite.cells.process.cleanliness import ROLES, Watch
@@ -77,6 +78,7 @@ def run_cell(
     key = cell_key(cell, catalogue)
     if (cached := store.cached(key)) is not None:
         return cached
+    prepare_device(cell.device)  # before the process is watched: what an accelerator's distribution registers is not the method's
     outcome: RunResult | None = None
     checkpoints = store_checkpoints(cell, catalogue, store)
     observation = _observation(observers, cell, key)  # before the process is watched: what observers start is not the method's
@@ -178,6 +180,7 @@ def build_scenario(
     catalogue: Catalogue, scenario: ScenarioSpec, dataset_hyperparameters: Mapping[str, Any], seeds: Seeds, device: str = "cpu"
 ) -> TaskStream:
     """The stream of a scenario with resolved switches; only the order and split seeds matter."""
+    prepare_device(device)
     data = _load(catalogue, scenario.dataset, tuple(sorted(dataset_hyperparameters.items())))
     builder = catalogue.resolve(catalogue.get("scenario", scenario.name))
     stream: TaskStream = builder(scenario, data, seeds, device)
@@ -323,7 +326,7 @@ def _record(
         curves=outcome.curves if outcome else [],
         metrics=metrics,
         timings_s=outcome.timings_s if outcome else {},
-        memory={**outcome.memory, "peak_bytes": _peak(cell.device)} if outcome else {},
+        memory={**outcome.memory, **_peaks(cell.device)} if outcome else {},
         parameters=outcome.parameters if outcome else {},
         provenance={
             **providers(used),
@@ -351,6 +354,7 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
         "cpu": _cpu(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": torch.version.cuda if cell.device == "cuda" else None,
+        **(_gpu() if cell.device == "cuda" else {}),
         "numerics": asdict(numerics_of(cell.device, cell.threads)),
         **job_facts(),
     }
@@ -386,10 +390,24 @@ def _reset_peak(device: str) -> None:
         return
 
 
-def _peak(device: str) -> int:
-    """Peak resident memory of the process since the cell began, in bytes (the device's allocations on a GPU)."""
-    if device == "cuda":
-        return int(torch.cuda.max_memory_allocated())
+def _gpu() -> dict[str, Any]:
+    """What of a GPU and its libraries the bits of a result may depend on."""
+    return {"gpu": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}
+
+
+def _peaks(device: str) -> dict[str, int]:
+    """Peak memory since the cell began, in bytes: the process's; on a GPU the device's allocations, what torch held there, and the
+    process's."""
+    if device != "cuda":
+        return {"peak_bytes": _resident_peak()}
+    return {
+        "peak_bytes": int(torch.cuda.max_memory_allocated()),
+        "peak_reserved_bytes": int(torch.cuda.max_memory_reserved()),
+        "peak_host_bytes": _resident_peak(),
+    }
+
+
+def _resident_peak() -> int:
     try:
         lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cglsuite.devices import read_device
 from cglsuite.errors import UsageError
 from cglsuite.inputs import MOST_SEED, check_path, quoted, real_number, whole_number
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 __all__ = [
+    "DeviceWord",
     "FilePath",
     "FolderPath",
     "Seconds",
@@ -35,6 +37,23 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 MOST_SECONDS = 1e9
 _SPREAD = ("n_tasks", "classes_per_task")
 _OF_CLASSES = ("task-il", "class-il")
+
+
+class DeviceWord(click.ParamType[str]):
+    """A word for a device: see :mod:`cglsuite.devices`."""
+
+    name = "[auto|cpu|cuda|cuda:N]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word, or a usage error."""
+        try:
+            return read_device(str(value))
+        except ValueError as error:
+            self.fail(f"{quoted(str(value))}: {error}", param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The built-in words."""
+        return self.name
 
 
 class Whole(click.ParamType[int]):

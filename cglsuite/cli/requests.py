@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cglsuite.cli.options import (
-    FolderPath,
-    with_tasks,
-)
+from cglsuite.cli.options import DeviceWord, FolderPath, with_tasks
 from cglsuite.cli.session import Session
 from cglsuite.errors import UsageError
 
@@ -45,7 +42,7 @@ def store_option(command: _Command) -> _Command:
 
 def device_option(command: _Command) -> _Command:
     text = "Where to train; auto uses a GPU if there is one.  [default: $CGLSUITE_DEVICE, else the campaign's, else auto]"
-    return click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help=text)(command)
+    return click.option("--device", type=DeviceWord(), help=text)(command)
 
 
 def executor_option(command: _Command) -> _Command:

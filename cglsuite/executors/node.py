@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from cglsuite.cells.device import check_device
+from cglsuite.cells.device import check_device, visible_gpus
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.job import in_job
 from cglsuite.cells.observing.observers import Observers
@@ -32,7 +32,7 @@ from cglsuite.executors.progress import CellProgress, say
 from cglsuite.executors.supervisor import Share, Supervisor
 from cglsuite.host import Catalogue
 
-__all__ = ["main", "visible_gpus"]
+__all__ = ["main"]
 
 WATCH_S = 2.0
 _STORE_FAULT = 74  # EX_IOERR
@@ -140,14 +140,6 @@ def _resolved(plan: PlanFile, engine: Engine, catalogue: Catalogue) -> dict[str,
     except UsageError as error:
         raise _Refusal(str(error)) from error
     return {cell.key: cell for cell in planned}
-
-
-def visible_gpus() -> list[str]:
-    """The GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if given is not None:
-        return [name.strip() for name in given.split(",") if name.strip()]
-    return [str(n) for n in range(len([p for p in Path("/dev").glob("nvidia[0-9]*") if p.name[6:].isdigit()]))]
 
 
 class _Watch:

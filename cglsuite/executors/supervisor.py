@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cglsuite.cells.device import visible_gpus
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.failure import failure_record
 from cglsuite.cells.observing.relay import Audience
@@ -102,8 +103,10 @@ class Supervisor:
         self.stillborn = 0
         self.named: set[tuple[str, int]] = set()
         self.backoff = Backoff()
-        self.gpus = share.gpus if share else ()
-        self.size = min(options.workers * max(1, len(self.gpus)), len(cells))
+        on_cuda = any(planned.request.device == "cuda" for planned in cells.values())
+        self.gpus = share.gpus if share else visible_gpus() if on_cuda else ()
+        per_gpu = max(1, len(self.gpus)) if share else 1  # of this machine alone, the campaign says how many workers there are
+        self.size = min(options.workers * per_gpu, len(cells))
         self.families = Families(store, self.engine, options)
         self.audience = Audience(options.observers)
         self.environment = worker_environment(max((p.request.threads for p in cells.values()), default=1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cglsuite.cli.options import FolderPath, Whole
+from cglsuite.cli.options import DeviceWord, FolderPath, Whole
 from cglsuite.cli.output import echo, paragraph, print_json, table
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.errors import UsageError
@@ -41,7 +41,7 @@ _COLUMNS = ("done", "missing", "no data", "n/a")
 @click.option("--method", default="", metavar="NAME", help="Only rows of this method, by its name here or in the paper.")
 @click.option("--seeds", type=Whole(1, 1_000_000), metavar="N", help="Only the first N repetitions of the protocol.  [default: all]")
 @click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else 1]")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
+@click.option("--device", type=DeviceWord(), help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
 @click.option("--plan-only", is_flag=True, help="Print what would be run without running it; the ledger is written only with --out.")
 @click.option("--out", type=FolderPath(), help="Folder of the ledger.  [default: rendered/reproduction-NAME]")
 @click.option("--store", "store_path", type=FolderPath(),

@@ -1,0 +1,336 @@
+"""Whole cells on the pretend accelerator, with the CPU's numbers: where code would fail or wait on CUDA. A command.
+
+    python tests/benchmarks/accelerator.py cells             every level, method and backbone, killed and resumed on the device
+    python tests/benchmarks/accelerator.py cover             a part of them that meets every (stream, method) and (stream, backbone)
+    python tests/benchmarks/accelerator.py crossings         what every method makes host and device exchange, by line
+
+``cells`` trains every cell three times on the tiny streams of ``cglsuite.testing``: on the CPU; on the device, where the process is killed
+after its first task; and on the device from the checkpoint of that process. The fingerprints of the method's state and of its answers
+must be the CPU's after every task. ``cover`` trains a cell once per device. Dropout of networks is off: the CPU draws its masks in a way of its
+own. ``crossings`` counts, within training, what the host waits for (downloads, operators whose output size depends on values, CPU indices), and
+what it uploads. The device is described in tests/tools/pretend_device.py. About a quarter of an hour (``cells``), a minute (``cover``) and half
+a minute on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+import pretend_device
+
+from cglsuite import devices
+from cglsuite.cells import resolve_cell
+from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
+from cglsuite.cells.storage.store import Store
+from cglsuite.errors import CglsuiteError, NotApplicable
+from cglsuite.host import Catalogue
+from cglsuite.specs import Seeds
+from cglsuite.testing import tiny_catalogue
+
+SAMPLED = {"training.batch_size": 16, "training.fan_out": "3,3"}
+# name -> (scenario, settings): one stream or more of every level, kind of label and way to train.
+STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "nodes": ("testing-nodes/class-il@testing-1", {}),
+    "nodes, task-IL": ("testing-nodes/task-il@testing-1", {}),
+    "nodes, own subgraphs": ("testing-nodes/class-il@testing-1", {"scenario.edge_policy": "none"}),
+    "nodes over time": ("testing-nodes/time-il@testing-1", {"training.monitor": "validation-loss"}),
+    "nodes, sampled": ("testing-nodes/class-il@testing-1", SAMPLED),
+    "nodes, several labels": ("testing-label-sets/class-il@testing-1", {}),
+    "nodes, task-free": ("testing-nodes/task-free@testing-1", {}),
+    "nodes, task-free, sampled": ("testing-nodes/task-free@testing-1", {"training.fan_out": "3,3"}),
+    "links": ("testing-links/class-il@testing-1", {}),
+    "pairs": ("testing-interactions/domain-il@testing-1", {}),
+    "graphs": ("testing-graphs/class-il@testing-1", {}),
+    "graphs, task-free": ("testing-graphs/task-free@testing-1", {}),
+    "graphs, properties": ("testing-molecules/domain-il@testing-1", {}),
+    "real targets": ("testing-targets/domain-il@testing-1", {}),
+    "skeletons": ("synthetic-motion/class-il@skeleton-1", {"backbone.dropout": 0.0}),
+}
+COVERED = (
+    *("nodes", "nodes, sampled", "nodes, several labels", "nodes, task-free"),
+    *("links", "pairs", "graphs", "real targets", "skeletons"),
+)
+SMALL = {"training.epochs": 2}
+NARROW = {"width": 16, "layers": 2, "dropout": 0.0}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A stream, a method and a backbone."""
+
+    stream: str
+    method: str
+    backbone: str
+
+    def cell(self, catalogue: Catalogue, device: str, settings: dict[str, Any] | None = None) -> Any:
+        """The resolved cell on a device.
+
+        Raises:
+            NotApplicable: the method or the backbone is not for this stream.
+        """
+        scenario, own = STREAMS[self.stream]
+        declared = {h.name for h in catalogue.backbone(self.backbone).hyperparameters}
+        narrow = {f"backbone.{name}": value for name, value in NARROW.items() if name in declared}
+        given = {**SMALL, **narrow, **own, **(settings or {})}
+        given = {k: v for k, v in given.items() if not k.startswith("backbone.") or k.removeprefix("backbone.") in declared}
+        return resolve_cell(catalogue, scenario, self.method, self.backbone, given, Seeds(), device=device)
+
+
+@dataclass
+class Outcome:
+    """What became of a cell on both devices."""
+
+    trial: Trial
+    status: str
+    reason: str = ""
+    resumed: int = 0
+    crossings: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def trials(catalogue: Catalogue) -> Iterator[Trial]:
+    """Every combination that the specs admit."""
+    for stream, (scenario, _) in STREAMS.items():
+        try:
+            preset = catalogue.scenario(scenario)
+        except CglsuiteError:
+            continue  # its distribution is not installed
+        for method in catalogue.names("method"):
+            for backbone in catalogue.names("backbone"):
+                if preset.level not in catalogue.method(method).levels or preset.level not in catalogue.backbone(backbone).levels:
+                    continue
+                if backbone == "st-gcn" and stream != "skeletons":
+                    continue  # its graphs are sequences of joints
+                trial = Trial(stream, method, backbone)
+                try:
+                    trial.cell(catalogue, "cpu")
+                except NotApplicable:
+                    continue
+                yield trial
+
+
+def cover(every: Sequence[Trial]) -> list[Trial]:
+    """A few trials that meet every (stream, method) and every (method, backbone) and (stream, backbone), chosen greedily."""
+    missing = {pair for trial in every for pair in _pairs(trial)}
+    chosen: list[Trial] = []
+    while missing:
+        best = max(every, key=lambda trial: len(missing & _pairs(trial)))
+        chosen.append(best)
+        missing -= _pairs(best)
+    return chosen
+
+
+def _pairs(trial: Trial) -> set[tuple[str, ...]]:
+    return {("sm", trial.stream, trial.method), ("sb", trial.stream, trial.backbone), ("mb", trial.method, trial.backbone)}
+
+
+# --- a cell on both devices --------------------------------------------------------------------------------------------------------------
+
+
+def compared(trial: Trial, catalogue: Catalogue, *, killed: bool) -> Outcome:
+    """Train a cell on the CPU and on the device and compare their fingerprints."""
+    with tempfile.TemporaryDirectory() as room:
+        results = {}
+        for device in ("cpu", "pretend"):
+            cell, folder = trial.cell(catalogue, device), Path(room, device)
+            if killed and device == "pretend":
+                _in_child(lambda cell=cell, folder=folder: _killed_after_a_task(cell, catalogue, folder))
+            if killed:  # in a process of its own: threads that torch starts for a device do not outlive a fork
+                _in_child(lambda cell=cell, folder=folder: run_cell(cell, catalogue, Store(folder)))
+                found = [r for r in Store(folder).records()]
+                if not found:
+                    return Outcome(trial, "died", f"no record on {device}")
+                results[device] = found[0]
+            else:
+                results[device] = run_cell(cell, catalogue, Store(folder))
+        cpu, pretend = results["cpu"], results["pretend"]
+    resumed = pretend.provenance["resumed_from_task"]
+    if cpu.status != pretend.status:
+        return Outcome(trial, "differs", f"{cpu.status} on the CPU ({cpu.reason}), {pretend.status} on the device ({pretend.reason})", resumed)
+    if not cpu.done:
+        return Outcome(trial, cpu.status, cpu.reason or "", resumed)
+    unequal = [
+        name
+        for name in ("matrix", "validation_matrix", "per_class")
+        if json.dumps(getattr(cpu, name)) != json.dumps(getattr(pretend, name))
+    ]
+    ours, theirs = cpu.provenance["fingerprints"], pretend.provenance["fingerprints"]
+    unequal += [f"{part} after task {k + 1}" for k, (a, b) in enumerate(zip(ours, theirs, strict=True)) for part in a if a[part] != b[part]]
+    return Outcome(trial, "differs" if unequal else "equal", ", ".join(unequal), resumed)
+
+
+def _killed_after_a_task(cell: Any, catalogue: Catalogue, folder: Path) -> None:
+    def progress(learnt: int, of: int) -> None:
+        if learnt:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run_cell(cell, catalogue, Store(folder), progress=progress)
+
+
+def _in_child(work: Callable[[], object]) -> int:
+    """Run ``work`` in a forked process; its exit status."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitpid(pid, 0)[1]
+
+
+# --- crossings ---------------------------------------------------------------------------------------------------------------------------
+
+
+def per_step(trial: Trial, catalogue: Catalogue) -> dict[str, dict[str, float]]:
+    """Crossings of one step of training after the first task, by kind and line; of a full batch a step is an epoch."""
+    cell = trial.cell(catalogue, "pretend", {"training.epochs": 4 if "task-free" not in trial.stream else 1})
+    stream = build_stream(cell, catalogue)
+    with numerics(cell), pretend_device.crossings() as seen:
+        intervals: list[Counter[pretend_device.Crossing]] = []
+        last: list[Counter[pretend_device.Crossing] | None] = [None]
+        learnt, steps = [0], [0]
+
+        def on_task(k: int) -> None:
+            learnt[0], last[0] = learnt[0] + 1, None
+
+        def on_epoch(loss: float, monitored: float | None) -> None:
+            before, last[0] = last[0], Counter(seen)
+            if before is not None and learnt[0] > 1:
+                intervals.append(last[0] - before)
+                steps[0] += taken[0]
+            taken[0] = 0
+
+        runner, taken = make_runner(cell, catalogue, stream, on_task=on_task), [0]
+        runner.on_epoch = on_epoch
+        made = runner.method.loss
+
+        def loss(batch: Any) -> Any:
+            taken[0] += 1
+            return made(batch)
+
+        runner.method.loss = loss  # type: ignore[method-assign]
+        runner.run()
+    if not intervals:
+        return {}
+    # A method may call its own loss several times a step; a full batch and a task-free stream have one step per interval.
+    n_steps = steps[0] if "sampled" in trial.stream and "task-free" not in trial.stream else len(intervals)
+    total: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for crossing, count in sum(intervals, Counter[pretend_device.Crossing]()).items():
+        place = f"{crossing.operator} at {crossing.line}"
+        total[crossing.kind][place] = total[crossing.kind].get(place, 0.0) + count / n_steps
+    return dict(total)
+
+
+COUNTED = ("nodes", "nodes, sampled", "nodes, task-free")
+
+
+def waits(found: dict[str, dict[str, float]]) -> float:
+    """How often the host waits for the device in a step."""
+    return sum(sum(places.values()) for kind, places in found.items() if kind != pretend_device.UPLOAD)
+
+
+# --- the command -------------------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def known() -> Iterator[None]:
+    """The device is known by its word, as by an installed distribution."""
+    with tempfile.TemporaryDirectory() as room:
+        pretend_device.entry_point(Path(room))
+        sys.path.insert(0, room)
+        try:
+            assert devices.accelerator("pretend") is not None
+            yield
+        finally:
+            sys.path.remove(room)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["cells", "cover", "crossings"])
+    parser.add_argument("--method", action="append", help="only this method (repeatable)")
+    parser.add_argument("--stream", action="append", help="only this stream (repeatable)")
+    parser.add_argument("--backbone", action="append", help="only this backbone (repeatable)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes")
+    options = parser.parse_args()
+    if reason := pretend_device.absence():
+        print(reason, file=sys.stderr)
+        return 3
+    if options.what == "cells":
+        pretend_device.built()  # children load it, each before its first backward pass
+    else:
+        pretend_device.install()  # torch counts its devices at the first backward pass of the process
+    with known():
+        catalogue = tiny_catalogue()
+        every = [
+            trial
+            for trial in trials(catalogue)
+            if all(not chosen or name in chosen for chosen, name in zip((options.stream, options.method, options.backbone), _names(trial), strict=True))
+        ]
+        outcomes = _counted(every, catalogue) if options.what == "crossings" else _trained(every, catalogue, options.what)
+    if options.json:
+        options.json.write_text(json.dumps([{**vars(o), "trial": vars(o.trial)} for o in outcomes], indent=1) + "\n")
+    return int(any(o.status not in ("equal", "counted", "skipped") for o in outcomes))
+
+
+def _names(trial: Trial) -> tuple[str, str, str]:
+    return trial.stream, trial.method, trial.backbone
+
+
+def _trained(every: list[Trial], catalogue: Catalogue, what: str) -> list[Outcome]:
+    chosen = cover([trial for trial in every if trial.stream in COVERED]) if what == "cover" else every
+    outcomes = []
+    for trial in chosen:
+        try:
+            outcomes.append(compared(trial, catalogue, killed=what == "cells"))
+        except CglsuiteError as error:
+            outcomes.append(Outcome(trial, "refused", str(error)))
+        if outcomes[-1].status != "equal":
+            print(f"{' × '.join(_names(trial))}: {outcomes[-1].status}: {outcomes[-1].reason}", flush=True)
+    rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for one in outcomes:
+        rows[one.trial.stream][one.status] += 1
+        rows[one.trial.stream]["resumed"] += one.resumed > 0
+    for stream, row in rows.items():
+        print(f"{stream:28} " + ", ".join(f"{n} {status}" for status, n in row.items()))
+    counted = Counter(one.status for one in outcomes)
+    print(f"{len(outcomes)} of {len(every)} combinations: " + ", ".join(f"{n} {status}" for status, n in counted.items()))
+    return outcomes
+
+
+def _counted(every: list[Trial], catalogue: Catalogue) -> list[Outcome]:
+    outcomes = []
+    for trial in every:
+        if trial.stream not in COUNTED or trial.backbone != "gcn":
+            continue
+        found = per_step(trial, catalogue)
+        outcomes.append(Outcome(trial, "counted", crossings=found))
+        uploads = sum(found.get(pretend_device.UPLOAD, {}).values())
+        print(f"{trial.stream:20} {trial.method:16} {waits(found):7.2f} waits, {uploads:7.2f} uploads a step", flush=True)
+        for kind, places in sorted(found.items()):
+            for place, count in sorted(places.items(), key=lambda item: -item[1]):
+                print(f"    {count:7.2f} {kind:10} {place}")
+    return outcomes
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
