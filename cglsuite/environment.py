@@ -8,9 +8,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cglsuite.devices import read_device
 from cglsuite.errors import UsageError
-from cglsuite.inputs import MOST_PROCESSES, check_path, quoted, real_number, text_value, truth_value, whole_number
+from cglsuite.inputs import MOST_PROCESSES, check_path, quoted, read_device, real_number, text_value, truth_value, whole_number
 
 __all__ = ["VARIABLES", "check_environment", "variable"]
 

@@ -8,6 +8,7 @@ callers add what was given, where, and what it is for.
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import math
 import os
 import re
@@ -168,3 +169,33 @@ def _range(what: str, minimum: float | None, maximum: float | None, most: float)
 
 def _plain(bound: float) -> str:
     return str(bound) if isinstance(bound, int) else f"{bound:g}"
+
+
+# --- devices ------------------------------------------------------------------------------------------------------------------------
+
+DEVICES = "cglsuite.devices"
+"""The group of entry points that name accelerators beyond CPU and CUDA; see :class:`cglsuite.cells.device.Accelerator`."""
+_BUILT_IN = ("auto", "cpu", "cuda")
+_NUMBERED = re.compile(r"cuda:\d+", re.ASCII)
+
+
+def device_words() -> tuple[str, ...]:
+    """Every word for a device but ``cuda:N``: the built-in ones, then those of installed distributions."""
+    return (*_BUILT_IN, *sorted({point.name for point in importlib.metadata.entry_points(group=DEVICES)} - set(_BUILT_IN)))
+
+
+def read_device(text: str) -> str:
+    """``text``, if it is a word for a device.
+
+    Raises:
+        ValueError: it is none; the message says what was expected.
+    """
+    # Entry points are searched for unknown words only: that reads the metadata of every distribution.
+    if text in _BUILT_IN or _NUMBERED.fullmatch(text) or text in (words := device_words()):
+        return text
+    raise ValueError(f"expected one of {', '.join(words)}, or cuda:N for the N-th GPU, from 0")
+
+
+def kind_of(device: str) -> str:
+    """A word for a device without the number of a GPU."""
+    return "cuda" if _NUMBERED.fullmatch(device) else device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cglsuite.cells.device import one_gpu
@@ -99,7 +99,7 @@ class Overrides:
         """
         lower = cls.from_environment()
         if given is None:
-            return lower
+            return replace(lower, device=one_gpu(lower.device))
         upper = given if isinstance(given, Overrides) else cls(values=given)
         return cls(
             values=merge_overrides(lower.values, upper.values),

@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
-from cglsuite.devices import accelerator, device_words, kind_of, read_device
 from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.inputs import DEVICES, device_words, kind_of, read_device
 
-__all__ = ["check_device", "has_cuda", "one_gpu", "planned_device", "prepare_device", "resolve_device", "visible_gpus"]
+__all__ = [
+    "Accelerator",
+    "accelerator",
+    "check_device",
+    "has_cuda",
+    "one_gpu",
+    "planned_device",
+    "prepare_device",
+    "resolve_device",
+    "visible_gpus",
+]
+
+
+class Accelerator(Protocol):
+    """A kind of device beyond CPU and CUDA, as a distribution provides it: ``NAME = "module:object"`` among its entry points of the
+    group ``cglsuite.devices``.
+
+    Cells run on it as they are, in worker processes too: their tensors go to ``torch.device(name)``.
+    """
+
+    def available(self) -> bool:
+        """Whether there is such a device on this machine; without importing torch, if possible."""
+
+    def prepare(self) -> None:
+        """Make ``torch.device(name)`` work in this process; called before every cell, so a second call must do nothing."""
+
+
+def accelerator(name: str) -> Accelerator | None:
+    """The accelerator of that name; ``None`` for the built-in devices and where no distribution brings it."""
+    if name in ("auto", "cpu", "cuda"):
+        return None
+    for point in importlib.metadata.entry_points(group=DEVICES, name=name):
+        made: Accelerator = point.load()
+        return made
+    return None
 
 
 def resolve_device(wanted: str) -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cglsuite.devices import read_device
 from cglsuite.errors import UsageError
-from cglsuite.inputs import MOST_SEED, check_path, quoted, real_number, whole_number
+from cglsuite.inputs import MOST_SEED, check_path, quoted, read_device, real_number, whole_number
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -40,7 +39,7 @@ _OF_CLASSES = ("task-il", "class-il")
 
 
 class DeviceWord(click.ParamType[str]):
-    """A word for a device: see :mod:`cglsuite.devices`."""
+    """A word for a device: see :mod:`cglsuite.cells.device`."""
 
     name = "[auto|cpu|cuda|cuda:N]"
 

@@ -4,12 +4,12 @@
     python tests/benchmarks/accelerator.py cover             a part of them that meets every (stream, method) and (stream, backbone)
     python tests/benchmarks/accelerator.py crossings         what every method makes host and device exchange, by line
 
-``cells`` trains every cell three times on the tiny streams of ``cglsuite.testing``: on the CPU; on the device, where the process is killed
-after its first task; and on the device from the checkpoint of that process. The fingerprints of the method's state and of its answers
-must be the CPU's after every task. ``cover`` trains a cell once per device. Dropout of networks is off: the CPU draws its masks in a way of its
-own. ``crossings`` counts, within training, what the host waits for (downloads, operators whose output size depends on values, CPU indices), and
-what it uploads. The device is described in tests/tools/pretend_device.py. About a quarter of an hour (``cells``), a minute (``cover``) and half
-a minute on one core.
+``cells`` trains every cell three times on the tiny streams of ``cglsuite.testing``: on the CPU; on the device, where the process is
+killed after its first task; and on the device from the checkpoint of that process. The fingerprints of the method's state and of its
+answers must be the CPU's after every task. ``cover`` trains a cell once per device. Dropout of networks is off: the CPU draws its masks in
+a way of its own. ``crossings`` counts, within training, what the host waits for (downloads, operators whose output size depends on values,
+CPU indices), and what it uploads. The device is described in tests/tools/pretend_device.py. About a quarter of an hour (``cells``), a
+minute (``cover``) and half a minute on one core.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import pretend_device
 
-from cglsuite import devices
 from cglsuite.cells import resolve_cell
+from cglsuite.cells.device import accelerator
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import CglsuiteError, NotApplicable
@@ -150,7 +150,7 @@ def compared(trial: Trial, catalogue: Catalogue, *, killed: bool) -> Outcome:
                 _in_child(lambda cell=cell, folder=folder: _killed_after_a_task(cell, catalogue, folder))
             if killed:  # in a process of its own: threads that torch starts for a device do not outlive a fork
                 _in_child(lambda cell=cell, folder=folder: run_cell(cell, catalogue, Store(folder)))
-                found = [r for r in Store(folder).records()]
+                found = list(Store(folder).records())
                 if not found:
                     return Outcome(trial, "died", f"no record on {device}")
                 results[device] = found[0]
@@ -159,7 +159,9 @@ def compared(trial: Trial, catalogue: Catalogue, *, killed: bool) -> Outcome:
         cpu, pretend = results["cpu"], results["pretend"]
     resumed = pretend.provenance["resumed_from_task"]
     if cpu.status != pretend.status:
-        return Outcome(trial, "differs", f"{cpu.status} on the CPU ({cpu.reason}), {pretend.status} on the device ({pretend.reason})", resumed)
+        return Outcome(
+            trial, "differs", f"{cpu.status} on the CPU ({cpu.reason}), {pretend.status} on the device ({pretend.reason})", resumed
+        )
     if not cpu.done:
         return Outcome(trial, cpu.status, cpu.reason or "", resumed)
     unequal = [
@@ -189,7 +191,7 @@ def _in_child(work: Callable[[], object]) -> int:
         try:
             work()
             status = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - a child must not run on in the parent's code
             traceback.print_exc()
         finally:
             os._exit(status)
@@ -257,7 +259,7 @@ def known() -> Iterator[None]:
         pretend_device.entry_point(Path(room))
         sys.path.insert(0, room)
         try:
-            assert devices.accelerator("pretend") is not None
+            assert accelerator("pretend") is not None
             yield
         finally:
             sys.path.remove(room)
@@ -284,7 +286,10 @@ def main() -> int:
         every = [
             trial
             for trial in trials(catalogue)
-            if all(not chosen or name in chosen for chosen, name in zip((options.stream, options.method, options.backbone), _names(trial), strict=True))
+            if all(
+                not chosen or name in chosen
+                for chosen, name in zip((options.stream, options.method, options.backbone), _names(trial), strict=True)
+            )
         ]
         outcomes = _counted(every, catalogue) if options.what == "crossings" else _trained(every, catalogue, options.what)
     if options.json:

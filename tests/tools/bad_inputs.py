@@ -150,7 +150,7 @@ def _options() -> Iterator[Bad]:
         yield Bad(name=f"reproduce {option} empty", words=("reproduce", "--plan-only", "--paper", "BeGin", option, ""), says="empty")
     for option, value in (("--scenario", "nowhere"), ("--method", "ewcc"), ("--backbone", "\x1b[31mgcn"), ("--backbone", "gcn\u202e")):
         yield Bad(name=f"{option} {value!r}", words=(*CELL, option, value), says="unknown")
-    yield Bad(name="--device gpu", words=(*CELL, "--device", "gpu"), says="is not one of")
+    yield Bad(name="--device gpu", words=(*CELL, "--device", "gpu"), says="expected one of auto, cpu, cuda, or cuda:N")
     paths: dict[str, tuple[str, ...]] = {
         "cell --store": (*CELL, "--store"),
         "results --store": ("results", "--store"),

@@ -208,7 +208,8 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
   }
   TORCH_CHECK(!(seen.on_device && seen.generator), "Expected a 'pretend' device type for generator but found 'cpu' (", op.operator_name(), ")");
   if (WAITS.count(name)) report("wait", name, 0);
-  else if (seen.mask && name.find("index") != std::string::npos) report("wait", name + "[mask]", 0);
+  else if (seen.mask && name.find("index_put") != std::string::npos && (*stack)[base + 2].toTensor().numel() != 1)
+    report("wait", name + "[mask]", 0);  // one value is filled in without; reading by a mask calls nonzero, which is reported
 
   std::vector<std::pair<Tensor, Tensor>> lent;  // a tensor of the device and its alias
   auto down = [&](const Tensor& t) {

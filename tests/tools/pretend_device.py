@@ -4,7 +4,7 @@ It runs the CPU's kernels, so that cells end with the CPU's numbers. It shows th
 generator, and where the host would wait for the device. It says nothing of CUDA's own kernels, memory and speed.
 
 Its kernels are compiled once per source and version of torch, in about half a minute, into a folder that processes share. As an
-:class:`~cglsuite.devices.Accelerator` it reaches the command line by an entry point, as those of other distributions do::
+:class:`~cglsuite.cells.device.Accelerator` it reaches the command line by an entry point, as those of other distributions do::
 
     subprocess.run([sys.executable, "-m", "cglsuite", "cell", ..., "--device", "pretend"], env=entry_point(folder))
 """
@@ -86,7 +86,8 @@ def install() -> Any:
     import torch
 
     spec = importlib.util.spec_from_file_location(NAME, built())
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     extension = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(extension)
     sys.modules[NAME] = extension
@@ -106,7 +107,7 @@ def install() -> Any:
 
 
 class PretendDevice:
-    """The :class:`~cglsuite.devices.Accelerator`."""
+    """The :class:`~cglsuite.cells.device.Accelerator`."""
 
     def available(self) -> bool:
         """Whether it can be compiled here."""

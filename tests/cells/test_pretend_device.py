@@ -1,0 +1,108 @@
+"""Cells on an accelerator without a GPU: see tests/tools/pretend_device.py. In processes of their own, since torch keeps a device for good."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pretend_device
+import pytest
+
+BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "accelerator.py"
+pytestmark = pytest.mark.skipif(bool(pretend_device.absence()), reason=pretend_device.absence() or "never")
+
+
+def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A Python process that knows the device by an entry point in ``folder``."""
+    pretend_device.built()  # half a minute, once: not within the process's time
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=folder,
+        env=pretend_device.entry_point(folder / "site"),
+    )
+
+
+STRICT = """
+import pretend_device, torch
+pretend_device.install()
+there = torch.arange(6.0, device="pretend").view(3, 2)
+refused = []
+for attempt in (
+    lambda: there + torch.ones(3, 2),
+    lambda: torch.ones(3, 2).index_add(0, torch.arange(3), there),
+    lambda: torch.ones(3, 2)[torch.arange(3, device="pretend")],
+    lambda: torch.randperm(4, device="pretend", generator=torch.Generator()),
+):
+    try:
+        attempt()
+    except RuntimeError as error:
+        refused.append("device" in str(error))
+assert refused == [True] * 4, refused
+with pretend_device.crossings() as seen:
+    there.sum().item()
+    there.cpu()
+    there.nonzero()
+    there[there > 1]
+    there[there > 1] = torch.zeros(4, device="pretend")
+    there[there > 1] = 0.0
+    there[torch.tensor([0, 2])]
+    there * 2.0 + there.sum()
+    torch.ones(2).to("pretend")
+print(sorted((c.kind, c.operator, n) for c, n in seen.items()))
+"""
+
+
+def test_the_device_is_as_strict_as_cuda(tmp_path: Path) -> None:
+    """Mixed devices and CPU generators raise; what the host waits for is reported, and what it does not wait for is not."""
+    done = run("-c", STRICT, folder=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == str(
+        [
+            ("cpu-index", "index", 1),
+            ("download", "copy_", 1),
+            ("download", "item", 1),
+            ("upload", "copy_", 2),  # of the last tensor and of 0.0
+            ("wait", "_index_put_impl_[mask]", 1),
+            ("wait", "nonzero", 2),  # one of them for the mask that is read
+        ]
+    )
+
+
+@pytest.mark.plugins
+def test_the_command_line_trains_on_it(tmp_path: Path) -> None:
+    """By its word, in workers as well, with the numbers of the CPU, whose key is another."""
+    campaign = '[grid]\nscenarios = ["synthetic-csbm/class-il@cglb-1"]\nmethods = ["ewc"]\n[settings]\n"training.epochs" = 2\n'
+    (tmp_path / "c.toml").write_text('name = "pretend"\n' + campaign)
+    records = {}
+    for device in ("cpu", "pretend"):
+        words = ("run", "c.toml", "--store", device, "--device", device, "--no-reports")
+        done = run("-m", "cglsuite", *words, folder=tmp_path)
+        assert done.returncode == 0, done.stderr[-2000:]
+        (path,) = (tmp_path / device).glob("cells/**/*.json")
+        records[device] = json.loads(path.read_text())
+    assert records["pretend"]["cell"]["device"] == "pretend"
+    assert records["pretend"]["key"] != records["cpu"]["key"]
+    for part in ("matrix", "validation_matrix", "per_class", "curves", "metrics"):
+        assert records["pretend"][part] == records["cpu"][part], part
+    assert records["pretend"]["provenance"]["fingerprints"] == records["cpu"]["provenance"]["fingerprints"]
+
+
+@pytest.mark.plugins
+@pytest.mark.slow
+def test_a_pairwise_cover_has_the_numbers_of_the_cpu(tmp_path: Path) -> None:
+    """Every (stream, method), (stream, backbone) and (method, backbone) of the streams that are covered here."""
+    done = run(str(BENCHMARK), "cover", "--json", str(tmp_path / "cover.json"), folder=tmp_path)
+    outcomes: list[dict[str, Any]] = json.loads((tmp_path / "cover.json").read_text())
+    assert [one for one in outcomes if one["status"] not in ("equal", "skipped")] == []
+    assert done.returncode == 0, done.stderr[-2000:]
+    equal = [one["trial"] for one in outcomes if one["status"] == "equal"]
+    assert len(equal) > 80
+    assert {"evolve-gcn"} <= {trial["method"] for trial in equal}
+    assert {"st-gcn"} <= {trial["backbone"] for trial in equal}
