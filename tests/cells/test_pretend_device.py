@@ -1,4 +1,4 @@
-"""Cells on an accelerator without a GPU: see tests/tools/pretend_device.py. In processes of their own, since torch keeps a device for good."""
+"""Cells on an accelerator without a GPU: tests/tools/pretend_device.py. In processes of their own, since torch keeps a device for good."""
 
 from __future__ import annotations
 
