@@ -126,6 +126,7 @@ class Board:
 
     Args:
         preset: ends in a hash if switches were overridden. title: display name. scenario: the preset's own name.
+        dataset, setting: of the scenario.
         design: what intervals and tests are over, as text (see :attr:`cglsuite.stats.Layout.description`); empty if methods differ in it.
         performance: name of the measure.
         machines: number of machine classes that made the records; times from different classes are not comparable.
@@ -134,6 +135,8 @@ class Board:
     preset: str
     title: str
     scenario: str
+    dataset: str
+    setting: str
     performance: str
     design: str
     machines: int
@@ -204,6 +207,8 @@ def _board(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board
         preset=preset,
         title=results.preset_title(preset),
         scenario=str(records[0].cell["scenario"]),
+        dataset=str(records[0].cell["scenario"]).partition("/")[0],
+        setting=str(records[0].scenario.get("setting") or ""),
         performance=performance_names(records),
         design=_design(groups, in_all),
         machines=len({(r.cell["device"], r.cell["threads"], r.environment.get("cpu")) for r in records}),

@@ -7,8 +7,9 @@ That script sorts and hides rows and keeps the downloads in step with what is sh
 from __future__ import annotations
 
 import base64
+import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite import __version__
@@ -20,6 +21,7 @@ from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.overview import NOTHING_DONE, notices
 from cglsuite.reports.results.summary import definitions
+from cglsuite.reports.site.across import across
 from cglsuite.reports.site.boards import Board, Row, boards
 from cglsuite.reports.site.downloads import Download, board_downloads
 from cglsuite.reports.site.key_results import key_results
@@ -66,6 +68,7 @@ def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
     """Sort and filter values and the pieces of the downloads for the page's script, as JSON types. Missing values are ``null``."""
     return {
         "columns": {column.name: column.better for column in board.columns},
+        "first": [*_first_columns(board)],
         "rows": [_row_data(board, row) for row in board.rows],
         "files": [
             {"media": file.media, "head": file.head, "rows": [list(row) for row in file.rows], "foot": file.foot, "once": file.once}
@@ -74,11 +77,22 @@ def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
     }
 
 
+def _first_columns(board: Board) -> Iterator[str]:
+    """The columns that the page shows first: the main metric, one of forgetting, intransigence, time; a backbone if there are several."""
+    names = [column.name for column in board.columns]
+    yield from ("method", "records", board.first.name)
+    yield from itertools.islice((name for name in names if name.startswith(("forgetting", "af_"))), 1)
+    yield from (name for name in ("intransigence", "total_s") if name in names)
+    if len(board.backbones) > 1:
+        yield "backbone"
+
+
 def _row_data(board: Board, row: Row) -> dict[str, Any]:
     group = row.group
     means = {column.name: row.scores[column.name].mean if column.name in row.scores else None for column in board.columns}
     return {
         "text": {"method": group.label, "category": row.category, "backbone": group.backbone},
+        "place": {"dataset": board.dataset, "setting": board.setting},
         "numbers": {"records": len(row.records), **means},
         "method": group.method,
         "words": " ".join((group.label, row.category, group.backbone, board.title)).lower(),
@@ -127,7 +141,7 @@ def _leaderboards(results: CampaignResults, shown_boards: Sequence[Board], files
         board_section(results, board, extra=_downloads(some), plot=True, number=number)
         for number, (board, some) in enumerate(zip(shown_boards, files, strict=True))
     ]
-    return _part("leaderboards", "Leaderboards", how_to_read(), contents, _controls(shown_boards), *shown)
+    return _part("leaderboards", "Leaderboards", how_to_read(), across(shown_boards), contents, _controls(shown_boards), *shown)
 
 
 def _controls(shown_boards: Sequence[Board]) -> Fragment:
@@ -135,6 +149,8 @@ def _controls(shown_boards: Sequence[Board]) -> Fragment:
     rows = [row for board in shown_boards for row in board.rows]
     fields = [element("label", "text", Fragment('<input type="search" id="filter-words" autocomplete="off" spellcheck="false">'))]
     choices = {
+        "dataset": [board.dataset for board in shown_boards],
+        "setting": [board.setting for board in shown_boards],
         "method": [row.method for row in rows],
         "category": [row.category for row in rows],
         "backbone": [row.group.backbone for row in rows],
@@ -143,9 +159,15 @@ def _controls(shown_boards: Sequence[Board]) -> Fragment:
         options = [element("option", f"every {name}", value="")]
         options += [element("option", value, value=value) for value in sorted(set(values))]
         fields.append(element("label", name, element("select", *options, id=f"filter-{name}")))
+    columns = {column.name: column.label for board in shown_boards for column in board.columns}
+    named = {**columns, "category": "category", "backbone": "backbone"}
+    boxes = [element("label", element("input", type="checkbox", value=name), element("span", label)) for name, label in named.items()]
+    chooser = element("details", element("summary", "columns"), element("div", *boxes), class_="columns", id="filter-columns")
     clear = element("button", "clear", type="button", id="filter-clear")
     status = element("p", id="filter-shown", role="status")
-    return element("div", *fields, clear, status, class_="filters", id="filters", role="search", aria_label="Filter rows", hidden="")
+    return element(
+        "div", *fields, chooser, clear, status, class_="filters", id="filters", role="search", aria_label="Filter rows", hidden=""
+    )
 
 
 def _downloads(files: Sequence[Download]) -> Fragment:

@@ -30,6 +30,8 @@ from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.index import site_html
 
 pytestmark = pytest.mark.slow
+FIRST = {"method", "records", "average_performance", "forgetting_from_diagonal", "intransigence", "total_s", "backbone"}
+"""The columns that a board shows first."""
 LOOKS = [(420, False), (420, True), (1200, False), (1200, True)]
 SMALLEST_CONTRAST = 4.5
 """WCAG 2.2, success criterion 1.4.3, for text of ordinary size."""
@@ -144,7 +146,7 @@ def test_columns_of_text_sort_by_text(index: Browser, made: tuple[Path, list[Boa
     """From a to z, then from z to a."""
     place = {"method": 0, "backbone": 1}
     for reverse in (False, True):
-        index.one(head_button(index, 0, column)).click()
+        index.run("arguments[0].click()", index.one(head_button(index, 0, column)))
         if column == "category":
             shown = [row.find_elements("css selector", "td.nowrap")[0].text for row in index.all('[data-board="0"] > .scroll tbody tr')]
         else:
@@ -172,12 +174,53 @@ def test_filters_hide_rows_of_every_board(index: Browser, made: tuple[Path, list
     left = [methods_of(index, number) for number in range(len(all_boards))]
     assert left == [[n for n in named(b) if n.startswith("packnet ")] for b in all_boards]
     empty = left.index([])
-    assert "No row of this scenario matches the filter." in index.one(f'[data-board="{empty}"]').text
+    assert not index.one(f'[data-board="{empty}"]').is_displayed()
+    index.one("#filter-clear").click()
+    assert index.one(f'[data-board="{empty}"]').is_displayed()
+
+
+def columns_of(browser: Browser, number: int) -> list[str]:
+    """The named columns that a board shows."""
+    heads = browser.all(f'section[data-board="{number}"] > .scroll th[data-column]')
+    return [head.get_attribute("data-column") for head in heads if head.is_displayed()]
+
+
+def test_columns_are_chosen_and_the_rest_is_printed(index: Browser, made: tuple[Path, list[Board]]) -> None:
+    """A few columns at first; a tick brings another one; every column is on paper."""
+    board = made[1][0]
+    names = ["method", "records", *(column.name for column in board.columns), *(["backbone"] if len(board.backbones) > 1 else [])]
+    assert columns_of(index, 0) == [name for name in names if name in FIRST]
+    index.one("#filter-columns > summary").click()
+    index.one('#filter-columns input[value="category"]').click()
+    assert "category" in columns_of(index, 0)
+    index.one(f'#filter-columns input[value="{board.first.name}"]').click()
+    assert board.first.name not in columns_of(index, 0)
+    assert not [e for e in index.all('section[data-board="0"] > .scroll .plot') if e.is_displayed()]  # goes with its column
+    index.one("#filter-clear").click()
+    assert board.first.name in columns_of(index, 0)
+    hidden = index.run(
+        "return [...document.styleSheets].flatMap((s) => [...s.cssRules]).find((r) => r.cssText.includes('.off')).media.mediaText"
+    )
+    assert hidden == "screen"
+
+
+def test_a_view_stands_in_the_address(index: Browser, made: tuple[Path, list[Board]]) -> None:
+    """Filters and columns are in the query, and opening that address shows the same view."""
+    index.one("#filter-words").send_keys("gat")
+    index.run("const s = document.getElementById('filter-setting'); s.value = 'task-il'; s.dispatchEvent(new Event('change'))")
+    index.one("#filter-columns > summary").click()
+    index.one('#filter-columns input[value="category"]').click()
+    shown = [methods_of(index, n) for n in range(len(made[1]))], columns_of(index, 0)
+    query = index.run("return location.search")
+    assert "text=gat" in query
+    assert "setting=task-il" in query
+    index.open(made[0] / "index.html", place=query)
+    assert ([methods_of(index, n) for n in range(len(made[1]))], columns_of(index, 0)) == shown
 
 
 def test_downloads_hold_what_is_shown_in_its_order(index: Browser, made: tuple[Path, list[Board]]) -> None:
     """After sorting and filtering, the CSV has those rows in that order."""
-    index.one(head_button(index, 0, "method")).click()
+    index.run("arguments[0].click()", index.one(head_button(index, 0, "method")))
     index.one("#filter-words").send_keys("gcn")
     address = index.one('[data-board="0"] a[data-file="0"]').get_attribute("href")
     lines = unquote(address.partition(",")[2]).splitlines()

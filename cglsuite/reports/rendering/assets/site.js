@@ -3,23 +3,21 @@
   const { boards } = JSON.parse(document.getElementById("data").textContent);
   const filters = document.getElementById("filters");
   const words = document.getElementById("filter-words");
-  const choices = ["method", "category", "backbone"].map((name) => [name, document.getElementById(`filter-${name}`)]);
+  const choices = ["dataset", "setting", "method", "category", "backbone"].map((name) => [name, document.getElementById(`filter-${name}`)]);
+  const boxes = [...document.querySelectorAll("#filter-columns input")];
   const shown = document.getElementById("filter-shown");
   const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
   class Board {
     constructor(section) {
+      this.section = section;
+      this.link = document.querySelector(`nav.boards a[href="#${CSS.escape(section.id)}"]`)?.parentElement;
       this.data = boards[Number(section.dataset.board)];
       this.box = section.querySelector(".scroll");
       this.body = section.querySelector("tbody");
       this.heads = [...section.querySelectorAll("thead th[data-column]")];
       this.rows = [...this.body.rows];
       this.links = [...section.querySelectorAll("a[data-file]")];
-      this.none = document.createElement("p");
-      this.none.className = "quiet";
-      this.none.textContent = "No row of this scenario matches the filter.";
-      this.none.hidden = true;
-      this.box.after(this.none);
       this.heads.forEach((head) => this.addButton(head));
     }
 
@@ -64,10 +62,21 @@
     filter(wanted) {
       for (const row of this.rows) row.hidden = !wanted(this.of(row));
       const left = this.rows.filter((row) => !row.hidden).length;
-      this.box.hidden = left === 0;
-      this.none.hidden = left !== 0;
+      this.section.hidden = left === 0;
+      if (this.link) this.link.hidden = left === 0;
       this.refresh();
       return left;
+    }
+
+    /* A picture belongs to the column before it. Hidden columns are printed. */
+    choose(names) {
+      let shown = true;
+      const off = [...this.heads[0].parentElement.cells].map((head) => {
+        if (head.dataset.column) shown = names.has(head.dataset.column);
+        return !shown;
+      });
+      for (const row of [this.heads[0].parentElement, ...this.rows])
+        [...row.cells].forEach((cell, place) => cell.classList.toggle("off", off[place]));
     }
 
     /* Downloads hold the rows that are shown, in the order in which they are shown. */
@@ -87,23 +96,62 @@
 
   const filter = () => {
     const parts = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const value = (row, name) => (name === "method" ? row.method : row.place[name] ?? row.text[name]);
     const wanted = (row) =>
-      parts.every((part) => row.words.includes(part)) &&
-      choices.every(([name, select]) => !select.value || select.value === (name === "method" ? row.method : row.text[name]));
+      parts.every((part) => row.words.includes(part)) && choices.every(([name, select]) => !select.value || select.value === value(row, name));
     const left = all.reduce((sum, board) => sum + board.filter(wanted), 0);
-    shown.textContent = left === total ? `${total} rows` : `${left} of ${total} rows`;
+    shown.textContent = left === 0 ? "No row matches" : left === total ? `${total} rows` : `${left} of ${total} rows`;
+    keep();
+  };
+
+  const chosen = new Set(["method", "records"]);
+  const choose = () => {
+    for (const box of boxes) chosen[box.checked ? "add" : "delete"](box.value);
+    all.forEach((board) => board.choose(chosen));
+    keep();
+  };
+
+  /* What is filtered and chosen stands in the address, so that a view can be sent to somebody. */
+  let first = "";
+  const keep = () => {
+    const state = new URLSearchParams();
+    if (words.value) state.set("text", words.value);
+    for (const [name, select] of choices) if (select.value) state.set(name, select.value);
+    const columns = boxes.filter((box) => box.checked).map((box) => box.value).join(" ");
+    if (first && columns !== first) state.set("columns", columns);
+    const query = state.toString();
+    try {
+      history.replaceState(null, "", `${location.pathname}${query ? `?${query}` : ""}${location.hash}`);
+    } catch {
+      /* A browser may forbid this for a page from a file. */
+    }
+  };
+
+  const clear = () => {
+    words.value = "";
+    choices.forEach(([, select]) => (select.value = ""));
+    boxes.forEach((box) => (box.checked = all.some((board) => board.data.first.includes(box.value))));
   };
 
   if (filters && total) {
+    const given = new URLSearchParams(location.search);
+    clear();
+    first = boxes.filter((box) => box.checked).map((box) => box.value).join(" ");
+    words.value = given.get("text") ?? "";
+    for (const [name, select] of choices)
+      if ([...select.options].some((option) => option.value === given.get(name))) select.value = given.get(name);
+    if (given.has("columns")) boxes.forEach((box) => (box.checked = given.get("columns").split(" ").includes(box.value)));
     words.addEventListener("input", filter);
     choices.forEach(([, select]) => select.addEventListener("change", filter));
+    boxes.forEach((box) => box.addEventListener("change", choose));
     document.getElementById("filter-clear").addEventListener("click", () => {
-      words.value = "";
-      choices.forEach(([, select]) => (select.value = ""));
+      clear();
+      choose();
       filter();
       words.focus();
     });
     filters.hidden = false;
+    choose();
     filter();
   }
 
