@@ -48,7 +48,7 @@ _THOUSANDS = tuple(range(0, 10_000, 1000))
 PAPERS: tuple[Paper, ...] = (
     Paper(
         name="BeGin",
-        protocols=("begin-1",),
+        protocols=("begin-2", "begin-1"),
         metrics=_TASKS | {"AF": "forgetting_from_diagonal", "INT": "intransigence", "FWT": "forward_transfer"},
         seeds={"order": _THOUSANDS, "split": (0,), "init": _THOUSANDS},
         repeats=10,
@@ -65,7 +65,7 @@ PAPERS: tuple[Paper, ...] = (
     ),
     Paper(
         name="AGALE",
-        protocols=("agale-1",),
+        protocols=("agale-2", "agale-1"),
         metrics=_TASKS,
         seeds={"order": (0, 1, 2), "split": (0,), "init": (0, 1, 2)},
         repeats=3,

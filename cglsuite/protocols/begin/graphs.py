@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from cglsuite.backbones import graph_hyperparameters as graphs
-from cglsuite.protocols.begin.table import CITATION, TRAINING, method_defaults
+from cglsuite.protocols.begin.table import CITATION, TRAINING, method_defaults, noted
 from cglsuite.protocols.shared import trained_outputs
 from cglsuite.specs import BackboneSpec, ScenarioSpec, Value
 
@@ -34,6 +34,12 @@ _TRAINING = dataclasses.replace(TRAINING, backbone=GRAPH_NETWORK.name, epochs=10
 _NO_BUDGET = "The size of the memory is not stated in the paper; there is no limit here."
 
 
+def _method_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
+    """The protocol's table at graph level, where TWP's attention has no degree-normalised form."""
+    defaults = method_defaults(budget, n_tasks, version)
+    return defaults | {"twp": {k: v for k, v in defaults["twp"].items() if k != "method.attention_from"}}
+
+
 def graph_preset(
     dataset: str,
     setting: str,
@@ -44,6 +50,7 @@ def graph_preset(
     dropout: float = 0.0,
     dataset_hyperparameters: tuple[tuple[str, Value], ...] = (),
     note: str = "",
+    version: int = 1,
     **switches: object,
 ) -> ScenarioSpec:
     """A preset of BeGin's protocol at graph level.
@@ -52,6 +59,7 @@ def graph_preset(
         n_tasks: how many tasks there are; of the budget GEM keeps ``budget // n_tasks`` graphs per task.
         budget: graphs in memory, for all methods alike; ``None``: no limit.
         edge_features: features of an edge of the dataset.
+        version: see :data:`cglsuite.protocols.begin.VERSIONS`.
         switches: of the scenario, where they differ from the family's.
     """
     classes = setting in ("task-il", "class-il")
@@ -77,19 +85,19 @@ def graph_preset(
         "width": 146,
     }
     return ScenarioSpec(
-        name=f"{dataset}/{setting}@begin-1",
+        name=f"{dataset}/{setting}@begin-{version}",
         summary=f"{what.format(dataset)} (BeGin)",
         citation=CITATION,
         dataset=dataset,
         dataset_hyperparameters=dataset_hyperparameters,
         setting=setting,
-        protocol="begin-1",
+        protocol=f"begin-{version}",
         builder=_BUILDER,
         memory_budget=budget,
         searched=("training.lr", "training.weight_decay", "backbone.dropout"),
         training=_TRAINING,
         backbone_hyperparameters=tuple(sorted(backbone.items())),
-        method_defaults=method_defaults(budget, n_tasks),
-        note=" ".join(filter(None, [note, _NO_BUDGET if budget is None else ""])),
+        method_defaults=_method_defaults(budget, n_tasks, version),
+        note=noted(" ".join(filter(None, [note, _NO_BUDGET if budget is None else ""])), version),
         **(family | switches),  # type: ignore[arg-type]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from cglsuite.protocols.begin.table import CITATION, TRAINING, method_defaults
+from cglsuite.protocols.begin.table import CITATION, TRAINING, method_defaults, noted
 from cglsuite.protocols.shared import trained_outputs
 from cglsuite.specs import LinkPredictionSpec, ScenarioSpec, TrainingSpec, Value
 
@@ -38,19 +38,22 @@ def _prediction(stop_ratio: float) -> TrainingSpec:
     )
 
 
-def _method_defaults(budget: int | None, n_tasks: int) -> dict[str, dict[str, Value]]:
+def _method_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
     """The protocol's table at link level. Pairs in memory are read in the graph: standing alone they would teach batch norm the
     statistics of nodes without neighbours."""
-    defaults = method_defaults(budget, n_tasks)
+    defaults = method_defaults(budget, n_tasks, version)
     defaults["gem"] |= {"method.neighbourhood": True}
     return defaults | {"replay": {"method.neighbourhood": True}}
 
 
-def link_classification_preset(dataset: str, setting: str, *, n_tasks: int, budget: int, **switches: Any) -> ScenarioSpec:
+def link_classification_preset(
+    dataset: str, setting: str, *, n_tasks: int, budget: int, note: str = "", version: int = 1, **switches: Any
+) -> ScenarioSpec:
     """A preset of link classification: two classes at a time, or steps of time whose label is the sign.
 
     Args:
         n_tasks: how many tasks the dataset forms. budget: items in memory, for all methods alike.
+        version: see :data:`cglsuite.protocols.begin.VERSIONS`.
         switches: of the scenario, where they differ from the family's.
     """
     time = setting == "time-il"
@@ -69,12 +72,12 @@ def link_classification_preset(dataset: str, setting: str, *, n_tasks: int, budg
         else f"classes of directed links of {dataset} arrive two at a time in random order, whole graph at all times"
     )
     return ScenarioSpec(
-        name=f"{dataset}/{setting}@begin-1",
+        name=f"{dataset}/{setting}@begin-{version}",
         summary=f"{what} (BeGin)",
         citation=CITATION,
         dataset=dataset,
         setting=setting,
-        protocol="begin-1",
+        protocol=f"begin-{version}",
         level="LC",
         builder=_BUILDER,
         classes_per_task=2,
@@ -85,7 +88,8 @@ def link_classification_preset(dataset: str, setting: str, *, n_tasks: int, budg
         searched=_SEARCHED,
         training=_CLASSIFICATION,
         backbone_hyperparameters=_BACKBONE,
-        method_defaults=_method_defaults(budget, n_tasks),
+        method_defaults=_method_defaults(budget, n_tasks, version),
+        note=noted(note, version),
         **(family | switches),
     )
 
@@ -103,6 +107,7 @@ def link_prediction_preset(
     hits_k: int = 50,
     negatives: int | None = None,
     note: str = "",
+    version: int = 1,
     **switches: Any,
 ) -> ScenarioSpec:
     """A preset of link prediction: domains in random order, or steps of time, ranked against pairs without a link.
@@ -112,10 +117,11 @@ def link_prediction_preset(
         paper: as the paper has it: what carries messages are base edges and the task's own links (and in time-IL those of earlier tasks),
             without those that a step predicts; else as its code has it: the training links of all domains, or all up to the task's time.
         budget: items in memory, for all methods alike.
+        version: see :data:`cglsuite.protocols.begin.VERSIONS`; as the paper has it, there is the first only.
         hits_k: the K of Hits@K. negatives: pairs without a link that links are ranked against; ``None`` = as many as test items.
         switches: of the scenario, where they differ from the family's.
     """
-    time, protocol = setting == "time-il", "begin-paper-1" if paper else "begin-1"
+    time, protocol = setting == "time-il", "begin-paper-1" if paper else f"begin-{version}"
     arriving = f"links of {name or dataset} arrive by {key}" + ("" if time else " in random order")
     edges = {
         (True, False): "messages along training links up to then",
@@ -147,7 +153,7 @@ def link_prediction_preset(
         searched=_SEARCHED,
         training=_prediction(stop_ratio),
         backbone_hyperparameters=_BACKBONE,
-        method_defaults=_method_defaults(budget, n_tasks),
-        note=note,
+        method_defaults=_method_defaults(budget, n_tasks, version),
+        note=note if paper else noted(note, version),
         **(family | switches),
     )

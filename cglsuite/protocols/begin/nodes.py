@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from cglsuite.protocols.begin.table import CITATION, TRAINING, method_defaults
+from cglsuite.protocols.begin.table import CITATION, TRAINING, method_defaults, noted
 from cglsuite.protocols.shared import trained_outputs
 from cglsuite.specs import ScenarioSpec, Value
 
@@ -24,9 +24,9 @@ _BACKBONE = (
 )
 
 
-def _method_defaults(budget: int, per_class: int, n_tasks: int) -> dict[str, dict[str, Value]]:
+def _method_defaults(budget: int, per_class: int, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
     """The protocol's table at node level: memories are read in the graph, and rehearsal has budgets of its own."""
-    defaults = method_defaults(budget, n_tasks)
+    defaults = method_defaults(budget, n_tasks, version)
     defaults["gem"] |= {"method.neighbourhood": True}
     return defaults | {
         "er-gnn": {"method.swap_weights": True, "method.neighbourhood": True, "method.per_class": per_class, "method.sampler": "cm"},
@@ -47,6 +47,8 @@ def node_preset(
     training: dict[str, object] | None = None,
     backbone: dict[str, object] | None = None,
     chosen: Mapping[str, Mapping[str, Value]] | None = None,
+    note: str = "",
+    version: int = 1,
     **switches: object,
 ) -> ScenarioSpec:
     """A preset of BeGin's protocol at node level.
@@ -57,10 +59,11 @@ def node_preset(
         n_tasks, n_classes: number of tasks and classes. name: stands for the dataset in the preset's name.
         training, backbone: values that differ from the protocol's.
         chosen: per method, hyper-parameters that a search chose where the protocol has a grid.
+        version: see :data:`cglsuite.protocols.begin.VERSIONS`.
         switches: of the scenario, where they differ from the family's.
     """
     domains = setting in ("domain-il", "time-il")
-    defaults = _method_defaults(budget, max(budget // (n_classes * (n_tasks if setting == "time-il" else 1)), 1), n_tasks)
+    defaults = _method_defaults(budget, max(budget // (n_classes * (n_tasks if setting == "time-il" else 1)), 1), n_tasks, version)
     for method, values in (chosen or {}).items():
         defaults[method] = {**defaults.get(method, {}), **values}
     classes = switches.get("classes_per_task", 2)
@@ -80,15 +83,16 @@ def node_preset(
         "drop_last": not domains and n_classes % int(str(classes)) > 0,  # BeGin leaves these classes out
     }
     return ScenarioSpec(
-        name=f"{name or dataset}/{setting}@begin-1",
+        name=f"{name or dataset}/{setting}@begin-{version}",
         summary=f"{what} (BeGin)",
         citation=CITATION,
         dataset=dataset,
         setting=setting,
-        protocol="begin-1",
+        protocol=f"begin-{version}",
         searched=_SEARCHED,
         training=dataclasses.replace(TRAINING, plateau_patience=patience, **(training or {})),  # type: ignore[arg-type]
         backbone_hyperparameters=tuple(sorted((dict(_BACKBONE) | (backbone or {})).items())),  # type: ignore[arg-type]
         method_defaults=defaults,
+        note=noted(note, version),
         **(family | switches),  # type: ignore[arg-type]
     )

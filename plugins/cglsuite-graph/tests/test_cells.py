@@ -57,3 +57,11 @@ def test_gine_takes_the_features_of_edges(tmp_path: Path) -> None:
     """Signal 1: the kinds of a motif's edges name its class among three."""
     record = record_of(tmp_path, "synthetic-motifs/class-il@begin-1", "joint", MOTIFS, "gine")
     assert record.metrics["average_performance"] > 0.2
+
+
+@pytest.mark.plugins
+def test_twp_as_implemented_by_begin(tmp_path: Path) -> None:
+    """The second version of a preset runs, with the attention that the backbone for whole graphs offers."""
+    record = record_of(tmp_path, "synthetic-motifs/class-il@begin-2", "twp", MOTIFS | {"training.epochs": 2})
+    assert record.configuration["method.attention_norm"] == "norm"
+    assert "method.attention_from" not in record.configuration

@@ -13,7 +13,7 @@ from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
 
-PRESETS = [preset for preset in link_presets() if preset.name.startswith("synthetic-")]
+PRESETS = [preset for preset in link_presets() if preset.name.startswith("synthetic-") and preset.protocol != "begin-2"]
 SMALL: dict[str, Any] = {"training.epochs": 40, "training.lr": 0.01, "backbone.width": 16, "backbone.predictor_width": 16}
 #: Performance of a model that has learnt nothing, by measure; Hits@K of chance is K over the number of pairs without a link.
 CHANCE = {"micro": 0.5, "roc-auc": 0.5, "hits": 50 / 400}
@@ -47,3 +47,13 @@ def test_a_memory_keeps_to_the_budget_and_holds_pairs_alone(name: str, tmp_path:
 def test_joint_training_keeps_what_fine_tuning_forgets(tmp_path: Path) -> None:
     bare, joint = (record_of("synthetic-signed-links/class-il@begin-1", method, tmp_path) for method in ("bare", "joint"))
     assert joint.metrics["average_performance"] > bare.metrics["average_performance"]
+
+
+@pytest.mark.plugins
+def test_twp_as_implemented_by_begin(tmp_path: Path) -> None:
+    """The second version of a preset: the attention is read off degree-normalised embeddings."""
+    name = "synthetic-signed-links/class-il@begin-2"
+    cell = resolve_cell(load_catalogue(), name, "twp", overrides=SMALL | {"training.epochs": 3})
+    assert cell.configuration["method.attention_from"] == "degree-normalised"
+    record = run_cell(cell, load_catalogue(), Store(tmp_path))
+    assert record.status == "done", record.reason

@@ -16,10 +16,10 @@ from cglsuite import ScenarioSpec, load_catalogue
 from cglsuite.specs import switches
 
 PRESETS = {p.name: p for p in presets()}
-BEGIN = [p for p in PRESETS.values() if p.protocol == "begin-1"]
+BEGIN = [p for p in PRESETS.values() if p.protocol in ("begin-1", "begin-2")]
 BEGIN_CLASSES = [p for p in BEGIN if p.setting in ("task-il", "class-il")]
 BEGIN_KEYS = [p for p in BEGIN if p not in BEGIN_CLASSES]
-AGALE = [p for p in PRESETS.values() if p.protocol in ("agale-1", "agale-consistent-1")]
+AGALE = [p for p in PRESETS.values() if p.protocol in ("agale-1", "agale-2", "agale-consistent-1")]
 CGLB_PROTOCOLS = ("cglb-1", "cglb-inter-1", "cglb-2", "cglb-inter-2")
 CGLB = [p for p in PRESETS.values() if p.protocol in CGLB_PROTOCOLS]
 EXAMPLES = [p for p in PRESETS.values() if p.protocol == "example-1"]
@@ -126,13 +126,8 @@ def test_begins_classes_arrive(preset: ScenarioSpec) -> None:
 
 def test_begins_domains_and_years_arrive() -> None:
     by_name = {p.name: p for p in BEGIN_KEYS}
-    assert set(by_name) == {
-        "ogbn-arxiv/time-il@begin-1",
-        "ogbn-mag/time-il@begin-1",
-        "ogbn-proteins/domain-il@begin-1",
-        "twitch/domain-il@begin-1",
-        "twitch-musae/domain-il@begin-1",
-    }
+    scenarios = ("ogbn-arxiv/time-il", "ogbn-mag/time-il", "ogbn-proteins/domain-il", "twitch/domain-il", "twitch-musae/domain-il")
+    assert set(by_name) == {f"{name}@begin-{version}" for name in scenarios for version in (1, 2)}
     for preset in by_name.values():
         time = preset.setting == "time-il"
         assert (preset.edge_policy, preset.class_order) == (("snapshot", "native") if time else ("full", "random"))
@@ -248,6 +243,43 @@ def test_methods_as_benchmarked() -> None:
         assert preset.method_defaults["gem"] == {"method.per_task": 100} | ({"method.memory_outputs": "until-task"} if second else {})
         assert preset.method_defaults.get("lwf", {}) == ({"backbone.init": "fan-in-normal"} if second else {})
         assert ("cglb-2" in preset.note) is not second
+
+
+def test_second_version_of_begin_has_twp_as_implemented_and_nothing_else_of_its_own() -> None:
+    for first in (p for p in BEGIN if p.protocol == "begin-1"):
+        second = PRESETS[first.name.removesuffix("1") + "2"]
+        differing = {
+            s for s in switches(first) if s not in ("name", "protocol", "note") and getattr(first, s, None) != getattr(second, s, None)
+        }
+        assert differing <= {"method_defaults"}
+        changed = {m for m, values in first.method_defaults.items() if second.method_defaults[m] != values}
+        assert changed == {"twp"}
+        assert second.method_defaults.keys() == first.method_defaults.keys()
+        twp = second.method_defaults["twp"]
+        assert {k.removeprefix("method."): v for k, v in twp.items() if k.startswith("method.") and k != "method.beta"} == {
+            "lambda_l": 1e4,
+            "lambda_t": 1e3,
+            "detach_beta": True,
+            "topology_accumulates": True,
+            "attention_norm": "norm",
+            "attention_from": "degree-normalised",
+            "double_loss": True,
+        }
+        assert "begin-2" in first.note
+        assert "begin-2" not in second.note
+
+
+def test_second_version_of_agale_has_the_importances_of_its_code() -> None:
+    for first in (p for p in AGALE if p.protocol == "agale-1"):
+        second = PRESETS[first.name.removesuffix("1") + "2"]
+        added = {m: dict(v.items() - first.method_defaults.get(m, {}).items()) for m, v in second.method_defaults.items()}
+        assert added == {
+            "ewc": {"method.fisher": "last-step"},
+            "mas": {"method.importance": "batch-squared"},
+            "evolve-gcn": {"method.start": "drawn"},
+            "er-gnn": {},
+        }
+        assert "agale-2" in first.note
 
 
 def test_searched_values_belong_to_presets_and_to_what_the_protocol_leaves_open() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cglsuite import ScenarioSpec
-from cglsuite.protocols.begin import link_classification_preset, link_prediction_preset
+from cglsuite.protocols.begin import VERSIONS, link_classification_preset, link_prediction_preset
 
 __all__ = ["link_presets"]
 
@@ -72,22 +72,29 @@ _PREDICTED: dict[str, dict[str, Any]] = {
 
 def link_presets() -> list[ScenarioSpec]:
     """BeGin's link scenarios, stand-ins for those whose data are hard to obtain, and the same protocol on the embedded links."""
+    versions = [preset for version in VERSIONS for preset in _presets(version)]
+    return [*versions, *_predicted(paper=True)]
+
+
+def _presets(version: int) -> list[ScenarioSpec]:
+    """Both kinds of tasks, links classified and links predicted, as BeGin's code has them."""
     out = []
     for setting, n_tasks in (("task-il", 3), ("class-il", 3), ("time-il", 7)):
-        bitcoin: dict[str, Any] = {"n_tasks": n_tasks, "budget": 500, "node_features": "degrees"}
+        bitcoin: dict[str, Any] = {"n_tasks": n_tasks, "budget": 500, "node_features": "degrees", "version": version}
         out.append(link_classification_preset("bitcoin-otc", setting, split="official", note=_DEGREES, **bitcoin))
         note = f"{_DEGREES} Not a scenario of the paper; its protocol, with a new 8 : 1 : 1 split for every split seed."
         out.append(link_classification_preset("bitcoin-alpha", setting, note=note, **bitcoin))
         synthetic_tasks = 5 if setting == "time-il" else 3
-        out.append(link_classification_preset("synthetic-signed-links", setting, n_tasks=synthetic_tasks, budget=120))
-    for paper in (False, True):
-        for name, switches in _PREDICTED.items():
-            note = switches.get("note", _RANDOM_SPLIT) + (f" {_PAPER_NOTE}" if paper and switches["setting"] == "domain-il" else "")
-            out.append(link_prediction_preset(**({"dataset": name, "name": name, "paper": paper} | switches | {"note": note})))
-        for setting, key, n_tasks in (("time-il", "step", 5), ("domain-il", "domain", 6)):
-            out.append(
-                link_prediction_preset(
-                    "synthetic-temporal-links", setting, key=key, n_tasks=n_tasks, paper=paper, budget=300, negatives=400
-                )
-            )
+        out.append(link_classification_preset("synthetic-signed-links", setting, n_tasks=synthetic_tasks, budget=120, version=version))
+    return [*out, *_predicted(version=version)]
+
+
+def _predicted(*, paper: bool = False, version: int = 1) -> list[ScenarioSpec]:
+    kind: dict[str, Any] = {"paper": paper, "version": version}
+    out = []
+    for name, switches in _PREDICTED.items():
+        note = switches.get("note", _RANDOM_SPLIT) + (f" {_PAPER_NOTE}" if paper and switches["setting"] == "domain-il" else "")
+        out.append(link_prediction_preset(**({"dataset": name, "name": name} | kind | switches | {"note": note})))
+    for setting, key, n_tasks in (("time-il", "step", 5), ("domain-il", "domain", 6)):
+        out.append(link_prediction_preset("synthetic-temporal-links", setting, key=key, n_tasks=n_tasks, budget=300, negatives=400, **kind))
     return out

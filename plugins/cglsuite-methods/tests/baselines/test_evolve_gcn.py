@@ -16,8 +16,8 @@ from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import TaskView
 
 
-def runner_of(method: type[EvolveGCN] = EvolveGCN, **stream: Any) -> TaskRunner:
-    return tiny_runner(tiny_stream(**stream), method)
+def runner_of(method: type[EvolveGCN] = EvolveGCN, hyperparameters: dict[str, Any] | None = None, **stream: Any) -> TaskRunner:
+    return tiny_runner(tiny_stream(**stream), method, hyperparameters or {})
 
 
 def started(runner: TaskRunner) -> tuple[EvolveGCN, TaskView]:
@@ -119,14 +119,16 @@ def test_later_tasks_move_the_weights_through_the_cells_alone() -> None:
 
 @pytest.mark.parametrize("training", [{}, {"carry_optimizer": True}, {"monitor": "validation-loss", "restore_best": True}])
 @pytest.mark.parametrize("policy", ["none", "full"])
-def test_resumption(policy: str, training: dict[str, Any]) -> None:
+@pytest.mark.parametrize("start", ["previous", "drawn"])
+def test_resumption(start: str, policy: str, training: dict[str, Any]) -> None:
+    hyperparameters = {"start": start}
     kept = KeptCheckpoints()
-    whole = runner_of(edge_policy=policy, training=training).run(kept, keep=99)
+    whole = runner_of(hyperparameters=hyperparameters, edge_policy=policy, training=training).run(kept, keep=99)
     assert whole.parameters["method"] == 0
     for prefix in kept.saved:
         only = KeptCheckpoints()
         only.files[prefix] = kept.files[prefix]
-        assert_same_run(runner_of(edge_policy=policy, training=training).run(only), whole)
+        assert_same_run(runner_of(hyperparameters=hyperparameters, edge_policy=policy, training=training).run(only), whole)
 
 
 def test_everything_that_is_learnt_is_the_models() -> None:
@@ -145,3 +147,30 @@ def test_gin_evolves_too_and_attention_does_not() -> None:
     attentive = gat(8, 6, layers=2, width=6, heads=2, dropout=0.0, attention_dropout=0.0, head="linear")
     with pytest.raises(NotApplicable, match="the body of ConvolutionalBackbone holds others: choose the backbone gcn or gin"):
         evolve(attentive)
+
+
+def test_as_the_library_of_agale_has_it_every_pass_is_one_step_from_the_drawn_weights() -> None:
+    """In tasks and between them; the start has no gradient and stays, the cell is trained."""
+    stream = tiny_stream()
+    runner = tiny_runner(stream, EvolveGCN, {"start": "drawn"})
+    method = runner.method
+    drawn = [linear.parametrizations.weight.original.clone() for linear in layers(method)]
+    view = runner.stream.view(0)
+    runner.problem.arrive(view)
+    for task in range(2):
+        method.before_task(view)
+        method.model.zero_grad()
+        method.loss(view.train).backward()
+        for linear, start in zip(layers(method), drawn, strict=True):
+            weight = linear.parametrizations.weight
+            assert weight.original.grad is None
+            assert all(p.grad is not None and p.grad.any() for p in weight[0].cell.parameters())
+            torch.testing.assert_close(linear.weight, by_hand(weight[0].cell, start))
+        with torch.no_grad():
+            for linear in layers(method):
+                for p in linear.parametrizations.weight[0].cell.parameters():
+                    p += 0.1 * (task + 1)
+        method.after_task(view)
+        for linear, start in zip(layers(method), drawn, strict=True):
+            assert torch.equal(linear.parametrizations.weight.original, start)
+            torch.testing.assert_close(linear.weight, by_hand(linear.parametrizations.weight[0].cell, start))

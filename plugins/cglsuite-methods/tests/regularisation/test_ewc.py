@@ -195,16 +195,17 @@ def test_weights_stay_where_the_penalty_holds_them() -> None:
     assert moved(1e4) < 0.2 * moved(0.0)
 
 
-def test_state_and_resumption() -> None:
+@pytest.mark.parametrize("fisher", ["items", "last-step"])
+def test_state_and_resumption(fisher: str) -> None:
     """What the penalty needs is in the state that a checkpoint keeps."""
     from tiny_streams import KeptCheckpoints
 
     kept = KeptCheckpoints()
-    whole = runner_of().run(kept, keep=99)
+    whole = runner_of({"fisher": fisher}).run(kept, keep=99)
     for prefix in kept.saved:
         only = KeptCheckpoints()
         only.files[prefix] = kept.files[prefix]
-        assert_same_run(runner_of().run(only), whole)
+        assert_same_run(runner_of({"fisher": fisher}).run(only), whole)
 
 
 def test_frozen_parameters_are_left_out() -> None:
@@ -240,3 +241,38 @@ def test_a_penalty_that_diverges_is_noticed(weight: float) -> None:
     """Its value is not in the loss, but the weights that it drives away are."""
     with pytest.raises(DivergenceError, match="the loss became nan"):
         runner_of({"lambda": weight, "fisher": "batch"}, training={"optimizer": "sgd", "epochs": 20}).run()
+
+
+def test_fisher_of_the_last_step_is_its_squared_gradient_at_the_weights_after_it() -> None:
+    """AGALE's form: what the optimiser was given last, penalty included, and where it led, not the weights restored afterwards."""
+    method, view = learn_one(runner_of({"fisher": "last-step"}))
+    parameters = dict(method.model.named_parameters())
+    optimizer = torch.optim.SGD(parameters.values(), lr=0.05)
+    for task in range(2):
+        anchors_before = {n: v.clone() for n, v in method.weighted.items()}
+        fisher_before = {n: v.clone() for n, v in method.fisher.items()}
+        for _ in range(2):
+            optimizer.zero_grad()
+            method.loss(view.train).backward()
+            method.before_step()
+            optimizer.step()
+            method.after_step()
+        taken = {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in parameters.items()}
+        reached = {n: p.detach().clone() for n, p in parameters.items()}
+        with torch.no_grad():
+            for p in parameters.values():  # as the best weights are restored
+                p += 0.1
+                p.grad = None
+        method.after_task(view)
+        assert any(g.any() for g in taken.values())
+        for name, gradient in taken.items():
+            torch.testing.assert_close(method.fisher[name] - fisher_before.get(name, 0.0), gradient.pow(2), rtol=1e-3, atol=1e-6)
+            added = method.weighted[name] - anchors_before.get(name, 0.0)
+            torch.testing.assert_close(added, gradient.pow(2) * reached[name], rtol=1e-3, atol=1e-6)
+        assert task == 0 or fisher_before
+
+
+def test_without_a_step_nothing_is_protected() -> None:
+    method, view = learn_one(runner_of({"fisher": "last-step"}))
+    method.after_task(view)
+    assert method.fisher == {}

@@ -22,11 +22,16 @@ class EvolveGCN(Method):
 
     W_0 is trained in the first task. Later tasks change these weights only through the cells; biases, norms and the head are trained as
     usual. Nothing else counters forgetting: it is a dynamic-graph baseline.
+
+    As benchmarked by AGALE (``start=drawn``), with the version of PyTorch Geometric Temporal that its code requires, W_0 stays as drawn and
+    every forward pass takes one step from it, ``W = GRU(W_0)``: nothing evolves, and all tasks train the cells.
     """
 
     def setup(self) -> None:
         """Make the model's convolution weights evolve."""
         evolve(self.model)
+        for _, cell in self._weights():
+            cell.from_drawn = self.hyperparameters.get("start", "previous") == "drawn"
 
     def before_task(self, view: TaskView) -> None:
         """Begin a time step: the cells update the last step's weights."""
@@ -37,7 +42,8 @@ class EvolveGCN(Method):
     def after_task(self, view: TaskView) -> None:
         """End the time step: its weights become the start of the next step. Outputs do not change."""
         for weight, cell in self._weights():
-            weight.original.copy_(weight())
+            if not cell.from_drawn:
+                weight.original.copy_(weight())
             cell.moving = False
             cell.steps += 1
 
@@ -71,7 +77,7 @@ class EvolvingWeight(nn.Module):
     thousands of features of a citation graph, [in, in] gates would be about a hundred times as large as the model.
 
     ``moving`` is true only during training. ``steps`` counts finished time steps: W_0 is trained in the first step, later steps start from
-    constants.
+    constants. With ``from_drawn`` the weight is always one step from a start that is never trained.
     """
 
     steps: Tensor
@@ -81,11 +87,12 @@ class EvolvingWeight(nn.Module):
         self.cell = nn.GRUCell(weight.shape[1], weight.shape[1], device=weight.device)
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64, device=weight.device))
         self.moving = False
+        self.from_drawn = False
 
     def forward(self, start: Tensor) -> Tensor:
         """The current weight, computed from the weight at the start of the step: float32 [in, out]."""
-        if not self.moving:
+        if not self.moving and not self.from_drawn:
             return start
-        before = start.detach() if self.steps > 0 else start
+        before = start.detach() if self.steps > 0 or self.from_drawn else start
         weight: Tensor = self.cell(before, before)
         return weight

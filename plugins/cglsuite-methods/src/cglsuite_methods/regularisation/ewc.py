@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from cglsuite import Method
@@ -19,6 +20,9 @@ class EWC(Method):
     F_s is the diagonal of the empirical Fisher information on the task's training items: the mean of squared per-item gradients, or (as
     benchmarked by CGLB and BeGin) the square of the batch-mean gradient. Only the sums ΣF and ΣFθ* are stored, which gives the same
     gradient in O(P) memory. F is estimated in evaluation mode, in CGLB's graph-level code in training mode (``importance_mode``).
+
+    As benchmarked by AGALE (``fisher=last-step``), F_s is the squared gradient of the last training step, penalty included, and θ*_s are
+    the weights after that step, even if other weights are restored afterwards.
     """
 
     state: ClassVar[tuple[str, ...]] = ("fisher", "weighted")
@@ -27,6 +31,7 @@ class EWC(Method):
         """Initialise the sums."""
         self.fisher: dict[str, Tensor] = {}
         self.weighted: dict[str, Tensor] = {}
+        self._last_step: tuple[dict[str, Tensor], dict[str, Tensor]] | None = None
 
     def before_step(self) -> None:
         """Add the gradient of the penalty; its value is not part of the loss."""
@@ -34,11 +39,28 @@ class EWC(Method):
         if self.fisher and weight != 0:
             pull(self.problem.parameters(self.model), self.fisher, self.weighted, weight)
 
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Keep the step's gradient and where it led, in case it is the task's last."""
+        if self.hyperparameters.fisher == "last-step":
+            parameters = self.problem.parameters(self.model)
+            gradients_taken = {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in parameters.items()}
+            self._last_step = gradients_taken, {n: p.detach().clone() for n, p in parameters.items()}
+
     def after_task(self, view: TaskView) -> None:
         """Add the task's Fisher information at its final weights."""
+        if self.hyperparameters.fisher == "last-step":
+            self._protect_last_step()
+            return
         with in_importance_mode(self):
             fisher = self._batch_fisher(view) if self.hyperparameters.fisher == "batch" else self._item_fisher(view)
         protect(self.fisher, self.weighted, fisher, self.problem.parameters(self.model))
+
+    def _protect_last_step(self) -> None:
+        if self._last_step is not None:
+            gradients_taken, weights = self._last_step
+            protect(self.fisher, self.weighted, {n: g.pow(2) for n, g in gradients_taken.items()}, weights)
+        self._last_step = None
 
     def _batch_fisher(self, view: TaskView) -> dict[str, Tensor]:
         batch = self.problem.batch([view])

@@ -85,5 +85,17 @@ BASELINES = (
         factory="cglsuite_methods.baselines.evolve_gcn:EvolveGCN",
         category="dynamic",
         needs=("task-boundaries",),
+        hyperparameters=(
+            Hyperparameter(
+                name="start",
+                default="previous",
+                choices=("previous", "drawn"),
+                doc="what a task's weights evolve from: those that the previous task ended with (W_0 is learnt in the first), or (as "
+                "implemented by the library version that AGALE requires) W_0 as drawn, in every task",
+                effect="drawn: weights do not evolve from task to task, and all tasks train one cell per layer: fine-tuning of "
+                "convolutions that are parametrised by a cell",
+                implicit=True,
+            ),
+        ),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cglsuite import Hyperparameter, MethodSpec
 from cglsuite_methods.specs.shared import CHUNK, FISHER, IMPORTANCE_MODE, ITEMS, LEVELS, NEIGHBOURHOOD, SMALL_CHUNK, TASK_FREE
 
@@ -18,7 +20,13 @@ REGULARISATION = (
         needs=("task-boundaries",),
         hyperparameters=(
             Hyperparameter(name="lambda", default=1e4, minimum=0, doc="weight λ of the penalty"),
-            FISHER,
+            replace(
+                FISHER,
+                choices=("items", "batch", "last-step"),
+                doc=f"{FISHER.doc}, or (as implemented by AGALE) the squared gradient of the last training step, penalty included",
+                effect="batch: gradients of different items cancel, so less is protected; last-step: next to nothing is protected where "
+                "training has converged, and the anchor is where training stopped instead of the best weights",
+            ),
             CHUNK,
             IMPORTANCE_MODE,
         ),

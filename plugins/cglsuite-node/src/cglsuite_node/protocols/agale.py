@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cglsuite import ScenarioSpec, TrainingSpec
 from cglsuite.protocols import TOPOLOGY_NOTE, trained_outputs
+from cglsuite.specs import Value
 from cglsuite_node.datasets.specs import AGALE_ORDERS
 
 __all__ = ["agale", "agale_presets"]
@@ -31,20 +32,39 @@ _AGALE_BACKBONE = (
 )
 
 
-def agale(dataset: str, setting: str, *, multi: bool, consistent: bool = False) -> ScenarioSpec:
+_METHODS: dict[str, dict[str, Value]] = {
+    "ewc": {"method.lambda": 1e4},
+    "mas": {"method.lambda": 1e4},
+    "er-gnn": {"method.per_class": 1000, "method.sampler": "cm"},
+}
+_METHODS_AS_IMPLEMENTED: dict[str, dict[str, Value]] = _METHODS | {
+    "ewc": {"method.lambda": 1e4, "method.fisher": "last-step"},
+    "mas": {"method.lambda": 1e4, "method.importance": "batch-squared"},
+    "evolve-gcn": {"method.start": "drawn"},
+}
+_FIRST = (
+    "agale-2 follows the published code where this version does not: the importances of EWC and MAS, and EvolveGCN, whose weights do not "
+    "evolve there."
+)
+
+
+def agale(dataset: str, setting: str, *, multi: bool, consistent: bool = False, version: int = 1) -> ScenarioSpec:
     """A preset of AGALE's protocol: Algorithms 1 and 2, growing heads, no edges between tasks.
 
-    ``consistent`` splits nodes once for all tasks, so no node is training data in one task and test data in another.
+    Args:
+        consistent: split nodes once for all tasks, so that none is training data in one and test data in another.
+        version: the second has the importances of EWC and MAS, and EvolveGCN, as the published code implements them.
     """
+    protocol = "agale-consistent-1" if consistent else f"agale-{version}"
     return ScenarioSpec(
-        name=f"{dataset}/{setting}@{'agale-consistent-1' if consistent else 'agale-1'}",
+        name=f"{dataset}/{setting}@{protocol}",
         summary=f"classes of {dataset} arrive two at a time, each task in its own subgraph, "
         + ("every node in one part throughout" if consistent else "split task by task")
         + " (AGALE)",
         citation=_AGALE,
         dataset=dataset,
         setting=setting,
-        protocol="agale-consistent-1" if consistent else "agale-1",
+        protocol=protocol,
         labels="multi" if multi else "single",
         performance="average-precision" if multi else "micro",
         classes_per_task=2,
@@ -58,18 +78,19 @@ def agale(dataset: str, setting: str, *, multi: bool, consistent: bool = False) 
         head="growing",
         training=_AGALE_TRAINING,
         backbone_hyperparameters=_AGALE_BACKBONE,
-        method_defaults={
-            "ewc": {"method.lambda": 1e4},
-            "mas": {"method.lambda": 1e4},
-            "er-gnn": {"method.per_class": 1000, "method.sampler": "cm"},
-        },
+        method_defaults=_METHODS if version == 1 else _METHODS_AS_IMPLEMENTED,
         note=TOPOLOGY_NOTE
-        + (" A multi-label node may be training data in one task and test data in another." if multi and not consistent else ""),
+        + (" A multi-label node may be training data in one task and test data in another." if multi and not consistent else "")
+        + (f" {_FIRST}" if version == 1 and not consistent else ""),
     )
 
 
 def agale_presets() -> list[ScenarioSpec]:
     multi = dict.fromkeys(("pcg", "dblp-multilabel", "humango", "blogcatalog", "yelp"), True)
     datasets = multi | dict.fromkeys(("cora", "citeseer", "synthetic-csbm-edges"), False)
-    pairs = [(d, m, s, c) for d, m in datasets.items() for s in ("task-il", "class-il") for c in (False, True) if m or not c]
-    return [agale(dataset, setting, multi=multi, consistent=consistent) for dataset, multi, setting, consistent in pairs]
+    out = []
+    for dataset, multi in datasets.items():
+        for setting in ("task-il", "class-il"):
+            out += [agale(dataset, setting, multi=multi, version=version) for version in (1, 2)]
+            out += [agale(dataset, setting, multi=multi, consistent=True)] if multi else []
+    return out

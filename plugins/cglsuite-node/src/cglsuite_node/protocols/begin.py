@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from cglsuite import ScenarioSpec
-from cglsuite.protocols.begin import node_preset
+from cglsuite.protocols.begin import VERSIONS, node_preset
 from cglsuite_node.chosen import CHOSEN
 
 __all__ = ["begin_presets"]
 
 
-def _preset(dataset: str, setting: str, *, name: str | None = None, **switches: Any) -> ScenarioSpec:
-    """A preset with the searched values of :mod:`cglsuite_node.chosen`."""
-    return node_preset(dataset, setting, name=name, chosen=CHOSEN.get(f"{name or dataset}/{setting}@begin-1"), **switches)
-
-
 def begin_presets() -> list[ScenarioSpec]:
     """BeGin's scenarios of node classification, and the same protocol on the embedded graph and a stand-in."""
+    return [preset for version in VERSIONS for preset in _presets(version)]
+
+
+def _presets(version: int) -> list[ScenarioSpec]:
+    def _preset(dataset: str, setting: str, *, name: str | None = None, **switches: Any) -> ScenarioSpec:
+        """With the searched values of :mod:`cglsuite_node.chosen`, which searches of the first version found."""
+        chosen = CHOSEN.get(f"{name or dataset}/{setting}@begin-1")
+        return node_preset(dataset, setting, name=name, chosen=chosen, version=version, **switches)
+
     out = []
     for setting in ("task-il", "class-il"):
         out += [
