@@ -52,7 +52,8 @@ PAPERS: tuple[Paper, ...] = (
         metrics=_TASKS | {"AF": "forgetting_from_diagonal", "INT": "intransigence", "FWT": "forward_transfer"},
         seeds={"order": _THOUSANDS, "split": (0,), "init": _THOUSANDS},
         repeats=10,
-        spread="10 seeds, each with its own order of classes and its own initialisation, on one split; the paper does not define its ±",
+        spread="10 seeds, each with its own order of classes and its own initialisation, on one split; the code prints the sample standard "
+        "deviation",
     ),
     Paper(
         name="CGLB",

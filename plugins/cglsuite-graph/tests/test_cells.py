@@ -63,5 +63,5 @@ def test_gine_takes_the_features_of_edges(tmp_path: Path) -> None:
 def test_twp_as_implemented_by_begin(tmp_path: Path) -> None:
     """The second version of a preset runs, with the attention that the backbone for whole graphs offers."""
     record = record_of(tmp_path, "synthetic-motifs/class-il@begin-2", "twp", MOTIFS | {"training.epochs": 2})
-    assert record.configuration["method.attention_norm"] == "norm"
-    assert "method.attention_from" not in record.configuration
+    assert record.cell["configuration"]["method.attention_norm"] == "norm"
+    assert "method.attention_from" not in record.cell["configuration"]
