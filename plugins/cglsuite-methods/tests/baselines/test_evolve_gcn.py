@@ -123,8 +123,10 @@ def test_later_tasks_move_the_weights_through_the_cells_alone() -> None:
 def test_resumption(start: str, policy: str, training: dict[str, Any]) -> None:
     hyperparameters = {"start": start}
     kept = KeptCheckpoints()
-    whole = runner_of(hyperparameters=hyperparameters, edge_policy=policy, training=training).run(kept, keep=99)
-    assert whole.parameters["method"] == 0
+    runner = runner_of(hyperparameters=hyperparameters, edge_policy=policy, training=training)
+    cells = [linear.parametrizations.weight[0].cell for linear in layers(runner.method)]  # type: ignore[arg-type]
+    whole = runner.run(kept, keep=99)
+    assert whole.parameters["method"] == sum(p.numel() for cell in cells for p in cell.parameters())
     for prefix in kept.saved:
         only = KeptCheckpoints()
         only.files[prefix] = kept.files[prefix]
