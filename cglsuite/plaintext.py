@@ -1,7 +1,7 @@
-"""Text of strangers where people or spreadsheets read it: without what would steer a terminal, hide, reorder or compute.
+"""Foreign text made safe for people and spreadsheets: without characters that control a terminal, hide or reorder text, or start a formula.
 
-Names, summaries and reasons come from plugins, records and files. They pass through here where they leave the suite: in log lines and
-printed lines (:mod:`cglsuite.cli.output`), in HTML (:mod:`cglsuite.markup`) and in tables.
+Names, summaries and reasons come from plugins, records and files. They pass through here on output: in log lines and printed lines
+(:mod:`cglsuite.cli.output`), in HTML (:mod:`cglsuite.markup`) and in tables.
 """
 
 from __future__ import annotations

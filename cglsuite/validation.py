@@ -42,7 +42,7 @@ def key_path(location: Sequence[str | int]) -> str:
 def problem_text(error: Mapping[str, Any]) -> str:
     """One error of ``pydantic.ValidationError.errors()``: what was expected, and what was given.
 
-    A ``ValueError`` of a validator of our own says so itself.
+    A ``ValueError`` of our own validators already contains both.
     """
     kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
     text = str(context["error"]) if kind == "value_error" else _EXPECTED.get(kind, error["msg"]).format_map(context)

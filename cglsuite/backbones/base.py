@@ -49,7 +49,7 @@ class Backbone(nn.Module):
 
     @property
     def hops(self) -> int | None:
-        """From how many hops away an output takes messages; ``None`` where that is not known."""
+        """The number of hops over which an output receives messages; ``None`` if unknown."""
         return None
 
     def encode(self, graph: Any) -> Tensor:
@@ -66,9 +66,9 @@ class Backbone(nn.Module):
         return self.readout(self.encode(graph), graph, ids)
 
     def edge_attention(self, graph: Any) -> Tensor:
-        """How much each node listens to each of its in-neighbours and to itself in the first message-passing layer.
+        """Attention of each node over its in-neighbours and itself in the first message-passing layer.
 
-        It is computed only when asked for, without dropout, and is differentiable; :meth:`encode` never pays for it.
+        It is computed on demand, without dropout, and is differentiable; :meth:`encode` does not compute it.
 
         Returns:
             float32 [E', heads], one row per column of ``graph.edges_with_loops``; the rows of a target sum to 1 in every column.

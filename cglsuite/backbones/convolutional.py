@@ -125,10 +125,10 @@ def _assemble(
     init: str,
     activation: Callable[[Tensor], Tensor] = functional.relu,
 ) -> ConvolutionalBackbone:
-    """``layers`` counts the convolutions, the head's included where the head is one.
+    """``layers`` counts the convolutions, including a convolutional head.
 
-    A linear head starts as torch's does (uniform within 1/√width). A wider start is no detail: while batch norm's running statistics
-    settle, a large head turns them into a large validation loss, on which a plateau schedule gives up (BeGin's protocol, joint training
+    A linear head is initialised like torch's (uniform within 1/√width). A wider range matters: while batch norm's running statistics
+    settle, a large head causes a large validation loss, on which a plateau schedule stops (BeGin's protocol, joint training
     on Cora: one class order in five fell from 91 to 43 % under Glorot's).
     """
     sizes = _sizes(in_features, width, layers, head)

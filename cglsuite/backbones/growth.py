@@ -19,9 +19,8 @@ __all__ = ["output_axes", "redraw_outputs"]
 def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer: Optimizer | None = None) -> None:
     """Give the head's ``outputs`` (bool [C]) the values that they have in ``fresh``, a newly drawn model of the same kind.
 
-    The head keeps its full width, so that an optimiser over the model's parameters holds every output at all times, those yet to come
-    included; what this replaces is what weight decay has made of an output before its class was there. An ``optimizer`` that is carried
-    over forgets its moments of these outputs.
+    The head always has its full width, so an optimiser over the model's parameters includes outputs of future classes; this replaces the
+    values that weight decay has left there. If an ``optimizer`` is carried over, its moments of these outputs are reset.
 
     Raises:
         NotApplicable: a head without separable outputs.

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Messages: TypeAlias = "MessageGraph | GraphSet"
-"""What messages pass along: a layer neither knows nor cares whether its nodes belong to one graph or to many."""
+"""The graph of a layer's messages; a layer does not depend on whether its nodes belong to one graph or to many."""
 
 
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
@@ -42,7 +42,7 @@ def drop(x: Tensor, p: float, training: bool) -> Tensor:
 
 
 def drop_features(x: Tensor | SparseMatrix, p: float, training: bool) -> Tensor | SparseMatrix:
-    """Dropout that leaves the zeros of sparse features alone (they would stay zero anyhow)."""
+    """Dropout that skips the zeros of sparse features, which would stay zero anyway."""
     if not isinstance(x, SparseMatrix):
         return drop(x, p, training)
     return x.with_values(drop(x.values, p, training)) if training and p > 0 else x
@@ -51,8 +51,8 @@ def drop_features(x: Tensor | SparseMatrix, p: float, training: bool) -> Tensor 
 def _keep(x: Tensor, p: float) -> Tensor:
     """A mask like ``x`` of 0 and 1 / (1 - p), without gradient.
 
-    On a CPU torch draws one 64-bit number per entry, which takes longer than the layer that follows; here one serves four entries, so
-    that ``p`` is rounded to a multiple of 2^-16 (and the scale with it).
+    On a CPU torch draws one 64-bit number per entry, which takes longer than the layer that follows; here one number serves four entries,
+    so ``p`` and the scale are rounded to a multiple of 2^-16.
     """
     if x.device.type != "cpu":
         return functional.dropout(torch.ones_like(x, requires_grad=False), p)
@@ -97,9 +97,9 @@ class GCNConv(nn.Module):
         return content_attention(self.linear(x), graph)
 
     def edge_attention_from(self, x: Tensor | SparseMatrix, graph: Messages, embeddings: str) -> Tensor:
-        """The same from ``P H W`` (``propagated``) or from ``D^-1/2 H W`` (``degree-normalised``): float32 [E', 1].
+        """The same, computed from ``P H W`` (``propagated``) or ``D^-1/2 H W`` (``degree-normalised``): float32 [E', 1].
 
-        As in BeGin's code, a listener is degree-normalised only where the layer has more inputs than outputs.
+        As in BeGin's code, receivers are degree-normalised only if the layer has more inputs than outputs.
         """
         hidden = self.linear(x)
         if embeddings == "propagated":
@@ -256,16 +256,16 @@ def _edges(graph: Messages, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
 def content_attention(
     hidden: Tensor, graph: Messages, of_edges: Tensor | None = None, of_loops: Tensor | None = None, listener: Tensor | None = None
 ) -> Tensor:
-    """Attention of a layer that has none of its own, from the content it sends: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
+    """Attention for layers without their own, computed from their messages: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
 
-    The definition of Liu et al. (2021) for convolutions. Beyond N·d numbers it holds a few per edge, and two gathered blocks of
-    ``_BLOCK`` edges at a time: a graph of a million edges needs no [E', d].
+    The definition of Liu et al. (2021) for convolutions. Memory is N·d numbers, a few per edge, and two gathered blocks of ``_BLOCK``
+    edges, so a graph of a million edges needs no [E', d].
 
     Args:
         hidden: float32 [N, d], ``W h`` of every node.
-        of_edges: float32 [D, d], what the features of an edge add to what it carries (``W h_j + E e_ij``); ``None`` = nothing.
-        of_loops: float32 [d], what a self-loop adds.
-        listener: float32 [N, d], what stands for ``W h_i``; ``None`` = ``hidden`` too.
+        of_edges: float32 [D, d], the map of edge features that is added to messages (``W h_j + E e_ij``); ``None`` = none.
+        of_loops: float32 [d], what is added on self-loops.
+        listener: float32 [N, d], used as ``W h_i``; ``None`` = ``hidden``.
 
     Returns:
         float32 [E', 1], over the edges j → i and self-loops of ``graph.edges_with_loops``; sums to 1 over the edges into a node.
@@ -312,9 +312,9 @@ def segment_softmax(score: Tensor, segment: Tensor, n_segments: int) -> Tensor:
 
 
 def normalised(norm: nn.Module, x: Tensor) -> Tensor:
-    """Batch norm of float32 [n, d], where a single row, which has no variance, is normalised by the running statistics.
+    """Batch norm of float32 [n, d]; a single row, which has no variance, is normalised by the running statistics.
 
-    A memory may hold one item, and so may the last mini-batch of an epoch.
+    A memory or the last mini-batch of an epoch may have only one item.
     """
     if len(x) > 1 or not isinstance(norm, nn.BatchNorm1d) or not norm.training or norm.running_mean is None:
         out: Tensor = norm(x)

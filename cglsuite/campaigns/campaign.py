@@ -276,7 +276,7 @@ class Report(_Section):
 
 
 class Campaign(_Section):
-    """A campaign file, checked. ``reports`` and ``overrides`` are the file's ``[[report]]`` and ``[[override]]``."""
+    """A validated campaign file. ``reports`` and ``overrides`` are the file's ``[[report]]`` and ``[[override]]``."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
     title: str = ""

@@ -82,15 +82,6 @@ class Overrides:
             workers=variable("CGLSUITE_WORKERS", environ),
         )
 
-    def to_environment(self) -> dict[str, str]:
-        """The variables that give a child process the same overrides (its :meth:`from_environment` reads them back)."""
-        variables = {
-            "CGLSUITE_SET": ";".join(f"{key}={value}" for key, value in self.values.items()),
-            "CGLSUITE_DEVICE": self.device or "",
-            "CGLSUITE_WORKERS": str(self.workers or ""),
-        }
-        return {name: value for name, value in variables.items() if value}
-
     @classmethod
     def of(cls, given: Overrides | Mapping[str, Any] | None) -> Overrides:
         """``given`` (overrides, or a plain mapping of values) on top of the environment's overrides.

@@ -1,4 +1,4 @@
-"""What records and stores show of themselves."""
+"""Rich displays of records and stores."""
 
 from __future__ import annotations
 

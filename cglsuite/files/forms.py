@@ -183,7 +183,7 @@ def _split(path: Path, arrays: Mapping[str, Any], items: int) -> Array | None:
     if not given:
         return None
     if missing := [name for name in MASKS if name not in given]:
-        raise DataError(f"{path} has {', '.join(given)} but no {missing[0]}: a split has {', '.join(MASKS)}, or none is given")
+        raise DataError(f"{path} has {', '.join(given)} but no {missing[0]}: expected all of {', '.join(MASKS)}, or none")
     split = np.full(items, -1, dtype=np.int8)
     for part, name in enumerate(MASKS):
         mask = _mask(path, name, np.asarray(arrays[name]), items)

@@ -27,7 +27,7 @@ class Reservoir:
     longest run of lowest priorities that fits. An item's chance then does not depend on when it came, whatever its size. Items that were
     refused never return, so besides the priorities only the lowest refused one is remembered, ``bar``.
 
-    Name it in the method's ``state`` and make it in ``setup``::
+    List it in the method's ``state`` and create it in ``setup``::
 
         state = ("reservoir",)
 
@@ -68,7 +68,7 @@ class Reservoir:
 
     @property
     def items(self) -> MemoryItems | None:
-        """Everything kept; ``None`` while there is nothing."""
+        """All stored items; ``None`` if there are none."""
         return self._context.memory[self.shelf] if len(self) else None
 
     def offer(
@@ -79,7 +79,7 @@ class Reservoir:
         *,
         extra: Mapping[str, Tensor] | Callable[[MemoryItems], Mapping[str, Tensor]] | None = None,
     ) -> None:
-        """Give every item of a labelled batch its chance to be kept.
+        """Offer every item of a labelled batch to the reservoir.
 
         Offer each item of a stream once.
 
@@ -94,13 +94,13 @@ class Reservoir:
         problem, memory = self._context.problem, self._context.memory
         drawn = torch.rand(len(batch), dtype=torch.float64, generator=self._context.generator(self.purpose))
         chosen, bar = (drawn < self.bar).nonzero().flatten(), self.bar
-        if surroundings is None and self.capacity:  # every item counts one: do not copy what cannot stay
+        if surroundings is None and self.capacity:  # every item costs one: do not copy items that cannot stay
             stays, lowest_refused = keep_lowest(drawn[chosen], torch.ones_like(chosen), self.capacity)
             chosen, bar = chosen[stays], min(bar, lowest_refused)
         if not chosen.numel():
             return
         items = problem.sample(batch, chosen, kind, surroundings, extra=None if callable(extra) else extra)
-        fits = (self._charges(items.sizes) <= self.capacity).nonzero().flatten()  # larger ones would end the run for ever
+        fits = (self._charges(items.sizes) <= self.capacity).nonzero().flatten()  # larger ones would block the run forever
         passed_over, items = len(items) - len(fits), items.take(fits)
         if callable(extra):
             with torch.no_grad():
@@ -115,7 +115,7 @@ class Reservoir:
         self.passed_over += passed_over
 
     def _charges(self, sizes: Tensor) -> Tensor:
-        """What items of these sizes (int64 [n]) count."""
+        """The cost of items of these sizes (int64 [n])."""
         return sizes.new_ones(len(sizes)) if self.centres_only else sizes
 
     def draw(self, n: int, purpose: str = "draw") -> MemoryItems | None:
@@ -137,7 +137,7 @@ class Reservoir:
 
 
 def keep_lowest(priorities: Tensor, sizes: Tensor, room: int) -> tuple[Tensor, float]:
-    """Who stays: the longest run of items in ascending order of priority whose sizes sum to ``room`` at most.
+    """Which items stay: the longest run in ascending order of priority whose sizes sum to at most ``room``.
 
     Args:
         priorities: float64 [n]. sizes: int64 [n].

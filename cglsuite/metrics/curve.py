@@ -123,7 +123,7 @@ def af_hard(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | 
 
 @dataclass(frozen=True, kw_only=True)
 class Dip:
-    """Latent task ``task`` (0-based) fell below a share of its ``best`` at step ``start``; at ``end`` it was back (None: never).
+    """Latent task ``task`` (0-based) fell below a share of its ``best`` at step ``start`` and recovered at ``end`` (None: never).
 
     ``least`` is its lowest performance in between.
     """

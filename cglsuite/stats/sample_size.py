@@ -60,10 +60,10 @@ def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: 
 
 
 def units_needed(difference: float, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8) -> int:
-    """The smallest number of units (pairs where ``paired``, else per method) with which the power is at least ``wanted``.
+    """The smallest number of units (pairs if ``paired``, otherwise units per method) that gives a power of at least ``wanted``.
 
     Raises:
-        Refused: no spread; more than :data:`MOST_UNITS` units. UsageError: as :func:`power`, or a ``wanted`` outside 0 to 1.
+        Refused: no spread, or more than :data:`MOST_UNITS` units. UsageError: see :func:`power`; or ``wanted`` is not between 0 and 1.
 
     Example:
         >>> units_needed(0.02, 0.02)

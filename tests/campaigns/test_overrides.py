@@ -8,12 +8,10 @@ from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overr
 from cglsuite.errors import UsageError
 
 
-def test_overrides_from_the_environment_and_back() -> None:
-    """What a child process is given is what it reads."""
+def test_overrides_from_the_environment() -> None:
     environment = {"CGLSUITE_SET": "training.lr=0.1; method.lambda=2;", "CGLSUITE_DEVICE": "cpu", "CGLSUITE_WORKERS": "3"}
     overrides = Overrides.from_environment(environment)
     assert overrides == Overrides(values={"training.lr": "0.1", "method.lambda": "2"}, device="cpu", workers=3)
-    assert Overrides.from_environment(overrides.to_environment()) == overrides
     for wrong in ({"CGLSUITE_SET": "lr"}, {"CGLSUITE_SET": "a=1;a=2"}, {"CGLSUITE_WORKERS": "many"}, {"CGLSUITE_WORKERS": "0"}):
         with pytest.raises(UsageError, match="CGLSUITE_"):
             Overrides.from_environment(wrong)

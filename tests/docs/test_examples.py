@@ -102,7 +102,11 @@ class Trainer:
 
     def records(self, name: str) -> dict[str, dict[str, Record]]:
         """Records by preset and method."""
-        content: dict[str, Any] = {"run": CPU, **{key: SHIPPED[name][key] for key in SHIPPED[name] if key not in ("report", "run")}}
+        # A search would be run first; the grid's own values must learn without it.
+        content: dict[str, Any] = {
+            "run": CPU,
+            **{key: SHIPPED[name][key] for key in SHIPPED[name] if key not in ("report", "run", "search")},
+        }
         if name.startswith(OWN_DATA):
             content |= {key: [str(self._own_files() / file) for file in content[key]] for key in ("plugins", "data") if content.get(key)}
         if axes := content["grid"].get("axes"):

@@ -103,7 +103,7 @@ def read_holder(path: Path) -> Holder | None:
 class Lease:
     """One runner's lease on ``path``: taken by :meth:`acquire`, and held until :meth:`release` (or the end of a ``with`` block).
 
-    Keep the object while waiting: it must have seen the lease before to know that it was not renewed for a lifetime.
+    Keep the object while waiting: only an object that watched the lease for a lifetime can tell that it was not renewed.
     """
 
     def __init__(self, path: Path, lifetime_s: float = LIFETIME_S) -> None:

@@ -252,7 +252,7 @@ class Store:
     # Attempts
 
     def attempt(self, key: str) -> Attempt:
-        """This process's attempt at the cell ``key``, whose lease it holds: a context manager that knows who fell in the middle of it."""
+        """This process's attempt at the cell ``key``, whose lease it holds: a context manager that detects attempts that died halfway."""
         path = self._file("attempts", key, ".txt")
         self._attempts.add(path)
         return Attempt(path)

@@ -70,7 +70,7 @@ def check(
     settings: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Check anything in the catalogue, of whatever kind, with the same checks as cglsuite.testing.
+    """Check any entry of the catalogue with the checks of cglsuite.testing.
 
     A method runs on tiny streams of every level and setting that it declares, in processes without hidden labels or scores. It must
     learn, repeat bit for bit, resume in another process, predict every item independently, and keep to the memory budget. Takes about a

@@ -12,7 +12,7 @@ def core_measure(name: str) -> str:
     """The ``"module:function"`` of one of the core's measures.
 
     Raises:
-        SpecError: no measure of the core; a plugin's is resolved through the catalogue.
+        SpecError: the core has no such measure; plugins' measures are resolved through the catalogue.
     """
     known: dict[str, str] = {spec.name: spec.factory for spec in CORE_MEASURES}
     if name not in known:

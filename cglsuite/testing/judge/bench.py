@@ -1,4 +1,4 @@
-"""The processes in which methods are tried, and the hearings that they take part in."""
+"""The processes in which methods run during checks, and their protocol with the judge."""
 
 from __future__ import annotations
 

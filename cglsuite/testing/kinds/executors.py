@@ -1,4 +1,4 @@
-"""Conformance of an executor: every cell once, what goes wrong costs itself, and nothing that is finished is lost."""
+"""Conformance of an executor: every cell runs once, a failure affects only its own cell, and no finished cell is lost."""
 
 from __future__ import annotations
 
