@@ -19,6 +19,7 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 # %%
 from cglsuite.host import load_catalogue
 from cglsuite.reports import load_campaign_results
+from cglsuite.reports.results import costs as show_costs
 from cglsuite.reports.results import overview, summary
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.site.key_results import key_results
@@ -92,6 +93,13 @@ show_runs.problems(results)
 # %%
 show_runs.searches(results)
 
+# %% [markdown]
+# The best of n trials grows with n, so methods with unequal numbers of trials are not compared fairly. The curve shows what more trials
+# bought.
+
+# %%
+show_runs.best_of_n(results)
+
 # %%
 show_runs.configurations(results)
 
@@ -100,6 +108,13 @@ show_runs.configurations(results)
 
 # %%
 show_runs.resources(results)
+
+# %% [markdown]
+# What performance costs in seconds and in bytes kept beyond the model. **Learning accuracy** is the mean performance on each task just
+# after it was learnt: a method that learns little has little to forget, so forgetting is read beside it.
+
+# %%
+show_costs.cost_figures(results)
 
 # %% [markdown]
 # ## Provenance

@@ -29,6 +29,8 @@
     set = { "method.lambda" = 1e4 }
 
     [search]                     # before the grid: per scenario, method and backbone, scored by validation only
+    trials = 12                  # points drawn from each method's grid, the same number for all; without it, the whole grid
+    scope = "first-tasks(2)"     # validation items of the first k tasks alone (2 <= k < T); "all": of all tasks after the last
     seeds = { order = [0, 1000], init = [0, 1] }
     grid = { "training.lr" = [1e-3, 5e-3] }
 
@@ -86,6 +88,7 @@ from pydantic import (
 from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.repeats import refuse_repeats
+from cglsuite.campaigns.search import parse_scope
 from cglsuite.errors import UsageError, nearest
 from cglsuite.files.named import naming
 from cglsuite.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
@@ -132,6 +135,10 @@ Axes = Annotated[dict[str, Annotated[list[ItemValue], Field(min_length=1), After
 Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1), AfterValidator(_once)]
 SeedList = Annotated[list[Annotated[int, Field(ge=0, le=MOST_SEED)]], Field(min_length=1)]
 Processes = Annotated[int, Field(ge=1, le=MOST_PROCESSES)]
+
+
+def _scope(given: str) -> str:
+    return str(parse_scope(given))
 
 
 class _Section(BaseModel):
@@ -239,6 +246,8 @@ class Override(_Section):
 class SearchSection(_Section):
     """The hyper-parameter search before the grid."""
 
+    trials: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
+    scope: Annotated[str, AfterValidator(_scope)] = "all"
     seeds: SeedAxes = SeedAxes()
     grid: Axes = {}
     methods: dict[str, Axes] = {}

@@ -378,7 +378,7 @@ def rekey_searches(store: Store, written: Sequence[Record]) -> int:
             continue
         outcome = {**outcome, "candidates": [{**row, "keys": [keys.get(key, key) for key in row["keys"]]} for row in rows]}
         grid = [(row["overrides"], row["keys"]) for row in outcome["candidates"]]
-        name = search_digest(outcome["scenario"], outcome["method"], outcome["backbone"], grid)
+        name = search_digest(outcome["scenario"], outcome["method"], outcome["backbone"], grid, outcome.get("scope", "all"))
         if store.get_search(name) is None:
             store.put_search(name, outcome)
             moved += 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
-from cglsuite.campaigns.search import Candidate, Search, expand_grid
+from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, parse_scope
 from cglsuite.cells.device import planned_device
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import CellRequest, PlannedCell
@@ -228,12 +228,18 @@ class _Planner:
         # Overrides take precedence over the search: merge points that they make equal.
         distinct = {canonical(self.values(group, point)): point for point in reversed(points)}
         points = [point for point in points if distinct[canonical(self.values(group, point))] is point]
-        if section is None or len(points) < 2:
+        if section is None or (len(points) < 2 and section.trials is None):
             return None
-        seeds = section.seeds.expand()
+        seeds, scope, n_points = section.seeds.expand(), parse_scope(section.scope), len(points)
+        with self._at(group):
+            points = draw_trials(points, section.trials, group.scenario, group.method, group.backbone)
+            if (n_tasks := self._number_of_tasks(group, self.values(group, points[0]))[1]) is not None:
+                scope.check(n_tasks)
         candidates = [Candidate(overrides=point, cells=self.searched(group, seeds, point)) for point in points]
         _refuse_twins(f"{self.campaign.where}: search", [cell for candidate in candidates for cell in candidate.cells])
-        return Search(scenario=group.scenario, method=group.method, backbone=group.backbone, candidates=candidates)
+        return Search(
+            scenario=group.scenario, method=group.method, backbone=group.backbone, candidates=candidates, scope=scope, points=n_points
+        )
 
     def grid(self, group: _Group, store: Store | None) -> list[PlannedCell]:
         """The cells of a group, with the values chosen by its search."""

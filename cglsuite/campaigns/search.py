@@ -1,14 +1,20 @@
 """Hyper-parameter search: a grid of values, scored by validation only, one choice per scenario, method and backbone.
 
-The choice is a pure function of records: the mean, over the search's seeds, of the validation average performance after the last task.
-Nothing here reads a test accuracy.
+The choice is a pure function of records: the mean, over the search's seeds, of a validation score. Its scope is the whole stream (average
+performance after the last task) or the first k tasks (average over these after task k, when later tasks are not known yet). Nothing here
+reads a test accuracy.
+
+With a number of trials, that many points are drawn from each method's grid without replacement. Draws are deterministic and nested: the
+first N of a longer search are the draws of a shorter one.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,17 +22,113 @@ from typing import Any
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.errors import UsageError
 from cglsuite.hashing import canonical, digest
 
-__all__ = ["CRITERION", "Candidate", "Choice", "Search", "best", "expand_grid", "search_digest"]
+__all__ = ["CRITERION", "Candidate", "Choice", "Scope", "Search", "best", "draw_trials", "expand_grid", "parse_scope", "search_digest"]
 
 CRITERION = "mean over seeds of the validation average performance after the last task"
+_FIRST = re.compile(r"first-tasks\((\d{1,6})\)")
+_LEAST_TASKS = 2
 logger = logging.getLogger(__name__)
 
 
 def expand_grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """All combinations of the axes' values; the first axis varies slowest. Without axes there is one empty combination."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The tasks whose validation items a search may see: the first ``tasks``, or all (None)."""
+
+    tasks: int | None = None
+
+    def __str__(self) -> str:
+        return "all" if self.tasks is None else f"first-tasks({self.tasks})"
+
+    @property
+    def criterion(self) -> str:
+        """The score of a candidate, in words."""
+        if self.tasks is None:
+            return CRITERION
+        return f"mean over seeds of the validation average performance of the first {self.tasks} tasks, after task {self.tasks}"
+
+    def check(self, n_tasks: int, where: str = "search.scope") -> None:
+        """Refuse a scope that leaves no later task.
+
+        Raises:
+            UsageError: the stream has no more tasks than the scope.
+        """
+        if self.tasks is not None and self.tasks >= n_tasks:
+            raise UsageError(
+                f"{where}: {self} of a stream of {n_tasks} tasks leaves no task that the search has not seen; "
+                f'expected fewer than {n_tasks} tasks, or scope = "all"'
+            )
+
+    def score(self, record: Record) -> float | None:
+        """The validation score of a finished record; None without one.
+
+        In a task-free stream of T latent tasks, the first k are the first k/T of the steps: the last evaluation by then, over the latent
+        tasks 1 to k.
+
+        Raises:
+            UsageError: the record's stream has no more tasks than the scope.
+        """
+        if self.tasks is None:
+            value = record.validation_average_performance()
+            return value if math.isfinite(value) else None
+        if not record.validation_matrix:
+            return None
+        n_tasks = len(record.validation_matrix[0])
+        self.check(n_tasks, f"search.scope in {record.label}")
+        row = record.validation_matrix[_last_row(record, self.tasks, n_tasks)]
+        values = [value for value in row[: self.tasks] if value is not None]
+        return math.fsum(values) / len(values) if values else None
+
+
+def _last_row(record: Record, tasks: int, n_tasks: int) -> int:
+    """The row of the validation matrix in which the scope of that many tasks ends."""
+    if not record.stream:
+        return tasks
+    steps = list(record.stream["evaluations"])
+    return max((i for i, step in enumerate(steps) if step * n_tasks <= steps[-1] * tasks), default=0)
+
+
+def parse_scope(given: str) -> Scope:
+    """The scope written as ``all`` or ``first-tasks(k)``.
+
+    Raises:
+        ValueError: it is neither, or k is less than 2.
+    """
+    if given == "all":
+        return Scope()
+    if (found := _FIRST.fullmatch(given)) is None:
+        raise ValueError(f'expected "all" or "first-tasks(k)", for example "first-tasks(2)" (given: {given[:80]!r})')
+    if int(found[1]) < _LEAST_TASKS:
+        raise ValueError(
+            f"{given}: expected at least {_LEAST_TASKS} tasks: nothing is forgotten on a single task, so a penalty or a memory has no "
+            "effect on its score"
+        )
+    return Scope(int(found[1]))
+
+
+def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: str | None) -> list[dict[str, Any]]:
+    """``trials`` of the points in drawn order; all of them in the grid's order if ``trials`` is None.
+
+    The draw is without replacement and a function of the points and ``names`` (the search) alone: a point's rank is the hash of both.
+
+    Raises:
+        UsageError: there are fewer points than trials.
+    """
+    if trials is None:
+        return list(points)
+    if len(points) < trials:
+        raise UsageError(
+            f"trials = {trials}, but its grid has {len(points)} point{'s' * (len(points) != 1)}: every method gets the same number of "
+            "trials; add values to its grid or lower search.trials"
+        )
+    return sorted(points, key=lambda point: digest(["trial", *names, point]))[:trials]
 
 
 def best(scores: Sequence[Sequence[float | None]]) -> int | None:
@@ -42,9 +144,12 @@ def best(scores: Sequence[Sequence[float | None]]) -> int | None:
     return max(eligible, key=lambda i: (means[i], -i), default=None)
 
 
-def search_digest(scenario: str, method: str, backbone: str | None, grid: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> str:
+def search_digest(
+    scenario: str, method: str, backbone: str | None, grid: Sequence[tuple[Mapping[str, Any], Sequence[str]]], scope: str = "all"
+) -> str:
     """The name of a search's outcome; ``grid`` holds the overrides of every candidate and the keys of its cells."""
-    return digest(["search", scenario, method, backbone, [[dict(overrides), list(keys)] for overrides, keys in grid]])
+    narrowed = [] if scope == "all" else [scope]
+    return digest(["search", scenario, method, backbone, [[dict(overrides), list(keys)] for overrides, keys in grid], *narrowed])
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
@@ -70,12 +175,14 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """The search of one (scenario, method, backbone)."""
+    """The search of one (scenario, method, backbone). ``points``: of the grid from which the candidates were drawn."""
 
     scenario: str
     method: str
     backbone: str | None
     candidates: Sequence[Candidate]
+    scope: Scope = Scope()
+    points: int | None = None
 
     @property
     def cells(self) -> list[PlannedCell]:
@@ -91,7 +198,7 @@ class Search:
     def digest(self) -> str:
         """The name of the outcome's file; any change to a candidate's cells changes it."""
         grid = [(c.overrides, [p.key for p in c.cells]) for c in self.candidates]
-        return search_digest(self.scenario, self.method, self.backbone, grid)
+        return search_digest(self.scenario, self.method, self.backbone, grid, str(self.scope))
 
     def choose(self, store: Store) -> Choice | None:
         """The choice by the records in ``store``, or the stored choice if they were deleted; None while cells are missing."""
@@ -117,7 +224,7 @@ class Search:
         return choice
 
     def _choice(self, records: Mapping[str, Record]) -> Choice:
-        table = [[_score(records.get(p.key)) for p in candidate.cells] for candidate in self.candidates]
+        table = [[self._score(records.get(p.key)) for p in candidate.cells] for candidate in self.candidates]
         chosen = best(table)
         overrides = None if chosen is None else dict(self.candidates[chosen].overrides)
         rows = [
@@ -135,16 +242,16 @@ class Search:
             "scenario": self.scenario,
             "method": self.method,
             "backbone": self.backbone,
-            "criterion": CRITERION,
+            "criterion": self.scope.criterion,
+            "scope": str(self.scope),
+            "trials": len(self.candidates),
+            "points": len(self.candidates) if self.points is None else self.points,
+            "seeds": [dataclasses.asdict(p.request.seeds) for p in self.candidates[0].cells] if self.candidates else [],
             "candidates": rows,
             "chosen": chosen,
             "overrides": overrides,
         }
         return Choice(overrides=overrides, outcome=outcome)
 
-
-def _score(record: Record | None) -> float | None:
-    if record is None or not record.done:
-        return None
-    value = record.validation_average_performance()
-    return value if math.isfinite(value) else None
+    def _score(self, record: Record | None) -> float | None:
+        return None if record is None or not record.done else self.scope.score(record)

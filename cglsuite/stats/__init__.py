@@ -16,6 +16,7 @@ from cglsuite.stats.forgetting_bound import af_bound, check_bound
 from cglsuite.stats.intervals import BOOTSTRAP_FROM, Interval, layout_interval, mean_interval
 from cglsuite.stats.order_sensitivity import Null, expected_opd, expected_range, null_opd, opd, opd_totals, subset_opd, task_orders
 from cglsuite.stats.pairwise import Difference, crossed_t, difference_interval, paired_t, welch, wilcoxon
+from cglsuite.stats.ranking.best_of import expected_best
 from cglsuite.stats.ranking.category_ranks import CATEGORIES, TIES, average_ranks, category_ranks, category_tests, rank_table
 from cglsuite.stats.ranking.friedman import Friedman, critical_difference, friedman
 from cglsuite.stats.ranking.rank_flips import kendalls_w, order_means, ranks, win_shares
@@ -83,6 +84,7 @@ __all__ = [
     "detectable_difference",
     "detectable_error",
     "difference_interval",
+    "expected_best",
     "expected_opd",
     "expected_range",
     "friedman",

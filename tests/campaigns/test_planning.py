@@ -260,3 +260,34 @@ def test_only_filters_by_globs() -> None:
         select_cells(cells, ["order_sed=1"])
     with pytest.raises(UsageError, match="key=value"):
         select_cells(cells, ["ewc"])
+
+
+def test_equal_trials_for_every_method() -> None:
+    """Four trials of bare's four points and of the eight of ewc; a method whose grid has fewer is refused by name."""
+    text = """
+[search]
+trials = 4
+scope = "first-tasks(2)"
+grid = { "training.lr" = [1e-3, 2e-3, 5e-3, 1e-2] }
+
+[search.methods.ewc]
+"method.lambda" = [1.0, 10.0]
+"""
+    searches = plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
+    assert [(s.method, len(s.candidates), s.points, str(s.scope)) for s in searches[:2]] == [
+        ("bare", 4, 4, "first-tasks(2)"),
+        ("ewc", 4, 8, "first-tasks(2)"),
+    ]
+    with pytest.raises(UsageError, match=r"task-il@begin-1 × bare: trials = 5, but its grid has 4 points"):
+        plan_search(campaign(text.replace("trials = 4", "trials = 5")), CATALOGUE, engine=fake_engine.engine())
+    with pytest.raises(UsageError, match=r"task-il@begin-1 × bare: trials = 4, but its grid has 1 point:"):
+        plan_search(campaign(text), CATALOGUE, {"training.lr": "0.007"}, engine=fake_engine.engine())
+
+
+def test_a_scope_must_leave_a_task() -> None:
+    """Refused before anything runs where the number of tasks is known."""
+    text = '[search]\nscope = "first-tasks(3)"\ngrid = { "training.lr" = [1e-3, 2e-3] }\n[set]\n"scenario.n_tasks" = 3'
+    with pytest.raises(UsageError, match=r"search.scope: first-tasks\(3\) of a stream of 3 tasks"):
+        plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
+    with pytest.raises(UsageError, match=r"search.scope: .*at least 2 tasks"):
+        campaign('[search]\nscope = "first-tasks(1)"')

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cglsuite.campaigns.search import Candidate, Search, best, expand_grid
+from cglsuite.campaigns.search import Candidate, Scope, Search, best, draw_trials, expand_grid, parse_scope, search_digest
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.errors import UsageError
 from cglsuite.specs import Seeds
 
 RATES = (1e-3, 5e-3, 1e-2)
@@ -174,3 +175,94 @@ def test_records_must_be_whole() -> None:
     planned: Any = search().cells[0]
     record = fake_engine.make_record(planned.cell, validation_matrix=[])
     assert record.validation_average_performance() != record.validation_average_performance()
+
+
+POINTS = expand_grid({"training.lr": [1e-3, 5e-3, 1e-2], "backbone.dropout": [0.0, 0.25, 0.5]})
+
+
+def test_trials_are_drawn_without_replacement_and_nested() -> None:
+    """The same draw every time; a longer search begins with the draws of a shorter one; other methods have draws of their own."""
+    drawn = draw_trials(POINTS, 6, "toy/task-il@begin-1", "ewc", None)
+    assert drawn == draw_trials(POINTS, 6, "toy/task-il@begin-1", "ewc", None)
+    assert drawn[:3] == draw_trials(POINTS, 3, "toy/task-il@begin-1", "ewc", None)
+    assert len({str(point) for point in drawn}) == 6
+    assert all(point in POINTS for point in drawn)
+    assert any(draw_trials(POINTS, 6, "toy/task-il@begin-1", method, None) != drawn for method in ("mas", "twp", "lwf"))
+    assert draw_trials(POINTS, None, "ewc") == POINTS
+
+
+def test_every_point_is_drawn_equally_often() -> None:
+    """Over 900 names, each of nine points is the first draw about 100 times (binomial, five standard deviations)."""
+    counts = [0] * len(POINTS)
+    for n in range(900):
+        counts[POINTS.index(draw_trials(POINTS, 1, f"scenario {n}")[0])] += 1
+    assert all(abs(count - 100) < 48 for count in counts)
+
+
+def test_a_grid_with_fewer_points_than_trials_is_refused() -> None:
+    """Fewer trials for one method would not be equal trials."""
+    with pytest.raises(UsageError, match=r"trials = 10, but its grid has 9 points: .*lower search.trials"):
+        draw_trials(POINTS, 10, "ewc")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [("first-tasks(1)", "at least 2 tasks: nothing is forgotten"), ("first", "expected"), ("", "expected")]
+)
+def test_scopes_that_are_refused(text: str, problem: str) -> None:
+    """One task makes penalties and memories without effect; anything else is a slip."""
+    with pytest.raises(ValueError, match=problem):
+        parse_scope(text)
+
+
+def test_a_scope_sees_its_tasks_alone(tmp_path: Path) -> None:
+    """By hand: after task 2 the candidates have 0.5, 0.625 and 0.75 over the first two tasks; the last row would choose the first.
+
+    What comes later, in rows or columns, does not matter.
+    """
+    chosen = []
+    for n, later in enumerate((0.125, 0.875)):
+        store, found = Store(tmp_path / str(n)), dataclasses.replace(search(), scope=parse_scope("first-tasks(2)"))
+        after_two = [[0.5, 0.5], [0.5, 0.75], [1.0, 0.5]]
+
+        def change(i: int, s: int, r: Record, later: float = later, after_two: list[list[float]] = after_two) -> Record:
+            validation = [[None] * 3, [0.25, None, None], [*after_two[i], later], [1.0 - i * later / 4] * 3]
+            return dataclasses.replace(r, matrix=[[0.5] * 3] * 4, tasks=(), per_class=(), validation_matrix=validation)
+
+        fill(store, found, change)
+        choice = found.settle(store)
+        assert choice is not None
+        assert [row["mean"] for row in choice.outcome["candidates"]] == [0.5, 0.625, 0.75]
+        assert (choice.outcome["scope"], choice.outcome["trials"], choice.outcome["points"]) == ("first-tasks(2)", 3, 3)
+        assert "first 2 tasks" in choice.outcome["criterion"]
+        chosen.append(choice.overrides)
+    assert chosen == [{"training.lr": 1e-2}] * 2
+
+
+def test_a_scope_of_all_tasks_is_refused(tmp_path: Path) -> None:
+    """The toy stream has two tasks: none is left that the search has not seen."""
+    store, found = Store(tmp_path), dataclasses.replace(search(), scope=Scope(2))
+    fill(store, found)
+    with pytest.raises(UsageError, match=r"first-tasks\(2\) of a stream of 2 tasks leaves no task"):
+        found.choose(store)
+
+
+def test_the_first_part_of_a_task_free_stream() -> None:
+    """Two of four latent tasks are half of the steps: the last evaluation by then, over the first two latent tasks."""
+    planned = search().cells[0]
+    record = fake_engine.make_record(planned.cell)
+    rows = [[0.0] * 4, [0.25, 0.5, 0.0, 0.0], [0.5, 0.75, 0.0, 0.0], [1.0] * 4]
+    stream = {"evaluations": [0, 20, 50, 101], "delivered": [[0] * 4, [20, 0, 0, 0], [25, 25, 0, 0], [26, 25, 25, 25]]}
+    record = dataclasses.replace(
+        record, matrix=rows, tasks=(), per_class=(), validation_matrix=rows, provenance={**record.provenance, "stream": stream}
+    )
+    assert Scope(2).score(record) == (0.5 + 0.75) / 2
+    assert Scope(3).score(record) == (0.5 + 0.75 + 0.0) / 3
+    assert Scope().score(record) == 1.0
+
+
+def test_a_scope_is_part_of_the_outcomes_name() -> None:
+    """Outcomes of searches over all tasks keep their names."""
+    found = search()
+    grid = [(c.overrides, [p.key for p in c.cells]) for c in found.candidates]
+    assert found.digest == search_digest(found.scenario, found.method, found.backbone, grid)
+    assert dataclasses.replace(found, scope=Scope(2)).digest != found.digest

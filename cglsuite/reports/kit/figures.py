@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from cglsuite.reports.kit.figure_parts import (
     ANNOTATED_TASKS,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from cglsuite.reports.kit.pictures import Theme
 
-__all__ = ["Panel", "cumulative_figure", "curve_figure", "matrix_figure"]
+__all__ = ["Panel", "PointAxis", "cumulative_figure", "curve_figure", "matrix_figure", "point_figure"]
 
 _BARS_UP_TO = 15
 
@@ -85,7 +85,16 @@ def _frame_tasks_just_learnt(axes: Axes, matrix: NDArray[np.float64], image: Any
             axes.add_patch(Rectangle((k + 0.04, k + 1.05), 0.92, 0.9, fill=False, edgecolor=ink, linewidth=0.9))
 
 
-def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, order: Sequence[str], percent: bool = True) -> Figure:
+def curve_figure(
+    frame: pd.DataFrame,
+    theme: Theme,
+    *,
+    title: str,
+    ylabel: str,
+    order: Sequence[str],
+    percent: bool = True,
+    xlabel: str = "tasks learnt",
+) -> Figure:
     """A metric after every task: one line per method, with bars of one standard deviation (a band where there are many tasks).
 
     Args:
@@ -116,12 +125,82 @@ def curve_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, 
         axes.plot(x, y, label=label, markersize=4.5, linewidth=1.6, **look)
     axes.set_xticks(range(1, tasks + 1, max(1, tasks // 10)))
     axes.set_xlim(0.5, tasks + 0.5)
-    axes.set_xlabel("tasks learnt")
+    axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     plain_axes(axes, theme, "y", floor=True)
     headline(figure, lines, theme)
     legend(figure, 2)
     return figure
+
+
+@dataclass(frozen=True)
+class PointAxis:
+    """An axis of :func:`point_figure`: the columns ``<name>_mean`` and ``<name>_std`` times ``scale``.
+
+    ``logarithmic``: for costs; a value of 0 has its place left of the others.
+    """
+
+    name: str
+    label: str
+    scale: float = 1.0
+    logarithmic: bool = False
+
+
+def point_figure(frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis, y: PointAxis, order: Sequence[str]) -> Figure:
+    """One point per row with bars of one standard deviation in both directions.
+
+    Args:
+        frame: columns label, and mean and std of both axes. order: labels in the order that fixes colours.
+    """
+    known = frame[frame[f"{x.name}_mean"].notna() & frame[f"{y.name}_mean"].notna()]
+    labels = labels_in(known, order)
+    lines = wrapped(title, 4.4, 10.5)
+    width, plot_height, below, above = 4.7, 2.45, 0.62 + 0.22 * int(np.ceil(len(labels) / 2)), 0.22 + 0.19 * len(lines)
+    height = plot_height + below + above
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
+    for label in labels:
+        row = known[known["label"] == label].iloc[0]
+        at = (x.scale * row[f"{x.name}_mean"], y.scale * row[f"{y.name}_mean"])
+        bars = (x.scale * np.nan_to_num(row[f"{x.name}_std"]), y.scale * np.nan_to_num(row[f"{y.name}_std"]))
+        look = look_of(order.index(label), theme) | {"linestyle": "none"}
+        if x.logarithmic:  # a bar must not reach zero
+            bars = (min(bars[0], 0.9 * at[0]), bars[1])
+        axes.errorbar(*at, xerr=bars[0], yerr=bars[1], label=label, markersize=5.5, elinewidth=1.1, **look)
+    if x.logarithmic:
+        _cost_scale(axes, x.scale * known[f"{x.name}_mean"].to_numpy(dtype=np.float64))
+    else:
+        axes.margins(x=0.08)
+    axes.margins(y=0.1)
+    axes.set_xlabel(x.label)
+    axes.set_ylabel(y.label)
+    plain_axes(axes, theme, "both", floor=True)
+    headline(figure, lines, theme)
+    legend(figure, 2)
+    return figure
+
+
+def _cost_scale(axes: Axes, values: NDArray[np.float64]) -> None:
+    """Logarithmic from the least positive value on, with a place for 0."""
+    positive = values[values > 0]
+    if not positive.size:
+        axes.set_xlim(-1, 1)
+        axes.set_xticks([0])
+        return
+    low, high = 10 ** np.floor(np.log10(positive.min())), 10 ** np.ceil(np.log10(positive.max() * 1.001))
+    if positive.size == values.size:
+        axes.set_xscale("log")
+        axes.set_xlim(positive.min() / 1.5, positive.max() * 1.5)
+        ticks = [m * 10.0**k for k in range(int(np.log10(low)), int(np.log10(high)) + 1) for m in (1, 2, 5)]
+        inside = [tick for tick in ticks if positive.min() / 1.5 <= tick <= positive.max() * 1.5]
+        axes.set_xticks(inside[:: 1 + len(inside) // 8])
+    else:
+        axes.set_xscale("symlog", linthresh=low, linscale=0.5)
+        axes.set_xlim(-0.4 * low, 1.6 * positive.max())
+        powers = (10.0**k for k in range(int(np.log10(low)), int(np.log10(high)) + 1))
+        axes.set_xticks([0, *(power for power in powers if power <= 1.6 * positive.max())])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))  # no powers of ten: formulas are off in figures
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 @dataclass(frozen=True)

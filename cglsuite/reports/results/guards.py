@@ -14,6 +14,7 @@ from cglsuite.hashing import canonical
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES
 from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction
+from cglsuite.reports.results.tuning import searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def _of_board(results: CampaignResults, groups: Sequence[Group]) -> Iterator[Gua
             "A difference between them can be one of memory: set scenario.memory_budget, or the methods' own sizes.",
         ),
         ("search", _tuning(results, groups), "Search the settings of all methods alike before you rank them."),
+        ("search", _trials(results, groups), "Give every method the same number of trials: set search.trials."),
     )
     where = {"preset": results.preset_title(groups[0].preset), "backbone": groups[0].backbone}
     return (Guard(kind=kind, text=text, advice=advice, **where) for kind, text, advice in candidates if text)
@@ -135,14 +137,21 @@ def _tuning(results: CampaignResults, groups: Sequence[Group]) -> str:
     return f"Tuned methods stand beside untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {', '.join(left)}."
 
 
+def _trials(results: CampaignResults, groups: Sequence[Group]) -> str:
+    """The trials of the methods that a search tuned, where they are not equal."""
+    trials = {g.label: trials_of(results.searches, g.records[0].cell) for g in groups if _searched(results, g)}
+    if len(set(trials.values())) < 2:
+        return ""
+    listed = ", ".join(f"{label} {n}" for label, n in sorted(trials.items(), key=lambda pair: pair[1]))
+    return f"Methods were tuned with unequal numbers of trials: {listed}."
+
+
 def _searched(results: CampaignResults, group: Group) -> set[str]:
     """The settings that a search of this campaign chose for a group, by dotted name."""
     cell = group.records[0].cell
     names = set[str]()
-    for outcome in results.searches:
-        same = outcome["scenario"] == cell["scenario"] and outcome["method"] == group.method
-        if same and outcome["chosen"] is not None and (outcome["backbone"] or group.backbone) == group.backbone:
-            names |= set(outcome["candidates"][outcome["chosen"]]["overrides"])
+    for outcome in searches_of(results.searches, cell):
+        names |= set(outcome["candidates"][outcome["chosen"]]["overrides"])
     return {next((full for full in cell["configuration"] if name in (full, full.partition(".")[2])), name) for name in names}
 
 

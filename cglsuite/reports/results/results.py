@@ -133,10 +133,16 @@ class CampaignResults:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row per used record: see :func:`cglsuite.cells.results_frame`."""
-        from cglsuite.cells.records.frame import results_frame
+        """One row per used record: see :func:`cglsuite.cells.results_frame`. With a search, also the number of trials."""
+        import pandas as pd
 
-        return results_frame(self.used, joint=self.joint)
+        from cglsuite.cells.records.frame import results_frame
+        from cglsuite.reports.results.tuning import tuning_columns
+
+        frame = results_frame(self.used, joint=self.joint)
+        if not self.searches:
+            return frame
+        return pd.concat([frame, tuning_columns(self.searches, {r.key: r for r in self.used}, list(frame["key"]))], axis=1)
 
     def counts(self) -> dict[str, int]:
         """The number of cells in each state, most frequent first."""

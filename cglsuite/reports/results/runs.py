@@ -10,16 +10,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Fragment, element, join
-from cglsuite.reports.kit.htmltable import definition_list, empty, group_title, head_cell, number_cell, row_head, table
+from cglsuite.reports.kit.figures import curve_figure
+from cglsuite.reports.kit.htmltable import (
+    definition_list,
+    empty,
+    exact_cell,
+    group_title,
+    head_cell,
+    mean_std_cell,
+    number_cell,
+    row_head,
+    table,
+)
 from cglsuite.reports.kit.mime import FACTS
+from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.overview import NOTHING_DONE, preset_caption
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cglsuite.reports.results.results import CampaignResults
 
-__all__ = ["Facts", "configurations", "each_problems", "each_provenance", "problems", "provenance", "resources", "searches"]
+__all__ = ["Facts", "best_of_n", "configurations", "each_problems", "each_provenance", "problems", "provenance", "resources", "searches"]
 
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad", "unclean": "bad"}
 
@@ -90,12 +104,42 @@ def searches(results: CampaignResults) -> Fragment:
         return empty("This campaign has no finished hyper-parameter search.")
     rows = []
     for row in as_rows(frame):
-        counts = [number_cell(row["candidates"], 0), number_cell(row["seeds"], 0)]
+        drawn = str(row["trials"]) if row["trials"] == row["points"] else f"{row['trials']} of {row['points']}"
+        counts = [exact_cell(drawn, value=row["trials"]), number_cell(row["seeds"], 0), element("td", row["scope"], class_="nowrap")]
         chosen = [element("td", element("code", row["chosen"]), class_="long"), number_cell(100 * row["score"], 1)]
+        led = row["lead"] == row["lead"]
+        chosen.append(mean_std_cell(row["lead"], row["lead_error"], scale=100, digits=1) if led else number_cell(None))
         rows.append([row_head(row["method"], row["backbone"]), element("td", row["scenario"], class_="name"), *counts, *chosen])
-    head = [head_cell("method", "name"), head_cell("scenario", "name"), head_cell("candidates", "number"), head_cell("seeds", "number")]
-    head += [head_cell("chosen"), head_cell("validation, %", "number")]
-    return table(head, rows, "Selected by mean validation average performance after the last task.")
+    head = [head_cell("method", "name"), head_cell("scenario", "name"), head_cell("trials", "number"), head_cell("seeds", "number")]
+    head += [head_cell("scope"), head_cell("chosen"), head_cell("validation, %", "number"), head_cell("lead, points", "number")]
+    about = "Selected by mean validation performance over the search's seeds: after the last task, or, with scope first-tasks(k), of the "
+    about += "first k tasks after task k. Lead: over the next best trial, ± standard error of the differences by seed; a lead within its "
+    about += "error is a choice by chance."
+    return table(head, rows, about)
+
+
+def best_of_n(results: CampaignResults) -> Gallery | Fragment:
+    """One figure per scenario with a search: the expected best validation score of n trials, a line per method."""
+    from cglsuite.reports.results.tuning import best_of_n as compute
+
+    frame = compute(results.searches)
+    order = list(dict.fromkeys(frame["label"]))
+    pictures = [_best_picture(str(scenario), part, order) for scenario, part in frame.groupby("scenario", sort=False)]
+    return Gallery(tuple(pictures)) if pictures else empty("This campaign has no finished hyper-parameter search.")
+
+
+def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:
+    def draw(theme: Theme) -> Any:
+        table = part.rename(columns={"n": "task"})
+        ylabel = "expected best on validation, %"
+        return curve_figure(table, theme, title=f"{scenario}: best of n trials", order=order, xlabel="trials (n)", ylabel=ylabel)
+
+    last = part[part["n"] == part.groupby("label")["n"].transform("max")]
+    ends = "; ".join(f"{row['label']} {100 * row['mean']:.1f} with {row['n']}" for row in as_rows(last))
+    excluded = int(part.groupby("label")["excluded"].first().sum())
+    below = "Mean and standard deviation over all subsets of n trials; a curve that still rises had too few"
+    below += f". {excluded} trials that did not finish are left out" if excluded else ""
+    return picture(draw, f"Expected best validation score by number of trials in {scenario}: {ends}.", below)
 
 
 def configurations(results: CampaignResults) -> Fragment:

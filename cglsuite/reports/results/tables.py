@@ -15,6 +15,7 @@ import pandas as pd
 from cglsuite import metrics as matrix_metrics
 from cglsuite.hashing import canonical
 from cglsuite.reports.kit.text import value_text
+from cglsuite.reports.results.tuning import lead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -164,7 +165,8 @@ def resources(results: CampaignResults) -> pd.DataFrame:
 
 
 def searches(results: CampaignResults) -> pd.DataFrame:
-    """The hyper-parameter searches: scenario, method, backbone, candidates, seeds, chosen, score (mean over the search's seeds)."""
+    """The hyper-parameter searches: scenario, method, backbone, trials of how many points, seeds, scope, chosen, score (mean over the
+    search's seeds), lead over the next best candidate with its standard error."""
     rows = []
     for outcome in results.searches:
         candidates, chosen = outcome["candidates"], outcome["chosen"]
@@ -174,13 +176,17 @@ def searches(results: CampaignResults) -> pd.DataFrame:
                 "scenario": outcome["scenario"],
                 "method": outcome["method"],
                 "backbone": outcome["backbone"] or "",
-                "candidates": len(candidates),
+                "trials": len(candidates),
+                "points": outcome.get("points", len(candidates)),
                 "seeds": len(candidates[0]["scores"]) if candidates else 0,
+                "scope": outcome.get("scope", "all"),
                 "chosen": _chosen(best["overrides"]) if best else "no candidate finished on every seed",
                 "score": best["mean"] if best else np.nan,
+                **dict(zip(("lead", "lead_error"), lead(outcome), strict=True)),
             }
         )
-    return pd.DataFrame(rows, columns=["scenario", "method", "backbone", "candidates", "seeds", "chosen", "score"])
+    columns = ["scenario", "method", "backbone", "trials", "points", "seeds", "scope", "chosen", "score", "lead", "lead_error"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _chosen(configurations: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction, performance_names
 from cglsuite.reports.results.summary import ordered_metrics
+from cglsuite.reports.results.tuning import UNTUNED, tuned_tasks
 from cglsuite.stats import Refused, compare_methods, condition_of, layout, layout_interval
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ RESOURCES = (
     ),
     Column(name="memory_items", label="items kept", digits=0, better="down", metric=False, summary="items in the method's metered memory"),
 )  # fmt: skip
+
+TRIALS = Column(
+    name="trials", label="trials", digits=0, metric=False, summary="hyper-parameter settings tried for the method in this campaign"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +246,19 @@ def _columns(results: CampaignResults, groups: Sequence[Group]) -> list[Column]:
                 bounds=spec.range if percent else None,
             )
         )
+    columns[1:1] = [*([TRIALS] if results.searches else []), *_without_tuned(results, groups, frame, share)]
     return columns + [column for column in RESOURCES if column.name in frame and not frame[column.name].isna().all()]
+
+
+def _without_tuned(results: CampaignResults, groups: Sequence[Group], frame: pd.DataFrame, share: bool) -> list[Column]:
+    """The column of the tasks that the search did not see, if it saw the first ones alone."""
+    tasks = tuned_tasks(results.searches, str(groups[0].records[0].cell["scenario"]))
+    if tasks is None or UNTUNED not in frame or frame[UNTUNED].isna().all():
+        return []
+    summary = f"mean performance after the last task over the tasks after the first {tasks}, which the hyper-parameter search saw"
+    scale: dict[str, Any] = {"unit": "%", "scale": 100.0, "bounds": (0.0, 1.0)} if share else {"digits": 4}
+    label, formula = f"AP, tasks after {tasks}", f"mean_{{j>{tasks}}} M[T,j]"
+    return [Column(name=UNTUNED, label=label, summary=summary, formula=formula, better="up", metric=False, **scale)]
 
 
 def _design(groups: Sequence[Group], in_all: int | None) -> str:

@@ -15,6 +15,7 @@ from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import definition_list, empty, head_cell, number_cell, number_text, table
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.overview import NOTHING_DONE, derived_note
+from cglsuite.reports.results.tuning import note as tuning_note
 from cglsuite.reports.site.boards import LEVEL, Board, Column, Row, Score, boards
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def board_caption(results: CampaignResults, board: Board) -> Fragment:
     parts = [element("p", f"{board.performance}; {backbones}{design}", class_="note quiet"), changed]
     if derived := derived_note(results, variant.base if variant else board.preset):
         parts.append(element("p", derived, class_="note"))
+    parts.append(element("p", tuning_note(results.searches, {board.name_of(row): row.records for row in board.rows}), class_="note quiet"))
     parts.append(element("p", _judged(board), class_="note quiet"))
     if board.machines > 1:
         warning = f"The records were made on {board.machines} classes of machine: times and peak memory are not comparable."

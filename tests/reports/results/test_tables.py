@@ -150,7 +150,7 @@ def test_searches_say_what_was_chosen(results: CampaignResults) -> None:
     outcome = {"scenario": CORA, "method": "ewc", "backbone": None, "candidates": candidates, "chosen": 0}
     frame = tables.searches(dataclasses.replace(results, searches=(outcome, outcome | {"chosen": None})))
     assert frame.chosen.tolist() == ["method.lambda = 10000", "no candidate finished on every seed"]
-    assert (frame.score[0], frame.candidates[0], frame.seeds[0]) == (0.85, 2, 2)
+    assert (frame.score[0], frame.trials[0], frame.seeds[0]) == (0.85, 2, 2)
 
 
 def test_variants_name_what_tells_groups_apart(load: Any, plan: list[PlannedCell], toy_store: Store) -> None:

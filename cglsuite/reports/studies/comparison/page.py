@@ -16,6 +16,7 @@ from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.overview import NOTHING_DONE
 from cglsuite.reports.results.overview import overview as campaign_overview
+from cglsuite.reports.results.tuning import note as tuning_note
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison.cells import amount, caption, percent_text, range_text, refused, unit_cell, unit_text
 from cglsuite.reports.studies.comparison.compute import Comparison, Study
@@ -146,7 +147,9 @@ def _means_table(study: Study, one: Comparison, frame: pd.DataFrame, level: floa
         else:
             cells.append(element("td", f"refused: {row['interval']}", class_="quiet long"))
         rows.append(cells)
-    return table(head, rows, caption(one, f"{one.performance}; interval: Student's t, BCa bootstrap from ten units on, quasi-F if crossed"))
+    about = f"{one.performance}; interval: Student's t, BCa bootstrap from ten units on, quasi-F if crossed. "
+    groups = {g.label: g.records for g in study.results.groups if (g.preset, g.backbone) == (one.preset, one.backbone)}
+    return table(head, rows, caption(one, about + tuning_note(study.results.searches, groups)))
 
 
 # --- pairs -------------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,128 @@
+"""What performance costs: seconds, bytes kept, and learning accuracy beside forgetting, one point per method."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cglsuite.markup import Fragment
+from cglsuite.reports.kit.figures import PointAxis, point_figure
+from cglsuite.reports.kit.htmltable import empty
+from cglsuite.reports.kit.pictures import Gallery, Theme, picture
+from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.results.measures import measures_of
+from cglsuite.reports.results.overview import NOTHING_DONE
+from cglsuite.reports.results.performance import is_fraction
+
+if TYPE_CHECKING:
+    from cglsuite.cells.records.record import Record
+    from cglsuite.reports.kit.pictures import Picture
+    from cglsuite.reports.results.results import CampaignResults, Group
+
+__all__ = ["QUANTITIES", "cost_figures", "costs", "kept_bytes", "learning_accuracy"]
+
+QUANTITIES = ("performance", "seconds", "kept_bytes", "learning_accuracy", "forgetting")
+_BYTES_PER_PARAMETER = 4
+
+
+def learning_accuracy(record: Record) -> float:
+    """``1/T sum_j M[j,j]``: mean performance on each task just after it was learnt; NaN for a task-free stream, which has no such moment.
+
+    Learning accuracy is high where a method learns new tasks well, whatever it forgets; a method that learns nothing forgets nothing.
+    """
+    if record.stream or not record.matrix:
+        return math.nan
+    diagonal = np.diag(record.performance()[1:])
+    known = diagonal[np.isfinite(diagonal)]
+    return float(known.mean()) if known.size else math.nan
+
+
+def kept_bytes(record: Record) -> float:
+    """Bytes that a method keeps beyond the model at the end: its metered memory and its own parameters.
+
+    For records that do not hold the bytes of parameters, 4 bytes per parameter.
+    """
+    own = record.parameters.get("method_bytes")
+    if own is None:
+        own = _BYTES_PER_PARAMETER * (record.parameters.get("method") or 0)
+    return float((record.memory.get("bytes") or 0) + own)
+
+
+def costs(results: CampaignResults) -> pd.DataFrame:
+    """A row per group: preset, label, backbone, percent, n, and mean and sample std of each of :data:`QUANTITIES`.
+
+    Performance is at the end of the stream; forgetting is the maximal one, NaN for a task-free stream.
+    """
+    rows = []
+    for group in results.groups:
+        facts = {"preset": group.preset, "label": group.label, "backbone": group.backbone, "n": len(group.records)}
+        rows.append(facts | {"percent": is_fraction(group.records[0])} | _numbers(group))
+    return pd.DataFrame(rows)
+
+
+def _numbers(group: Group) -> dict[str, float]:
+    measures = measures_of(group.records)
+    columns = {
+        "performance": [measures["aa"].of(record) for record in group.records],
+        "seconds": [_number(record.timings_s.get("total")) for record in group.records],
+        "kept_bytes": [kept_bytes(record) for record in group.records],
+        "learning_accuracy": [learning_accuracy(record) for record in group.records],
+        "forgetting": [math.nan if record.stream else measures["af"].of(record) for record in group.records],
+    }
+    numbers: dict[str, float] = {}
+    for name, values in columns.items():
+        known = np.array([value for value in values if math.isfinite(value)])
+        numbers[f"{name}_mean"] = float(known.mean()) if known.size else math.nan
+        numbers[f"{name}_std"] = float(known.std(ddof=1)) if known.size > 1 else math.nan
+    return numbers
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def cost_figures(results: CampaignResults) -> Gallery | Fragment:
+    """Per scenario and backbone: performance against seconds and against bytes kept, and learning accuracy against forgetting."""
+    frame = costs(results)
+    if frame.empty:
+        return empty(NOTHING_DONE)
+    order = list(dict.fromkeys(frame["label"]))
+    pictures: list[Picture] = []
+    several = frame["backbone"].nunique() > 1
+    for (preset, backbone), part in frame.groupby(["preset", "backbone"], sort=False):
+        title = results.preset_title(str(preset)) + (f" × {backbone}" if several else "")
+        pictures += _pictures(title, part, order)
+    return Gallery(tuple(pictures))
+
+
+def _pictures(title: str, part: pd.DataFrame, order: list[str]) -> list[Picture]:
+    percent = bool(part["percent"].all())
+    scale, unit = (100.0, ", %") if percent else (1.0, "")
+    performance = PointAxis("performance", f"performance at the end{unit}", scale)
+    learnt = PointAxis("learning_accuracy", f"learning accuracy{unit}", scale)
+    axes = [
+        (PointAxis("seconds", "seconds per cell", 1.0, logarithmic=True), performance),
+        (PointAxis("kept_bytes", "kept, kB", 1e-3, logarithmic=True), performance),
+        (PointAxis("forgetting", f"forgetting{', points' if percent else ''} (AF_max, ← less)", scale), learnt),
+    ]
+    return [_picture(title, part, order, x, y) for x, y in axes if _drawable(part, x, y)]
+
+
+def _drawable(part: pd.DataFrame, x: PointAxis, y: PointAxis) -> bool:
+    return bool((part[f"{x.name}_mean"].notna() & part[f"{y.name}_mean"].notna()).any())
+
+
+def _picture(title: str, part: pd.DataFrame, order: list[str], x: PointAxis, y: PointAxis) -> Picture:
+    def draw(theme: Theme) -> Any:
+        return point_figure(part, theme, title=title, x=x, y=y, order=order)
+
+    points = "; ".join(
+        f"{row['label']} {y.scale * row[f'{y.name}_mean']:.3g} at {x.scale * row[f'{x.name}_mean']:.3g}" for row in as_rows(part)
+    )
+    below = "mean and one standard deviation over records"
+    below += "; beyond the model: metered memory and own parameters" if x.name == "kept_bytes" else ""
+    below += "; learning accuracy: mean performance on each task just learnt" if x.name == "forgetting" else ""
+    return picture(draw, f"{y.label} against {x.label} in {title}: {points}.", below)

@@ -1,0 +1,140 @@
+"""Tuning in reports: trials beside every result, the tasks a search saw, the best of n, and how certain a choice is."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from report_lab import CAMPAIGN, MATRIX, catalogue_of, record_of, toy_engine
+
+from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.planning import plan_campaign, plan_search
+from cglsuite.cells.storage.store import Store
+from cglsuite.reports.results import costs, runs, tuning
+from cglsuite.reports.results.guards import guards
+from cglsuite.reports.results.results import CampaignResults, load_campaign_results
+from cglsuite.reports.site.boards import boards
+from cglsuite.reports.site.leaderboard import leaderboard
+from cglsuite.reports.studies.comparison import page as comparison_page
+from cglsuite.reports.studies.comparison.compute import Question, study
+from cglsuite.specs import ScenarioSpec
+
+OPEN = ScenarioSpec(
+    name="toy/domain-il@cglb-1", summary="t", dataset="toy", setting="domain-il", task_key="k", searched=("training.lr", "method.lambda")
+)
+GRID = {"scenarios": [OPEN.name], "methods": ["bare", "ewc"]}
+SEARCH = {
+    "seeds": {"order": [0, 1], "init": [0, 1]},
+    "grid": {"training.lr": [0.001, 0.005, 0.01]},
+    "methods": {"ewc": {"method.lambda": [1.0, 2.0]}},
+}
+Made = Callable[..., tuple[CampaignResults, Any]]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """Results of a searched campaign: validation follows from the learning rate and the order."""
+
+    def make(**search: Any) -> tuple[CampaignResults, Any]:
+        catalogue = catalogue_of(("scenario", OPEN))
+        store, engine, campaign = Store(tmp_path), toy_engine(catalogue), CAMPAIGN | {"grid": GRID, "search": SEARCH | search}
+        parsed = Campaign.parse(campaign)
+
+        def record(planned: Any) -> Any:
+            lr, order = planned.cell.configuration["training.lr"], planned.request.seeds.order
+            validation = np.array(MATRIX) - 10 * abs(lr - 0.005) - 0.25 * order * abs(lr - 0.005)
+            validation[np.triu_indices(4, 0, 3)] = np.nan
+            return record_of(planned, validation_matrix=validation)
+
+        for search_ in plan_search(parsed, catalogue, engine=engine):
+            for planned in search_.cells:
+                store.put(record(planned))
+        for planned in plan_campaign(parsed, catalogue, store=store, engine=engine):
+            store.put(record(planned))
+        return load_campaign_results(campaign, store, catalogue=catalogue, engine=engine), catalogue
+
+    return make
+
+
+def test_trials_stand_beside_every_result(made: Made) -> None:
+    """Whole grids are unequal trials, and the page says so; equal trials are one number."""
+    results, catalogue = made()
+    (board,) = boards(results, catalogue)
+    assert {row.method: row.scores["trials"].mean for row in board.rows} == {"bare": 3, "ewc": 6}
+    expected = ["Methods were tuned with unequal numbers of trials: bare 3, ewc 6."]
+    assert [guard.text for guard in guards(results) if guard.kind == "search"] == expected
+    assert "Trials: bare 3, ewc 6" in str(leaderboard(results, catalogue))
+    equal, catalogue = made(trials=3)
+    assert [guard for guard in guards(equal) if guard.kind == "search"] == []
+    (board,) = boards(equal, catalogue)
+    assert {row.scores["trials"].mean for row in board.rows} == {3}
+    assert tuning.UNTUNED not in {column.name for column in board.columns}
+    assert "Trials: 3 for every method; scored on validation items of all tasks." in str(comparison_page.means(study(equal, Question())))
+    assert "3 of 6" in str(runs.searches(equal))
+    assert set(equal.frame["trials"]) == {3}
+
+
+def test_the_tasks_that_the_search_saw(made: Made) -> None:
+    """AP over all three tasks is 0.8, over the last one 0.9; the order that the search did not see is named."""
+    results, catalogue = made(trials=3, scope="first-tasks(2)")
+    (board,) = boards(results, catalogue)
+    assert [column.label for column in board.columns][:3] == ["AP", "trials", "AP, tasks after 2"]
+    assert {round(row.scores[tuning.UNTUNED].mean, 12) for row in board.rows} == {0.9}
+    assert {round(row.scores["average_performance"].mean, 12) for row in board.rows} == {0.8}
+    text = str(leaderboard(results, catalogue))
+    assert "the first 2 tasks, then restarted from scratch" in text
+    assert "The search saw no order seed 2:" in text
+
+
+def test_a_campaign_without_a_search_says_so(made: Made) -> None:
+    """No column of ones: how the preset's values came about is not the campaign's to count."""
+    results, catalogue = made()
+    results = dataclasses.replace(results, searches=())
+    (board,) = boards(results, catalogue)
+    assert "trials" not in {column.name for column in board.columns}
+    assert "Trials: no search in this campaign" in str(leaderboard(results, catalogue))
+
+
+def test_how_certain_a_choice_is() -> None:
+    """By hand: differences 0.25 and 0.5 to the next best; one candidate alone has no lead."""
+    rows = [{"scores": [0.5, 0.5], "mean": 0.5}, {"scores": [0.75, 1.0], "mean": 0.875}, {"scores": [None, 1.0], "mean": None}]
+    assert tuning.lead({"candidates": rows, "chosen": 1}) == (0.375, 0.125)
+    assert all(math.isnan(value) for value in tuning.lead({"candidates": rows[1:], "chosen": 0}))
+    mean, error = tuning.lead({"candidates": [{"scores": [0.5], "mean": 0.5}, {"scores": [0.25], "mean": 0.25}], "chosen": 0})
+    assert mean == 0.25
+    assert math.isnan(error)
+
+
+def test_the_best_of_n(made: Made) -> None:
+    """A curve per method that ends in the score of the choice; the figure says so in words."""
+    results, _ = made(trials=3)
+    frame = tuning.best_of_n(results.searches)
+    last = frame[frame["n"] == 3].set_index("label")["mean"]
+    chosen = {o["method"]: o["candidates"][o["chosen"]]["mean"] for o in results.searches}
+    assert last.to_dict() == chosen
+    (picture,) = runs.best_of_n(results).pictures  # type: ignore[union-attr]
+    assert "bare " in picture.alt
+    assert "no finished" in str(runs.best_of_n(dataclasses.replace(results, searches=())))
+
+
+def test_costs_by_hand(made: Made) -> None:
+    """The diagonal of the toy matrix is 0.9 throughout; kept bytes are the memory's and the method's parameters'."""
+    results, _ = made(trials=3)
+    frame = costs.costs(results)
+    assert frame["learning_accuracy_mean"].round(12).tolist() == [0.9, 0.9]
+    assert frame["forgetting_mean"].round(12).tolist() == [0.15, 0.15]
+    assert frame["seconds_mean"].tolist() == [10.0, 10.0]
+    record = results.used[0]
+    memory = {**record.memory, "bytes": 1000}
+    assert costs.kept_bytes(dataclasses.replace(record, memory=memory, parameters={"model": 100, "method": 5})) == 1020.0
+    captions = [picture.alt for picture in costs.cost_figures(results).pictures]  # type: ignore[union-attr]
+    assert [alt.partition(" in ")[0] for alt in captions] == [
+        "performance at the end, % against seconds per cell",
+        "performance at the end, % against kept, kB",
+        "learning accuracy, % against forgetting, points (AF_max, ← less)",
+    ]
