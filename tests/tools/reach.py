@@ -36,6 +36,18 @@ context = {context}
 _folder = Path(os.environ.get("MUTANTS_REACH", "reach"))
 _times: dict[str, tuple[float, bool]] = {}
 _starts: list[str] = []
+_written = [time.monotonic()]
+#: Seconds between two writings of the times.
+WRITE_S = 10.0
+
+
+def _write() -> None:
+    """Times so far, whole at every moment: a run that is interrupted keeps those of the tests that it finished."""
+    file = _folder / f"times.{os.getpid()}"
+    part = _folder / f".{file.name}"
+    part.write_text(json.dumps(_times))
+    part.replace(file)
+    _written[0] = time.monotonic()
 
 
 def _noted(event: str, _args: tuple[Any, ...]) -> None:
@@ -75,6 +87,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     finally:
         if item.session.testsfailed == failed:
             _times[item.nodeid] = (round(time.monotonic() - started, 3), bool(_starts))
+            if time.monotonic() - _written[0] > WRITE_S:
+                _write()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -82,4 +96,4 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     recorder = config.stash[_RECORDER]
     recorder.stop()
     recorder.save()
-    (_folder / f"times.{os.getpid()}").write_text(json.dumps(_times))
+    _write()

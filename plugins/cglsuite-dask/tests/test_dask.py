@@ -234,6 +234,16 @@ def test_the_plugin_declares_what_the_launcher_takes() -> None:
     assert DaskLauncher(**{option.name: () if option.name in spec.several else option.default for option in spec.options}).parts == 2
 
 
+def test_without_a_scheduler_each_local_worker_has_a_supervisor() -> None:
+    engine = DaskLauncher(local_workers=3)
+    assert engine.parts == 3
+    assert "client" not in vars(engine)  # the number is known before a cluster exists
+
+
+def test_a_number_of_parts_is_taken_as_given() -> None:
+    assert DaskLauncher(local_workers=3, parts=1).parts == 1
+
+
 CAMPAIGN = """
 name = "bits"
 [grid]

@@ -148,6 +148,7 @@ def test_truncated_or_absent_file_is_named(tmp_path: Path, name: str, part: str)
         ("proteins", "raw/edge-feat.csv.gz", EDGE_FEATURES[:-1], "ogbn-proteins: edge.csv.gz and edge-feat.csv.gz differ in length"),
         ("proteins", "raw/edge-feat.csv.gz", [*EDGE_FEATURES[:-1], [np.nan] * 8], "ogbn-proteins: 8 NaN .*the first at node 6"),
         ("proteins", "raw/edge.csv.gz", [*EDGES[:-1], (0, N)], r"ogbn-proteins: edges join nodes 0\.\.12; expected 0\.\.11"),
+        ("proteins", "raw/edge.csv.gz", [*EDGES[:-1], (0, -1)], r"ogbn-proteins: edges join nodes -1\.\.\d+; expected 0\.\.11"),
         ("proteins", "raw/node-label.csv.gz", [*TARGETS[:-1], [2] * 112], "the label row of node 11 has the value 2"),
         ("proteins", "raw/node-label.csv.gz", TARGETS[:, :5], "y has 5 columns; expected one per label, 112"),
         ("proteins", "raw/node_species.csv.gz", SPECIES[:-1], r"domain has shape \[11\]; expected \[12\]"),
