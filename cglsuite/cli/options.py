@@ -37,8 +37,15 @@ MOST_SECONDS = 1e9
 _SPREAD = ("n_tasks", "classes_per_task")
 _OF_CLASSES = ("task-il", "class-il")
 
+if TYPE_CHECKING:
+    _WordType = click.ParamType[str]
+    _WholeType = click.ParamType[int]
+    _SecondsType = click.ParamType[float]
+else:
+    _WordType = _WholeType = _SecondsType = click.ParamType  # generic only in newer releases of click
 
-class DeviceWord(click.ParamType[str]):
+
+class DeviceWord(_WordType):
     """A word for a device: see :mod:`cglsuite.cells.device`."""
 
     name = "[auto|cpu|cuda|cuda:N]"
@@ -55,7 +62,7 @@ class DeviceWord(click.ParamType[str]):
         return self.name
 
 
-class Whole(click.ParamType[int]):
+class Whole(_WholeType):
     """A whole number within bounds, parsed by :mod:`cglsuite.inputs`."""
 
     name = "integer"
@@ -71,7 +78,7 @@ class Whole(click.ParamType[int]):
             self.fail(f"{quoted(value)}: {error}", param, ctx)
 
 
-class Seconds(click.ParamType[float]):
+class Seconds(_SecondsType):
     """A time in seconds: positive, or 0 too with ``zero``."""
 
     name = "seconds"

@@ -111,8 +111,8 @@ def agreement_verdicts(p_equivalent: ArrayLike, p_different: ArrayLike, *, alpha
         One of :data:`AGREEMENTS` per row; float64 ``[rows]``.
 
     Example:
-        >>> agreement_verdicts([0.01, 0.9, 0.4], [0.5, 0.001, 0.03])[0]
-        ['equivalent', 'different', 'undecided']
+        >>> " ".join(agreement_verdicts([0.01, 0.9, 0.4], [0.5, 0.001, 0.03])[0])
+        'equivalent different undecided'
     """
     adjusted = adjust(p_different)
     pairs = zip(np.asarray(p_equivalent, dtype=np.float64), adjusted, strict=True)

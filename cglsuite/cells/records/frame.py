@@ -157,7 +157,7 @@ def render_frame(frame: pd.DataFrame, form: str) -> bytes:
         UnknownNameError: another format.
     """
     import pandas as pd
-    from pandas.api.types import is_object_dtype
+    from pandas.api.types import is_object_dtype, is_string_dtype
 
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
@@ -170,8 +170,9 @@ def render_frame(frame: pd.DataFrame, form: str) -> bytes:
             columnar[column] = _uniform(columnar[column].tolist())
     if form == "csv":
         columnar = columnar.rename(columns=lambda name: csv_text(name))
-        for column in columnar.select_dtypes(include=["object", "str"]).columns:
-            columnar[column] = columnar[column].map(lambda v: csv_text(v) if isinstance(v, str) else v)
+        for column in columnar.columns:
+            if is_object_dtype(columnar[column]) or is_string_dtype(columnar[column]):
+                columnar[column] = columnar[column].map(lambda v: csv_text(v) if isinstance(v, str) else v)
         return columnar.to_csv(index=False, lineterminator="\n").encode()
     buffer = io.BytesIO()
     columnar.to_parquet(buffer, index=False)

@@ -17,6 +17,7 @@ from cglsuite.graphs.packed import PackedSource
 __all__ = ["graphs", "interactions", "label_sets", "links", "molecules", "nodes", "targets"]
 
 N_CLASSES, PER_CLASS, N_FEATURES = 6, 24, 8
+_SPREAD_WITHOUT_MEANING = 0.25
 
 
 def _generator(seed: int, part: int) -> torch.Generator:
@@ -115,10 +116,11 @@ def molecules(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) ->
 
 
 def targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
-    """Stars whose target is a linear function of their features (GR)."""
+    """Stars whose target is a linear function of two directions of their features; along the others they differ less (GR)."""
     generator = _generator(seed, 3)
-    x = torch.randn(N_CLASSES * per_class, N_FEATURES, generator=generator)
-    turned = x @ _rotation(seed)
+    spread = torch.full((N_FEATURES,), _SPREAD_WITHOUT_MEANING).index_fill(0, torch.arange(2), 1.0)
+    turned = spread * torch.randn(N_CLASSES * per_class, N_FEATURES, generator=generator)
+    x = turned @ _rotation(seed).T
     y = turned[:, :1] - 0.5 * turned[:, 1:2]
     turn = torch.arange(len(x))
     return GraphData(items=_stars(x, generator), y=y, n_classes=1, keys=_keys(turn), name="testing-targets")

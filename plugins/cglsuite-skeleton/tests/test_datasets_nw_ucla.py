@@ -65,6 +65,13 @@ def test_npz_and_json_files_give_equal_content(place: str, tmp_path: Path) -> No
     assert first.notes == {"sequences_of_one_frame": 1}
 
 
+def test_json_files_are_found_in_any_of_several_data_folders(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    write_json(tmp_path / "second" / "nw_ucla" / "all_sqe")
+    root = DataRoot([tmp_path / "first", tmp_path / "second"], tmp_path / "cache", offline=True, verify=False)
+    assert len(nw_ucla(root).items) == len(NAMES)
+
+
 def test_inputs_are_the_files_scaled_and_resampled(tmp_path: Path) -> None:
     write_json(tmp_path / "nw_ucla")
     x = nw_ucla(root_of(tmp_path), frames=4).items.queries(torch.tensor([0, 3]), "cpu").x  # type: ignore[attr-defined]

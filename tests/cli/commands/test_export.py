@@ -152,7 +152,7 @@ def test_another_file_is_not_overwritten_unless_forced(capfd: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("synthetic-csbm/class-il@begin-2",), "unknown scenario 'synthetic-csbm/class-il@begin-2'. Did you mean"),
+        (("synthetic-csbm/class-il@begin-99",), "unknown scenario 'synthetic-csbm/class-il@begin-99'. Did you mean"),
         ((PRESET, "--set", "scenario.edge_polcy=none"), "Did you mean 'scenario.edge_policy'"),
         ((PRESET, "--set", "training.epochs=3"), "unknown switch or hyper-parameter 'training.epochs'"),
         ((PRESET, "--set", "scenario.edge_policy=nine"), "unknown value of scenario.edge_policy"),

@@ -26,11 +26,12 @@ _log = logging.getLogger(__name__)
 
 
 def released(root: DataRoot, folders: Sequence[str], pattern: str) -> tuple[Path, list[Path]]:
-    """The first of ``folders`` below the data root with files of a pattern, and these files sorted by name; no files if there is none."""
-    for name in folders if root.root is not None else ():
-        folder = Path(root.root or "") / name
-        if files := sorted(folder.glob(pattern)):
-            return folder, files
+    """The first of ``folders`` below a folder of the data root that has files of a pattern, and those in order of their names; none = no
+    files."""
+    for parent in root.folders:
+        for name in folders:
+            if files := sorted((parent / name).glob(pattern)):
+                return parent / name, files
     return Path(), []
 
 
