@@ -74,7 +74,7 @@ class LinkGraph(MessageGraph):
         hidden = pair_keys(pairs.T, self.n_nodes, self.undirected)
         kept = self.edge_index[:, ~torch.isin(pair_keys(self.edge_index, self.n_nodes, self.undirected), hidden)]
         made = LinkGraph.__new__(LinkGraph)
-        made.features, made.edge_index, made.device, made._operators = self.features, kept, self.device, {}
+        made.features, made._edges, made.device, made._operators = self.features, kept, self.device, {}
         made._describe(self.types, self.undirected, True, self.counted, self.kind)
         if self.counted is not None and isinstance(self.features, Tensor):
             made.features = torch.where(self.counted.unsqueeze(1), degree_features(kept, self.n_nodes, self.kind), self.features)

@@ -38,8 +38,8 @@ class MessageGraph:
         operators: Mapping[Operator, SparseMatrix] | None = None,
     ) -> None:
         self.features: Tensor | SparseMatrix = x.to(device) if isinstance(x, Tensor) else SparseMatrix(x, device)
-        self.edge_index = edge_index.to(device)
         self.device = torch.device(device)
+        self._edges = edge_index
         self._operators: dict[str, SparseMatrix | None] = {str(name): operator for name, operator in (operators or {}).items()}
 
     def __repr__(self) -> str:
@@ -53,12 +53,17 @@ class MessageGraph:
     @property
     def n_edges(self) -> int:
         """Number of directed edges E."""
-        return int(self.edge_index.shape[1])
+        return int(self._edges.shape[1])
 
     @property
     def n_features(self) -> int:
         """Number of features F."""
         return int(self.features.shape[1])
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """int64 [2, E] (source, target), on the graph's device; where only propagation operators are used, edges never go there."""
+        return self._edges.to(self.device)
 
     @cached_property
     def dense(self) -> Tensor:
@@ -94,7 +99,7 @@ class MessageGraph:
         Returns:
             pointers int64 [N + 1], and sources [E'], ascending per node, int32 if all ids fit and int64 otherwise.
         """
-        source, target = self.edge_index.cpu().numpy()
+        source, target = self._edges.cpu().numpy()
         proper = source != target
         if not proper.all():
             source, target = source[proper], target[proper]
@@ -109,7 +114,7 @@ class MessageGraph:
     @cached_property
     def neighbourhood(self) -> scipy.sparse.csr_matrix:
         """The undirected adjacency matrix: float32 [N, N] of 0 and 1, symmetric, no self-loops, on the CPU."""
-        source, target = self.edge_index.cpu().numpy()
+        source, target = self._edges.cpu().numpy()
         proper = source != target
         ends = np.concatenate([source[proper], target[proper]]), np.concatenate([target[proper], source[proper]])
         out = scipy.sparse.csr_matrix((np.ones(len(ends[0]), np.float32), ends), (self.n_nodes, self.n_nodes))
@@ -121,7 +126,7 @@ class MessageGraph:
         """Compute the matrix of :meth:`propagate`; ``None`` if there are no edges, so ``sum`` is zero and the others are the identity."""
         if kind not in ("sum", "sum-self", "sym"):
             raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
-        source, target = self.edge_index.cpu().numpy()
+        source, target = self._edges.cpu().numpy()
         proper = source != target
         source, target = source[proper], target[proper]
         if source.size == 0:
@@ -154,7 +159,7 @@ class MessageGraph:
         kept = sum(a.nbytes for a in self.in_neighbours) if "in_neighbours" in vars(self) else 0
         if "neighbourhood" in vars(self):
             kept += sum(part.nbytes for part in (self.neighbourhood.data, self.neighbourhood.indices, self.neighbourhood.indptr))
-        return own + kept + self.edge_index.numel() * 8 + sum(o.bytes() for o in self._operators.values() if o is not None)
+        return own + kept + self._edges.numel() * 8 + sum(o.bytes() for o in self._operators.values() if o is not None)
 
 
 def scipy_features(x: Tensor) -> scipy.sparse.csr_matrix:

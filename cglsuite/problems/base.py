@@ -21,12 +21,14 @@ from cglsuite.graphs.pack import Pack
 from cglsuite.problems.kept import MemoryItems, check_rows
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["Problem", "Reduction", "Surroundings", "grouped"]
+__all__ = ["Problem", "Reduction", "Surroundings"]
 
 Reduction = Literal["mean", "sum", "none"]
 
 Surroundings = Callable[[MessageGraph, Tensor], Pack]
 """Maps (graph, nodes int64 [m]) to one graph per node, whose first node it is."""
+
+_SETS_IN_USE = 16
 
 
 class Problem(ABC):
@@ -57,6 +59,7 @@ class Problem(ABC):
         self.device = torch.device(device)
         self.task_outputs = torch.zeros(n_tasks, n_outputs, dtype=torch.bool, device=self.device)
         self.current = torch.zeros(n_outputs, dtype=torch.bool, device=self.device)
+        self._of_outputs: dict[tuple[str, int], tuple[Tensor, int, Any]] = {}
         self.like: GraphSet | None = None
         """A set of graphs that rebuilds stored graphs from a checkpoint; ``None`` if items are not graphs."""
 
@@ -164,11 +167,25 @@ class Problem(ABC):
         if batch.allowed.dim() == 2:
             return logits.masked_fill(~batch.allowed, -torch.inf), y
         if "columns" not in batch.cache:
-            columns = batch.allowed.nonzero().flatten()
-            place = torch.full((self.n_outputs,), -1, dtype=torch.int64, device=y.device)
-            place[columns] = torch.arange(columns.numel(), device=y.device)
+            columns, place = self._known("columns", batch.allowed, self._renumbered)
             batch.cache.update(columns=columns, labels=place[y])
         return logits[:, batch.cache["columns"]], batch.cache["labels"]
+
+    def _renumbered(self, allowed: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs of ``allowed`` (bool [C]), int64 [m], and the place of every output among them, int64 [C], -1 for the others."""
+        columns = allowed.nonzero().flatten()
+        place = torch.full((self.n_outputs,), -1, dtype=torch.int64, device=allowed.device)
+        place[columns] = torch.arange(columns.numel(), device=allowed.device)
+        return columns, place
+
+    def _known(self, what: str, outputs: Tensor, compute: Callable[[Tensor], Any]) -> Any:
+        """What ``compute`` makes of a set of outputs, kept for the sets in use: a GPU is waited for where sizes depend on values."""
+        kept = self._of_outputs.get((what, id(outputs)))
+        if kept is None or kept[0] is not outputs or kept[1] != outputs._version:
+            if len(self._of_outputs) >= _SETS_IN_USE:
+                self._of_outputs.clear()
+            kept = self._of_outputs[what, id(outputs)] = (outputs, outputs._version, compute(outputs))
+        return kept[2]
 
     @staticmethod
     def _class_weight(batch: Batch, labels: Tensor, n_columns: int) -> Tensor:
@@ -183,11 +200,19 @@ class Problem(ABC):
 
         For bool [K, C], the sum over K groups of outputs that compete among themselves.
         """
-        before, live = grouped(old, outputs)
-        after, _ = grouped(new, outputs)
+        before, after, live = self._grouped(old, new, outputs)
         target = functional.softmax((before / temperature).masked_fill(~live, -torch.inf), dim=2)
         logarithm = functional.log_softmax((after / temperature).masked_fill(~live, -torch.inf), dim=2).masked_fill(~live, 0.0)
         return -(target * logarithm).sum() / len(new)
+
+    def _grouped(self, old: Tensor, new: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Two sets of logits (float32 [n, C]) with each group of ``outputs`` (bool [K, C] or [C]) side by side: float32 [n, K, m] both.
+
+        m is the size of the largest group; besides, which of these places are no padding: bool [K, m].
+        """
+        columns, live = self._known("groups", outputs, side_by_side)
+        before, after = (z.index_select(1, columns.flatten()).view(len(z), *columns.shape) for z in (old, new))
+        return before, after, live
 
     def squared_norm(self, logits: Tensor, batch: Batch) -> Tensor:
         """``‖z‖²`` of the competing outputs: float32 [n]."""
@@ -226,11 +251,12 @@ class Problem(ABC):
         y, tasks = self.labels(batch), batch.tasks
         if tasks is None:
             raise SpecError("memory is sampled from items whose task is known; this batch does not say")
-        ids, rows = batch.ids[chosen], dict[str, Tensor]()
+        there = chosen.to(batch.ids.device)
+        ids, rows = batch.ids[there], dict[str, Tensor]()
         for name, given in (extra or {}).items():
             check_rows(name, given, len(batch), "item of the batch")
-            rows[name] = given.detach().to(ids.device)[chosen.to(ids.device)]
-        return MemoryItems(ids=ids, y=y[chosen], tasks=tasks[chosen], x=self._content(batch, ids, kind, surroundings), extra=rows)
+            rows[name] = given.detach().to(ids.device)[there]
+        return MemoryItems(ids=ids, y=y[there], tasks=tasks[there], x=self._content(batch, ids, kind, surroundings), extra=rows)
 
     @abstractmethod
     def _content(
@@ -259,9 +285,9 @@ class Problem(ABC):
         return {n: p for n, p in model.named_parameters() if p.requires_grad}
 
 
-def grouped(logits: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """The logits (float32 [n, C]) of each group of ``outputs`` (bool [K, C] or [C]), padded: float32 [n, K, m], where m is the size of the
-    largest group, and a mask of the entries that are not padding: bool [K, m]."""
+def side_by_side(outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs of each group of ``outputs`` (bool [K, C] or [C]), padded to the size of the largest: int64 [K, m]; and which of these
+    places are no padding: bool [K, m]."""
     outputs = torch.atleast_2d(outputs)
     columns = outputs.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : int(outputs.sum(dim=1).max())]
-    return logits.index_select(1, columns.flatten()).view(len(logits), *columns.shape), outputs.gather(1, columns)
+    return columns, outputs.gather(1, columns)

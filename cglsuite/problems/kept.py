@@ -90,8 +90,9 @@ class MemoryItems:
             x = x.take(chosen.cpu())
         elif x is not None:
             x = x.take(chosen)
-        extra = {name: rows[chosen] for name, rows in self.extra.items()}
-        return MemoryItems(ids=self.ids[chosen], y=self.y[chosen], tasks=self.tasks[chosen], x=x, extra=extra)
+        there = chosen.to(self.ids.device)  # once: an index on the CPU is uploaded by every tensor that it indexes
+        extra = {name: rows[there] for name, rows in self.extra.items()}
+        return MemoryItems(ids=self.ids[there], y=self.y[there], tasks=self.tasks[there], x=x, extra=extra)
 
     def draw(self, n: int, generator: torch.Generator | None) -> MemoryItems:
         """``n`` of the items (all if there are fewer), drawn uniformly without replacement, in random order.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -37,13 +38,19 @@ class MiniBatches:
 
     def __iter__(self) -> Iterator[Batch]:
         for chosen in torch.randperm(len(self.batch), generator=self.generator).split(self.batch_size):
-            yield self._part(chosen.to(self.batch.ids.device))
+            yield self._part(chosen, chosen.to(self.batch.ids.device))
 
-    def _part(self, chosen: Tensor) -> Batch:
+    @cached_property
+    def _host_ids(self) -> Tensor:
+        """Neighbours are sampled on the CPU: ids are brought there once, not in every step."""
+        return self.batch.ids.cpu()
+
+    def _part(self, on_host: Tensor, chosen: Tensor) -> Batch:
         batch = self.batch
-        graph, ids = batch.graph, batch.ids[chosen]
         if self.fan_out:
-            graph, ids = sampled(graph, ids, self.fan_out, self.generator)
+            graph, ids = sampled(batch.graph, self._host_ids[on_host], self.fan_out, self.generator)
+        else:
+            graph, ids = batch.graph, batch.ids[chosen]
         return replace(
             batch,
             graph=graph,

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from cglsuite.errors import SpecError
-from cglsuite.problems.base import Problem, Reduction, grouped
+from cglsuite.problems.base import Problem, Reduction
 from cglsuite.streams import Batch, TaskView
 
 __all__ = ["MultiLabelOutputs"]
@@ -58,7 +58,7 @@ class MultiLabelOutputs(Problem):
         weight = self._positive_weight() if self.class_balanced and reduction != "none" else None
         if batch.allowed.dim() == 1:
             if "columns" not in batch.cache:
-                batch.cache["columns"] = batch.allowed.nonzero().flatten()
+                batch.cache["columns"], _ = self._known("columns", batch.allowed, self._renumbered)
             columns = batch.cache["columns"]
             scale = None if weight is None else weight[columns]
             each = functional.binary_cross_entropy_with_logits(logits[:, columns], y[:, columns], reduction="none", pos_weight=scale)
@@ -81,7 +81,7 @@ class MultiLabelOutputs(Problem):
 
         For groups of outputs (bool [K, C]), the sum of their means.
         """
-        (before, live), (after, _) = grouped(old, outputs), grouped(new, outputs)
+        before, after, live = self._grouped(old, new, outputs)
         target = torch.sigmoid(before / temperature)
         each = functional.binary_cross_entropy_with_logits(after / temperature, target, reduction="none")
         return (each * (live / live.sum(dim=1, keepdim=True))).sum() / len(new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cglsuite.problems.base import Problem, Reduction, grouped
+from cglsuite.problems.base import Problem, Reduction
 from cglsuite.problems.graphwise import GraphProblem
 from cglsuite.streams import Batch
 
@@ -39,7 +39,7 @@ class RealOutputs(Problem):
 
         A temperature softens probabilities; regression has none, so it has no effect.
         """
-        (before, live), (after, _) = grouped(old, outputs), grouped(new, outputs)
+        before, after, live = self._grouped(old, new, outputs)
         each = (after - before).square()
         return (each * (live / live.sum(dim=1, keepdim=True))).sum() / len(new)
 

@@ -73,6 +73,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         dealt = deal(self.counts, sizes, replacement=task_free.draw == "with-replacement", seed=seeds.order)
         self.items = torch.cat(self.training)[dealt]
         self.evaluations = [*range(0, len(self.items), task_free.evaluate_every), len(self.items)]
+        self._sent: tuple[Tensor, Tensor, int] | None = None
         self.content = digest([hashlib.sha256(self.items.numpy().tobytes()).hexdigest(), self.evaluations])
 
     def _arrivals(self, key: str) -> list[NDArray[np.int64]]:
@@ -108,7 +109,14 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         return first.scatter_reduce(0, y, step, "amin")
 
     def shown(self, made: int) -> Tensor:
-        return (self._first_shown < made).to(self.device)
+        shown = self._first_shown < made
+        if self.device == "cpu":
+            return shown
+        # The same tensor until another output is shown: what adapters derive from it, they keep. A method may have written into it.
+        if self._sent is None or not torch.equal(self._sent[0], shown) or self._sent[1]._version != self._sent[2]:
+            there = shown.to(self.device)
+            self._sent = (shown, there, there._version)
+        return self._sent[1]
 
     def make_batch(self, step: int) -> Batch:
         allowed = {"seen": self.shown(step + 1), "all": self.task_outputs.any(dim=0)}
