@@ -81,7 +81,7 @@ def layer_of(name: str, module: nn.Module) -> Layer:
         writers = (*wires(1, "linear.weight", "edges.weight"), *wires(0, "linear.bias", "bias"))
         return Layer(name, module.linear.weight.shape[1], writers, wires(0, "linear.weight"))
     kind = type(module).__name__
-    if kind in _STOCK and type(module).__module__.startswith("torch_geometric.nn."):
+    if kind in _STOCK and hasattr(module, "propagate") and all(hasattr(module, name) for name in _STOCK[kind][0]):
         maps, entries, heads = _STOCK[kind]
         weights = [f"{m}.weight" for m in maps]
         biases = [f"{m}.bias" for m in maps]

@@ -186,8 +186,8 @@ def test_values_that_cannot_be_are_refused_before_anything_runs(catalogue: Catal
     ("names", "message"),
     [
         (
-            {"scenario": "synthetic-csbm/class-il@begin-2"},
-            "unknown scenario 'synthetic-csbm/class-il@begin-2'. Did you mean 'synthetic-csbm/class-il@begin-1'",
+            {"scenario": "synthetic-csbm/class-il@begun-1"},
+            "unknown scenario 'synthetic-csbm/class-il@begun-1'. Did you mean 'synthetic-csbm/class-il@begin-1'",
         ),
         ({"method": "ewk"}, "unknown method 'ewk'. Did you mean 'ewc'"),
         ({"backbone": "gnn"}, "unknown backbone 'gnn'. Did you mean"),

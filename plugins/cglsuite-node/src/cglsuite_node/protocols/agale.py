@@ -89,8 +89,8 @@ def agale_presets() -> list[ScenarioSpec]:
     multi = dict.fromkeys(("pcg", "dblp-multilabel", "humango", "blogcatalog", "yelp"), True)
     datasets = multi | dict.fromkeys(("cora", "citeseer", "synthetic-csbm-edges"), False)
     out = []
-    for dataset, multi in datasets.items():
+    for dataset, several in datasets.items():
         for setting in ("task-il", "class-il"):
-            out += [agale(dataset, setting, multi=multi, version=version) for version in (1, 2)]
-            out += [agale(dataset, setting, multi=multi, consistent=True)] if multi else []
+            out += [agale(dataset, setting, multi=several, version=version) for version in (1, 2)]
+            out += [agale(dataset, setting, multi=several, consistent=True)] if several else []
     return out
