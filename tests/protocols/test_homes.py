@@ -29,14 +29,23 @@ def sources() -> list[Path]:
     return core + list((ROOT / "plugins").glob("cglsuite-*/src/**/*.py"))
 
 
+def named(node: ast.AST, names: dict[str, str]) -> list[str]:
+    """The paper whose protocol a node names: whole (``"begin-1"``), or with its version to come (``f"begin-{version}"``)."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [names[node.value]] if node.value in names else []
+    if isinstance(node, ast.JoinedStr) and len(node.values) == 2 and isinstance(node.values[0], ast.Constant):
+        return [paper for paper in HOMES if node.values[0].value == f"{paper}-"]
+    return []
+
+
 def test_only_a_papers_home_names_its_protocols() -> None:
     names = {name: name.partition("-")[0] for paper in PAPERS for name in paper.protocols}
     assert set(names.values()) == set(HOMES)
     found = defaultdict(set)
     for path in sources():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and node.value in names:
-                found[names[node.value]].add(path.relative_to(ROOT).as_posix())
+            for paper in named(node, names):
+                found[paper].add(path.relative_to(ROOT).as_posix())
     assert set(found) == set(HOMES)
     assert [path for paper, paths in found.items() for path in sorted(paths) if not path.startswith(HOMES[paper])] == []
 

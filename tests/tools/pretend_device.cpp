@@ -272,6 +272,11 @@ Tensor empty_strided(IntArrayRef size, IntArrayRef stride, Options dtype, std::o
   return at::detail::empty_strided_generic(size, stride, &memory, keys, dtype.value_or(at::kFloat));
 }
 
+// Autograd's zeros without memory, with memory: the CPU's would be aliased as if they had some.
+Tensor zeros(IntArrayRef size, Options dtype, std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pinned) {
+  return empty(size, dtype, layout, device, pinned, std::nullopt).zero_();
+}
+
 Tensor copy_from(const Tensor& self, const Tensor& to, bool) {
   if (here(self) && !here(to)) report("download", "aten::copy_", static_cast<int64_t>(self.nbytes()));
   if (!here(self) && here(to)) report("upload", "aten::copy_", static_cast<int64_t>(self.nbytes()));
@@ -360,6 +365,7 @@ TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) { m.impl("gru_cell", gru_cell);
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", empty);
   m.impl("empty_strided", empty_strided);
+  m.impl("_efficientzerotensor", zeros);
   m.impl("as_strided", at::native::as_strided_tensorimpl);
   m.impl("view", at::native::view);
   m.impl("_reshape_alias", at::native::_reshape_alias);
