@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,17 @@ from doc_blocks import Reader
 from plugin_sites import Site, site
 
 __all__ = ["reader", "site"]
+
+
+@pytest.fixture(autouse=True)
+def files_of_this_test_alone(tmp_path: Path) -> Iterator[None]:
+    """Plugin files of two pages may have the same name: what a test imports from its own folder goes with it."""
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.fixture
