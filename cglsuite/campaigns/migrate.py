@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 _WHERE_RUN = ("torch", "cpu_capability", "cuda")
-_SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class", "curves", "parameters")
+_SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class", "curves")
 _SAME_PROVENANCE = ("data", "fingerprints", "stream", "counters")
 _OWN_RUN = ("resumed_from_evaluation", "peak_bytes")  # facts about the run, not its result
 
@@ -265,11 +265,17 @@ def compare(then: Record, now: Record) -> list[str]:
     parts: list[tuple[str, Any, Any]] = [(name, getattr(then, name), getattr(now, name)) for name in _SAME]
     parts += [(name, then.provenance.get(name), now.provenance.get(name)) for name in _SAME_PROVENANCE]
     parts.append(("memory", then.memory, now.memory))
+    parts.append(("parameters", _in_all(then), _in_all(now)))
     parts = [(name, _without(old), _without(new)) for name, old, new in parts]
     differing = [_difference_text(*part) for part in parts if part[1] != part[2]]
     if now.reason and not now.done:
         differing.append(f"the rerun ended as {now.status}: {now.reason}")
     return differing
+
+
+def _in_all(record: Record) -> float:
+    """Model and method together: earlier records count a method's parameters on its model as the model's, and say no bytes."""
+    return sum(record.parameters.get(name) or 0 for name in ("model", "method"))
 
 
 def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, engine: Engine, scratch: Store) -> list[str]:

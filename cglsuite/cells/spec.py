@@ -90,7 +90,8 @@ def resolve_cell(
     threads: int = 1,
     device: str = "cpu",
 ) -> CellSpec:
-    """A cell from names and overrides; precedence: ``overrides`` > the preset's searched defaults for the method > preset.
+    """A cell from names and overrides; precedence: ``overrides`` > the preset's searched defaults for the method > the method's
+    own defaults of training > preset.
 
     ``overrides`` keys are dotted (``scenario.classes_per_task``, ``training.lr``, ``method.lambda``), or bare if only one section
     declares the name.
@@ -118,7 +119,8 @@ def resolve_cell(
         "method": [h.name for h in method_spec.hyperparameters],
     }
     own_backbone = chosen == preset.training.backbone
-    chosen_for_method = dict(preset.method_defaults.get(method, {}))
+    of_method = {f"training.{name}": value for name, value in method_spec.training.items()}
+    chosen_for_method = of_method | dict(preset.method_defaults.get(method, {}))
     defaults = _by_section(chosen_for_method if own_backbone else _without(chosen_for_method, "backbone"), declared)
     asked = _by_section(given, declared)
     resolved_scenario = _scenario(catalogue, preset, str(chosen), defaults, asked)

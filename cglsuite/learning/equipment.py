@@ -74,6 +74,7 @@ def equip(
         memory=MeteredMemory(stream.spec.memory_budget),
         n_tasks=len(stream) if stream.spec.task_free is None else 1,
         generator=draws,
+        epochs=training.epochs,
     )
     with scope(draws.seed, "weights"):
         method = make_method(context)

@@ -60,6 +60,7 @@ class MethodContext:
         generator: purpose to a ``torch.Generator`` that depends on the init seed, the purpose and the stream so far. Every purpose has one
             generator, which continues from draw to draw and is reseeded for every task (task-free: for every batch). In ``predict`` it is
             a different one, reseeded for every query.
+        epochs: the protocol's passes over a task, of which a phase has its share; at most, where a schedule may end a task earlier.
     """
 
     problem: Problem
@@ -68,6 +69,7 @@ class MethodContext:
     memory: MeteredMemory
     n_tasks: int
     generator: Callable[[str], torch.Generator]
+    epochs: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
 from cglsuite.errors import SpecError, UnknownNameError
 from cglsuite.markup import displayed
-from cglsuite.specs.hyperparameters import Hyperparameter
+from cglsuite.specs.hyperparameters import Hyperparameter, Value
+from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import API_VERSION, LEVELS, SETTINGS
 
 __all__ = ["BackboneSpec", "DatasetSpec", "ExecutorSpec", "MethodSpec", "MetricSpec", "NotebookSpec", "PluginSpec", "ScheduleSpec"]
@@ -94,7 +96,9 @@ class MethodSpec(PluginSpec):
 
     ``needs`` lists requirements, among ``"past-views"`` (the training views of all earlier tasks: upper
     bounds only), ``"task-id"`` (at prediction), ``"task-boundaries"`` and ``"epochs"`` (several passes over a task). ``elsewhere`` names
-    the methods that do the same in settings for which this one is not: whoever asks for it there is pointed to them.
+    the methods that do the same in settings for which this one is not: whoever asks for it there is pointed to them. ``training`` maps
+    switches of training (``{"weight_decay": 0.0}``) to the method's own defaults: they replace the protocol's, and give way to what a
+    preset says for the method (``ScenarioSpec.method_defaults``) and to what is asked.
     """
 
     kind: ClassVar[str] = "method"
@@ -105,10 +109,15 @@ class MethodSpec(PluginSpec):
     needs: tuple[str, ...] = ()
     category: str = "other"
     elsewhere: tuple[str, ...] = ()
+    training: Mapping[str, Value] = field(default_factory=dict, hash=False)
     hyperparameters: tuple[Hyperparameter, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        known = [f.name for f in fields(TrainingSpec) if f.name != "backbone"]
+        for name in self.training:
+            if name not in known:
+                raise UnknownNameError(f"training switch of method {self.name!r}", name, known)
         for need in self.needs:
             if need not in NEEDS:
                 raise UnknownNameError(f"need of method {self.name!r}", need, NEEDS)

@@ -11,7 +11,13 @@ __all__ = ["CATEGORIES", "LEVELS", "code", "link", "page_name", "table", "text",
 
 LEVELS = {"NC": "nodes", "LC": "links", "LP": "link prediction", "GC": "graphs", "GR": "graph regression"}
 """Problem level to what its items are."""
-CATEGORIES = {"Reg": "regularisation", "Rep": "replay", "Reg+Rep": "regularisation and replay", "dynamic": "dynamic graphs"}
+CATEGORIES = {
+    "Reg": "regularisation",
+    "Rep": "replay",
+    "Reg+Rep": "regularisation and replay",
+    "Iso": "parameter isolation",
+    "dynamic": "dynamic graphs",
+}
 """Category of a method, where its name is an abbreviation."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|])")
 

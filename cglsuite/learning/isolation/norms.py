@@ -39,9 +39,9 @@ class _Frozen:
         if not norm.training or norm.running_mean is None or norm.running_var is None:
             return output
         mean, var = self.start
-        with torch.no_grad():
-            norm.running_mean.copy_(torch.where(self.mask, mean, norm.running_mean))
-            norm.running_var.copy_(torch.where(self.mask, var, norm.running_var))
+        # By .data, as the norm itself does it: a backward pass of an earlier call is still to come, and does not need the statistics.
+        norm.running_mean.data.copy_(torch.where(self.mask, mean, norm.running_mean))
+        norm.running_var.data.copy_(torch.where(self.mask, var, norm.running_var))
         fixed = (inputs[0] - mean) * (var + norm.eps).rsqrt()
         if norm.affine:
             fixed = fixed * norm.weight + norm.bias

@@ -35,8 +35,9 @@ _NO_BUDGET = "The size of the memory is not stated in the paper; there is no lim
 
 
 def _method_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """The protocol's table at graph level, where TWP's attention has no degree-normalised form."""
+    """The protocol's table at graph level: TWP's attention has no degree-normalised form, and HAT's gates are computed but not applied."""
     defaults = method_defaults(budget, n_tasks, version)
+    defaults["hat"] |= {"method.gates": "none"}
     return defaults | {"twp": {k: v for k, v in defaults["twp"].items() if k != "method.attention_from"}}
 
 

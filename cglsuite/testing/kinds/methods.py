@@ -33,7 +33,7 @@ from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue
 
 __all__ = ["CATEGORIES", "HOARD_BYTES", "METHOD_CHECKS", "check_method", "examine_method", "judged", "quick_scenarios"]
 
-CATEGORIES = ("Reg", "Rep", "Reg+Rep", "dynamic", "baseline", "other")
+CATEGORIES = ("Reg", "Rep", "Reg+Rep", "Iso", "dynamic", "baseline", "other")
 """By which reports group methods; an author may have others."""
 _OTHER_WORDS = {
     "regularisation": "Reg",
@@ -42,6 +42,7 @@ _OTHER_WORDS = {
     "rehearsal": "Rep",
     "memory": "Rep",
     "architecture": "dynamic",
+    "isolation": "Iso",
 }
 HOARD_BYTES = 0.25
 """Allowed growth, in bytes per additional training item, of the state outside the metered memory."""

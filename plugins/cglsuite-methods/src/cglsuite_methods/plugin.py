@@ -12,7 +12,8 @@ def cglsuite_methods() -> tuple[MethodSpec, ...]:
     """Continual-learning methods with their lower and upper bound."""
     from cglsuite_methods.specs.baselines import BASELINES
     from cglsuite_methods.specs.gradients import GRADIENTS
+    from cglsuite_methods.specs.isolation import ISOLATION
     from cglsuite_methods.specs.regularisation import REGULARISATION
     from cglsuite_methods.specs.rehearsal import REHEARSAL
 
-    return BASELINES + REGULARISATION + GRADIENTS + REHEARSAL
+    return BASELINES + REGULARISATION + GRADIENTS + REHEARSAL + ISOLATION

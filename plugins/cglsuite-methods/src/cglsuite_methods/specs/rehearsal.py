@@ -57,6 +57,30 @@ REHEARSAL = (
         ),
     ),
     MethodSpec(
+        name="cat",
+        levels=("NC", "LC"),
+        summary="condenses each task into a few synthetic items without edges, and trains on those of all tasks alone",
+        citation="Liu et al., CaT: Balanced Continual Graph Learning with Graph Condensation, ICDM 2023",
+        factory="cglsuite_methods.rehearsal.cat:CaT",
+        category="Rep",
+        needs=("task-boundaries", "epochs"),
+        hyperparameters=(
+            Hyperparameter(
+                name="per_task",
+                default=100,
+                minimum=1,
+                doc="condensed items per task, at most an equal share of the scenario's budget, at least one per class",
+            ),
+            Hyperparameter(
+                name="as_begin",
+                default=False,
+                doc="as implemented by BeGin: the encoder keeps its batch norm, classes weigh by their size, condensed features are free "
+                "in length, and losses of items are weighted by the task's size",
+                effect="true: condensed features grow far beyond real ones, and accuracies become lower",
+            ),
+        ),
+    ),
+    MethodSpec(
         name="continual-gnn",
         levels=LEVELS,
         summary="replays a class-proportional memory and the old items that new data affects most, with an EWC penalty",

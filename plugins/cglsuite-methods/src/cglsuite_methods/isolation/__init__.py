@@ -1,0 +1,1 @@
+"""Methods that give every task a part of the network."""

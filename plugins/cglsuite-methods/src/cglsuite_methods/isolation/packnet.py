@@ -1,0 +1,119 @@
+"""PackNet: tasks own weights, found by pruning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from cglsuite import Method
+from cglsuite.learning import Phase
+from cglsuite.learning.isolation import Held, along, by_task, output_wires, swapped
+from cglsuite.streams import Batch, TaskView
+
+__all__ = ["PackNet", "share_kept"]
+
+
+class PackNet(Method):
+    """Every weight of the body has an owner o, a task or nobody (Mallya & Lazebnik, CVPR 2018).
+
+    Task t trains the free weights for a ``share`` of the epochs. Of each tensor's free weights it then keeps the share κ of largest
+    magnitude, the others become 0 and stay free; the kept ones are trained again, and are never moved thereafter. An item of task k is
+    answered by ``W ⊙ [o ≤ k]``, so what a task has learnt cannot be forgotten. ``κ = 1 - (1/T)^(1/(T-1))`` leaves every task but the last
+    the same number of weights, as in BeGin; the last keeps all. The paper prunes a fixed 50 or 75 % (``keep`` = .5 or .25).
+
+    Biases and norms belong to no task: the first one trains them, as in the paper, and their statistics are frozen after it. In the head
+    a task moves its own outputs only. Masks hold the optimiser's updates, so weight decay and moments move nothing either.
+
+    Cost: time of fine-tuning plus ``share``; one int16 per weight of the body.
+
+    ``as_begin``: the statistics of norms are frozen before the first task trains its kept weights again. Its code ignores a tensor that
+    cannot be pruned, which is a fault and not reproduced.
+    """
+
+    state = ("owner", "learnt")
+
+    def setup(self) -> None:
+        """All weights are free."""
+        tagged = [(tag, name, p) for tag, name, p in self.model.tagged_parameters()]
+        self.wires = output_wires(self.model.head)
+        self.shared = [name for tag, name, p in tagged if tag == "norm" or (tag == "body" and p.dim() < 2)]
+        self.owner: dict[str, Tensor] = {
+            name: torch.full_like(p, self.context.n_tasks, dtype=torch.int16) for tag, name, p in tagged if tag == "body" and p.dim() > 1
+        }
+        self.learnt = 0
+        self.held = Held(self.model)
+        self.masks: dict[str, Tensor] = {}
+        self.retraining = False
+
+    def phases(self, view: TaskView) -> Iterator[Phase]:
+        """Train what is free, prune, train what was kept."""
+        t, free = view.position, self.context.n_tasks
+        common = self._common(view)
+        self.masks, self.retraining = common | {name: owner == free for name, owner in self.owner.items()}, False
+        yield Phase(share=self.hyperparameters.share, name="train")
+        self._prune(t)
+        self.masks, self.retraining = common | {name: owner == t for name, owner in self.owner.items()}, True
+        yield Phase(name="retrain")
+
+    def _common(self, view: TaskView) -> dict[str, Tensor]:
+        """What moves in both phases beside the body's weights: the task's outputs, and in the first task what all tasks share."""
+        parameters = dict(self.model.named_parameters())
+        masks = {name: torch.full_like(parameters[name], view.first, dtype=torch.bool) for name in self.shared}
+        return masks | {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
+
+    @torch.no_grad()
+    def _prune(self, t: int) -> None:
+        parameters, free, n_tasks = dict(self.model.named_parameters()), self.context.n_tasks, self.context.n_tasks
+        for name, owner in self.owner.items():
+            weight, places = parameters[name], (owner.flatten() == free).nonzero().flatten()
+            kept = round(share_kept(self.hyperparameters.keep, t, n_tasks) * len(places))
+            largest = weight.flatten()[places].abs().argsort(descending=True, stable=True)[:kept]
+            owner.view(-1)[places[largest]] = t
+            weight.mul_(owner != free)
+
+    def before_epoch(self, epoch: int) -> None:
+        """As in BeGin, the statistics of norms rest while kept weights are trained again."""
+        if self.hyperparameters.as_begin and self.retraining:
+            for module in self.model.modules():
+                if isinstance(module, nn.BatchNorm1d):
+                    module.eval()
+
+    def before_step(self) -> None:
+        """Hold what other tasks own."""
+        self.held.before(self.masks)
+
+    def after_step(self) -> None:
+        """Take back what the step did to it."""
+        self.held.after()
+
+    def after_task(self, view: TaskView) -> None:
+        """One more task may be asked for."""
+        self.learnt = view.position + 1
+
+    def predict(self, query: Batch) -> Tensor:
+        """Each item under the weights of its task and of those before."""
+        return by_task(self, query, self._of_task, self.learnt)
+
+    def _of_task(self, k: int) -> AbstractContextManager[None]:
+        if k < 0:
+            return nullcontext()
+        parameters = dict(self.model.named_parameters())
+        return swapped(self.model, {name: parameters[name].detach() * (owner <= k) for name, owner in self.owner.items()})
+
+    def counters(self) -> dict[str, int]:
+        """The weights that nobody owns at the end."""
+        return {"free_weights": sum(int((owner == self.context.n_tasks).sum()) for owner in self.owner.values())}
+
+
+def share_kept(keep: float | None, t: int, n_tasks: int) -> float:
+    """The share of the free weights that task ``t`` (0-based) of ``n_tasks`` keeps; the last one keeps all.
+
+    Args:
+        keep: ``None`` = ``1 - (1/T)^(1/(T-1))``.
+    """
+    if t + 1 >= n_tasks:
+        return 1.0
+    return 1 - (1 / n_tasks) ** (1 / (n_tasks - 1)) if keep is None else keep

@@ -1,0 +1,117 @@
+"""Isolation: every task has a part of the network."""
+
+from __future__ import annotations
+
+from cglsuite import Hyperparameter, MethodSpec
+from cglsuite_methods.specs.shared import LEVELS
+
+__all__ = ["ISOLATION"]
+
+_TASK_IL = ("task-il",)
+_SHARE = Hyperparameter(
+    name="share",
+    default=0.1,
+    above=0,
+    maximum=1,
+    doc="epochs of the first phase, as a share of the protocol's (PackNet: before pruning; HAT: while gates close; PI-GNN: rectification)",
+)
+
+ISOLATION = (
+    MethodSpec(
+        name="packnet",
+        levels=LEVELS,
+        settings=_TASK_IL,
+        summary="gives each task the largest weights that earlier ones left free, and never moves them again",
+        citation="Mallya & Lazebnik, PackNet: Adding Multiple Tasks to a Single Network by Iterative Pruning, CVPR 2018",
+        factory="cglsuite_methods.isolation.packnet:PackNet",
+        category="Iso",
+        needs=("task-id", "task-boundaries", "epochs"),
+        training={"weight_decay": 0.0, "norm_statistics": "frozen"},
+        hyperparameters=(
+            Hyperparameter(
+                name="keep",
+                default=None,
+                kind=float,
+                optional=True,
+                minimum=0,
+                maximum=1,
+                doc="share of the free weights that a task keeps; none = the share that leaves all tasks equally many (BeGin); "
+                "the paper keeps 0.25 or 0.5",
+                effect="more: a better fit of early tasks, and less room for later ones",
+            ),
+            _SHARE,
+            Hyperparameter(
+                name="as_begin",
+                default=False,
+                doc="as implemented by BeGin: statistics of norms are frozen before the first task trains its kept weights again",
+            ),
+        ),
+    ),
+    MethodSpec(
+        name="hat",
+        levels=LEVELS,
+        settings=_TASK_IL,
+        summary="hard attention to the task: learns which units each task uses, and holds the weights between used units",
+        citation="Serrà et al., Overcoming Catastrophic Forgetting with Hard Attention to the Task, ICML 2018",
+        factory="cglsuite_methods.isolation.hat:HAT",
+        category="Iso",
+        needs=("task-id", "task-boundaries", "epochs"),
+        training={"weight_decay": 0.0, "norm_statistics": "per-task"},
+        hyperparameters=(
+            Hyperparameter(
+                name="c",
+                default=0.75,
+                minimum=0,
+                doc="weight c of the sparsity of gates",
+                effect="larger: tasks use fewer units, so later ones have more room",
+            ),
+            Hyperparameter(
+                name="s_max",
+                default=400.0,
+                above=0,
+                doc="slope of the gates at the end",
+                effect="smaller: gates are softer, so tasks share units more and forget more",
+            ),
+            Hyperparameter(
+                name="gates",
+                default="soft",
+                choices=("soft", "binary", "none"),
+                doc="σ(s e); 0 or 1 with a straight-through gradient, which keeps answers to old tasks bit for bit; none: as at graph "
+                "level in BeGin, gates hold weights and are not applied",
+            ),
+            _SHARE,
+            Hyperparameter(
+                name="as_begin",
+                default=False,
+                doc="as implemented by BeGin: gates are random and not trained, s is s_max throughout, only the latest task is protected",
+                effect="true: units are shared out at random, and tasks before the latest are forgotten",
+            ),
+        ),
+    ),
+    MethodSpec(
+        name="pi-gnn",
+        levels=LEVELS,
+        summary="trains one block of units per task, which reads all earlier blocks; those stay as they are",
+        citation="Zhang et al., Continual Learning on Dynamic Graphs via Parameter Isolation, SIGIR 2023",
+        factory="cglsuite_methods.isolation.pi_gnn:PIGNN",
+        category="Iso",
+        needs=("task-boundaries", "epochs"),
+        training={"weight_decay": 0.0},
+        hyperparameters=(
+            Hyperparameter(name="beta", default=0.1, minimum=0, doc="weight β of the memory's loss; BeGin searches 0.1 and 1"),
+            Hyperparameter(
+                name="per_task",
+                default=100,
+                minimum=1,
+                doc="items to keep per task, at most an equal share of the scenario's budget; none are kept where the task is known",
+            ),
+            Hyperparameter(
+                name="neighbourhood",
+                default=True,
+                doc="read kept items in the current graph; false, or where the graph does not keep old nodes: keep their features",
+                effect="false: no rectification, and kept items have no neighbours",
+            ),
+            _SHARE,
+        ),
+    ),
+)
