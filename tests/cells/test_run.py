@@ -135,6 +135,7 @@ def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
 
 
 BUILT_IN = ["bare", "joint", "replay", "ewc", "lwf", "mas", "twp", "er-gnn", "gem", "continual-gnn", "evolve-gcn", "der++", "er-ace"]
+BUILT_IN += ["packnet", "hat", "pi-gnn", "cat"]
 TASK_FREE = ["er", "a-gem", "gss", "mas-star", "ssm", "sem", "dmsg"]  # for task-free streams only
 
 

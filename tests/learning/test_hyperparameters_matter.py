@@ -28,12 +28,17 @@ BASE: dict[str, dict[str, Any]] = {
     **{name: {"memory": 12} for name in ("er", "a-gem", "der++", "er-ace", "gss", "dmsg")},
     **{name: {"memory": 40, "fan_out": 2} for name in ("ssm", "sem")},
     "mas-star": {"hard_buffer": 8, "mean_threshold": 3.0, "variance_threshold": 1.0},
+    "cat": {"per_task": 6},
+    "pi-gnn": {"per_task": 30, "share": 0.3},
     "replay": {"fraction": 0.3},
     "twp": {"lambda_l": 100.0, "lambda_t": 100.0},
 }
 #: What a setting is changed to, and what else must hold for it to say something: ``method.setting`` to changes of base and of the setting.
 CHANGED: dict[str, tuple[dict[str, Any], Any]] = {
     "a-gem.reference": ({}, 3),
+    "hat.share": ({}, 0.9),
+    "packnet.share": ({}, 0.9),
+    "pi-gnn.share": ({}, 1.0),
     "continual-gnn.chunk": ({"fisher": "items"}, 4),
     "er-gnn.candidates": ({"distance": 2.0}, 2),
     "er-gnn.distance": ({"candidates": 99}, 2.0),
@@ -70,9 +75,9 @@ def run(method: str, hyperparameters: dict[str, Any], free: bool) -> RunResult:
         training = {"epochs": 2, "lr": 0.05}
         return catalogue_task_free_runner(tiny_task_free_stream(training=training), method, hyperparameters).run()
     training = {"epochs": 3, "lr": 0.05}
-    return catalogue_runner(
-        tiny_stream(tiny_data(per_class=15), training=training, edge_policy="inter-task"), method, hyperparameters
-    ).run()
+    policy, setting = ("inter-task", "class-il") if "class-il" in METHODS[method].settings else ("full", "task-il")
+    stream = tiny_stream(tiny_data(per_class=15), training=training, edge_policy=policy, setting=setting)
+    return catalogue_runner(stream, method, hyperparameters).run()
 
 
 @cache

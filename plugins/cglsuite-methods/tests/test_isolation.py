@@ -1,0 +1,156 @@
+"""Methods that isolate parameters: old answers keep their bits, and every part of the network belongs to whom it should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from cglsuite_methods.isolation.hat import free_of
+from cglsuite_methods.isolation.packnet import share_kept
+from cglsuite_methods.isolation.pi_gnn import blocks_of, walks
+from tiny_streams import catalogue_runner, tiny_data, tiny_graphs, tiny_stream
+from torch import Tensor
+
+from cglsuite.backbones import Units, Wire
+from cglsuite.errors import NotApplicable
+from cglsuite.graphs import MessageGraph
+from cglsuite.learning.task_runner import TaskRunner
+from cglsuite.streams import Batch
+
+pytestmark = pytest.mark.plugins
+METHODS = {
+    "packnet": ({}, {"norm_statistics": "frozen"}),
+    "hat": ({"gates": "binary"}, {"norm_statistics": "per-task"}),
+    "pi-gnn": ({}, {}),
+}
+
+
+def made(method: str, hyperparameters: dict[str, Any], *, graphs: bool = False, setting: str = "task-il", **training: Any) -> TaskRunner:
+    data: Any = tiny_graphs(per_class=15) if graphs else tiny_data(per_class=15)
+    policy = {} if graphs else {"edge_policy": "full"}
+    return catalogue_runner(
+        tiny_stream(data, setting=setting, training={"epochs": 12, "lr": 0.05} | training, **policy), method, hyperparameters
+    )
+
+
+def answers(runner: TaskRunner) -> list[Tensor]:
+    """What the first task's training items are answered after each task."""
+    view, found = runner.stream.view(0), list[Tensor]()
+    query = Batch(graph=view.graph, ids=view.train.ids, allowed=view.task_outputs, tasks=torch.zeros(len(view.train), dtype=torch.int64))
+
+    @torch.no_grad()
+    def ask(k: int) -> None:
+        if k:
+            runner.method.model.eval()
+            found.append(runner._predicted(query).clone())
+
+    runner.on_task = ask
+    runner.run()
+    return found
+
+
+@pytest.mark.parametrize("graphs", [False, True], ids=["nodes", "graphs"])
+@pytest.mark.parametrize("method", METHODS)
+def test_answers_to_a_learnt_task_keep_their_bits(method: str, graphs: bool) -> None:
+    """Under weight decay and a schedule that restores the best epoch too: only what the task does not use is moved."""
+    hyperparameters, training = METHODS[method]
+    options = {"weight_decay": 0.1, "monitor": "validation-loss", "restore_best": True}
+    runner = made(method, hyperparameters, graphs=graphs, **training, **options)
+    own = runner.stream.view(0).task_outputs
+    first, *later = answers(runner)
+    assert len(later) == 2
+    assert all(torch.equal(first[:, own], other[:, own]) for other in later)
+    assert first[:, own].std() > 0.01
+
+
+def test_softer_gates_protect_less() -> None:
+    def drift(s_max: float) -> float:
+        runner = made("hat", {"s_max": s_max}, norm_statistics="per-task")
+        own = runner.stream.view(0).task_outputs
+        first, *_, last = answers(runner)
+        return float((last - first)[:, own].abs().max())
+
+    assert drift(400.0) < 1e-3 < drift(1.0)
+
+
+def test_tasks_share_the_weights_equally_among_them() -> None:
+    """κ = 1 - (1/T)^(1/(T-1)): of 3 tasks the first two keep the same share of what is free, 0.42265, and the last what is left."""
+    assert share_kept(None, 0, 3) == pytest.approx(1 - (1 / 3) ** 0.5)
+    assert (share_kept(None, 2, 3), share_kept(0.75, 0, 3), share_kept(0.75, 2, 3), share_kept(None, 0, 1)) == (1.0, 0.75, 1.0, 1.0)
+
+
+def test_owners_of_weights() -> None:
+    """After two of three tasks: κ of all, κ of the rest, the others free and 0; kept weights were the largest."""
+    runner = made("packnet", {"keep": 0.5}, norm_statistics="frozen")
+    method: Any = runner.method
+    pruned = list[tuple[dict[str, Tensor], dict[str, Tensor]]]()
+    prune = method._prune
+
+    def watched(t: int) -> None:
+        before = {n: p.detach().clone() for n, p in method.model.named_parameters()}
+        prune(t)
+        pruned.append((before, {n: o.clone() for n, o in method.owner.items()}))
+
+    method._prune = watched
+    result = runner.run()
+    assert len(pruned) == 3
+    for name, owner in pruned[1][1].items():
+        n = owner.numel()
+        assert int((owner == 0).sum()) == round(n / 2)
+        assert int((owner == 1).sum()) == round((n - round(n / 2)) / 2)
+        before, owners = pruned[0][0][name].abs(), pruned[0][1][name]
+        assert before[owners == 0].min() >= before[owners == 3].max()
+    assert result.counters == {"free_weights": 0}
+    weights = sum(o.numel() for o in method.owner.values())
+    assert (result.parameters["method"], result.parameters["method_bytes"]) == (weights, 2 * weights)
+
+
+def test_how_much_of_an_update_units_leave_free() -> None:
+    """Between units that are used by 0.25 and 1 of a layer of two, and by 0.5 and 0 of the next."""
+    units = (
+        Units("one", 2, (Wire("a", 1), Wire("bias", 0)), (Wire("b", 0),)),
+        Units("two", 2, (Wire("b", 1),), (Wire("head", 1),)),
+    )
+    parameters = {
+        "a": torch.zeros(3, 2),
+        "bias": torch.zeros(2),
+        "b": torch.zeros(2, 2),
+        "head": torch.zeros(4, 2),
+        "shared": torch.zeros(1),
+    }
+    used = {"one": torch.tensor([0.25, 1.0]), "two": torch.tensor([0.5, 0.0])}
+    masks = free_of(units, parameters, used, False)
+    assert masks["a"].tolist() == [[0.75, 0.0]] * 3
+    assert masks["bias"].tolist() == [0.75, 0.0]
+    assert masks["b"].tolist() == [[0.75, 1.0], [0.5, 1.0]]  # 1 - min(in, out)
+    assert masks["shared"].tolist() == [0.0]
+    assert free_of(units, parameters, used, True)["shared"].tolist() == [1.0]
+
+
+def test_blocks_are_equal_and_keep_heads_together() -> None:
+    layer = Units("body.0", 12, (), ())
+    assert blocks_of(layer, 3, torch.device("cpu")).tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert blocks_of(layer._replace(together=4), 2, torch.device("cpu")).tolist() == [0] * 8 + [1] * 4
+    with pytest.raises(NotApplicable, match="which has 3 groups of 4 units"):
+        blocks_of(layer._replace(together=4), 4, torch.device("cpu"))
+
+
+def test_no_weight_leads_back_to_an_earlier_block() -> None:
+    runner = made("pi-gnn", {}, setting="class-il")
+    runner.run()
+    method: Any = runner.method
+    parameters = dict(method.model.named_parameters())
+    assert method.exists
+    for name, exists in method.exists.items():
+        assert not parameters[name][~exists].any()
+        assert parameters[name][exists].all()
+
+
+def test_walks_tell_whether_surroundings_have_changed() -> None:
+    """A path 0 - 1 - 2 to which 3 is tied: within two steps that changes 2 and 1, and not 0."""
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    longer = torch.cat([path, torch.tensor([[2, 3], [3, 2]])], dim=1)
+    one, two = (walks(MessageGraph(torch.zeros(4, 1), edges), torch.arange(3), 2) for edges in (path, longer))
+    assert one.tolist() == [[2, 5], [3, 7], [2, 5]]
+    assert (one == two).all(dim=1).tolist() == [True, False, False]
