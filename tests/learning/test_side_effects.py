@@ -79,7 +79,8 @@ def test_a_run_leaves_the_process_as_it_was(method: str, folder: Path) -> None:
     spec = entry.spec
     before = surroundings(folder)
     if set(spec.settings) - {"task-free"}:
-        stream = tiny_stream(training={"epochs": 2, "monitor": "validation-loss", "restore_best": True})
+        setting = "class-il" if "class-il" in spec.settings else "task-il"
+        stream = tiny_stream(training={"epochs": 2, "monitor": "validation-loss", "restore_best": True}, setting=setting)
         catalogue_runner(stream, method, SETTINGS.get(method)).run(KeptCheckpoints())
     if "task-free" in spec.settings:
         catalogue_task_free_runner(tiny_task_free_stream(), method, SETTINGS.get(method)).run(KeptCheckpoints())

@@ -111,7 +111,7 @@ def graph_runner(stream: TaskStream, variant: str, method: Any, hyperparameters:
     _, _, backbone, given = GRAPH_VARIANTS[variant]
     of_backbone: Any = catalogue.get("backbone", backbone)
     declared = {h.name for h in of_backbone.spec.hyperparameters}
-    small = {k: v for k, v in {"layers": 2, "width": 6, "dropout": 0.25, "predictor_width": 5}.items() if k in declared}
+    small = {k: v for k, v in {"layers": 2, "width": 12, "dropout": 0.25, "predictor_width": 5}.items() if k in declared}
     made = resolve_hyperparameters(of_backbone.spec.hyperparameters, small | given, "backbone")
     build: Any = catalogue.resolve(of_backbone)
     resolved, past_views = dict(hyperparameters or {}), False
