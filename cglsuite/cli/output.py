@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -131,7 +132,11 @@ def _needed(kept: Sequence[int], widths: Sequence[int], indent: str) -> int:
 
 
 def _shown_width(text: str) -> int:
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    return 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _pad(text: str, width: int) -> str:
@@ -141,9 +146,9 @@ def _pad(text: str, width: int) -> str:
 def _cut(text: str, width: int) -> str:
     if _shown_width(text) <= width:
         return text
-    while text and _shown_width(text) > width - 1:
-        text = text[:-1]
-    return text.rstrip() + "…"
+    used = itertools.accumulate(map(_columns, text))
+    kept = sum(1 for _ in itertools.takewhile(lambda columns: columns < width, used))
+    return text[:kept].rstrip() + "…"
 
 
 class _Plain(logging.Formatter):

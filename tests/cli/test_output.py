@@ -45,6 +45,16 @@ def test_wide_characters_count_twice() -> None:
     assert second == "abcdef  y"
 
 
+def test_characters_that_take_no_or_two_columns_are_cut_with_their_width() -> None:
+    assert lines_of(output.table(("N", "X"), [("a", "図神経網")], width=10))[1] == "a  図神経…"
+    assert lines_of(output.table(("N", "X"), [("a", "e\u0301" * 9)], width=8))[1] == "a  " + "e\u0301" * 4 + "…"
+
+
+@pytest.mark.timeout(10)
+def test_a_very_long_cell_is_cut_in_one_pass() -> None:
+    assert lines_of(output.table(("KIND", "NAMES"), [("scenarios", "name, " * 50_000)], width=40))[1].endswith("…")
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
