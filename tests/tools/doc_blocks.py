@@ -9,7 +9,7 @@ A page is followed from top to bottom in an empty folder, as a reader would. A `
 * what stands below ``<!-- parsed: why -->``: parsed only. A command of ``cglsuite`` must take the options, and a campaign must load.
 
 ``whole=False`` is the cheap way for what takes long: ``cell`` trains one epoch; instead of ``run`` and ``report`` the campaign is planned
-(``status``), which resolves every name and setting in it; a method that ``check`` would examine is looked up in the catalogue; the files
+(``status``), which resolves every name and setting in it; what ``check`` would examine is looked up in the catalogue; the files
 that ``pytest`` would run are compiled.
 """
 
@@ -175,7 +175,7 @@ class Reader:
             return [*_without(words, "training.epochs"), "--set", "training.epochs=1"]
         if words[0] == "check":
             files = [w for option, file in pairwise(words) if option == "--plugin" for w in (option, file)]
-            return ["show", "method", words[-1], *files]
+            return ["show", *(["method"] if "method" in words else []), words[-1], *files]
         store = words[words.index("--store") + 1] if "--store" in words else ".cglsuite"
         Path(store).mkdir(exist_ok=True)  # as what was not run would have left it
         return ["status", words[1], "--store", store]
