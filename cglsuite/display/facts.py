@@ -53,6 +53,8 @@ def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
     if hasattr(spec, "direction"):
         low, high = spec.range
         yield "range", f"{low:g} to {high:g}, {'higher' if spec.direction == 'up' else 'lower'} is better"
+    if spec.kind == "method" and spec.training:
+        yield "training defaults", tuple(f"{name} = {tidy(value)}" for name, value in spec.training.items())
 
 
 def declared(spec: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -67,6 +69,7 @@ def allowed(setting: Any) -> str:
     if setting.choices:
         return " | ".join(map(tidy, setting.choices))
     limits = [
+        f"> {setting.above:g}" if setting.above is not None else "",
         f">= {setting.minimum:g}" if setting.minimum is not None else "",
         f"<= {setting.maximum:g}" if setting.maximum is not None else "",
     ]
@@ -93,7 +96,8 @@ def spec_card(spec: Any, facts: Iterable[tuple[str, Any]] = ()) -> str:
         fold(title, grid(("setting", "type", "default", "allowed", "meaning"), [_setting(h) for h in hyperparameters]))
         for title, hyperparameters in declared(spec)
     ]
-    for title, part, prefix in (("protocol", spec, "scenario"), ("training", getattr(spec, "training", None), "training")):
+    training = spec.training if spec.kind == "scenario" else None  # a method's own defaults are among its facts
+    for title, part, prefix in (("protocol", spec, "scenario"), ("training", training, "training")):
         rows = switch_rows(part, prefix) if part is not None else []
         folds += [fold(title, grid(("switch", "value", "meaning"), rows))] if rows else []
     return card(f"{spec.kind} {spec.name}", [*facts, *spec_facts(spec)], *folds, summary=spec.summary)

@@ -22,14 +22,22 @@ from cglsuite.specs import BackboneSpec, Hyperparameter, MethodSpec, MetricSpec,
         ({"default": 1, "minimum": 0, "maximum": 8}, ">= 0, <= 8"),
         ({"default": 0, "minimum": 0}, ">= 0"),
         ({"default": 0, "maximum": 0}, "<= 0"),
+        ({"default": 0.5, "above": 0, "maximum": 1}, "> 0, <= 1"),
     ],
 )
 def test_what_a_hyperparameter_may_be(limits: dict[str, Any], words: str) -> None:
     assert allowed(Hyperparameter(name="x", doc="d", **limits)) == words
 
 
+def test_training_defaults_of_a_method_are_among_its_facts() -> None:
+    spec = MethodSpec(name="m", summary="s", factory="m:M", training={"weight_decay": 0.0, "norm_statistics": "per-task"})
+    assert ("training defaults", ("weight_decay = 0.0", "norm_statistics = per-task")) in list(spec_facts(spec))
+    assert "norm_statistics = per-task" in spec_card(spec)
+    assert "training defaults" not in dict(spec_facts(MethodSpec(name="m", summary="s", factory="m:M")))
+
+
 def test_none_may_be_a_value() -> None:
-    optional = SimpleNamespace(choices=(), minimum=1, maximum=None, optional=True)
+    optional = SimpleNamespace(choices=(), above=None, minimum=1, maximum=None, optional=True)
     assert allowed(optional) == ">= 1 or none"
 
 
