@@ -174,10 +174,10 @@ def rounds_of(mutation: Mutation, text: str, tests: Tests, reached: Reached | No
     for chosen, whole in ((first, ()), (rest, changed), (away, ()), (sorted(starting, key=lambda t: reached.seconds[t]), ())):
         files = list(dict.fromkeys([t.split("::")[0] for t in chosen] + list(whole)))
         found.append(Round(files, chosen, whole))
-    if at_home or not near:
-        found.append(Round([n for n in tests.wide(path, mutation.names) if not reached.is_known(n, tests.text[n])]))
-        return found
-    return [Round(named), Round([n for n in near if n not in named]), Round(tests.wide(path, mutation.names))]
+    if not at_home:  # the record may miss what tests of its own room run in processes of their own
+        found += [Round(named), Round([n for n in near if n not in named])]
+    found.append(Round([n for n in tests.wide(path, mutation.names) if not reached.is_known(n, tests.text[n])]))
+    return found
 
 
 class Warm:
@@ -357,6 +357,8 @@ def main() -> int:
             continue
         if not asked.rooms or room_of(name) in asked.rooms.split(","):
             found[room_of(name)] += [m for m in mutations_of(name, (ROOT / name).read_text()) if asked.at or m.kind in kinds]
+    for room, mutations in found.items():
+        found[room] = [m for m in mutations if m.applied((ROOT / m.path).read_text()) != (ROOT / m.path).read_text()]
     places = [m for place in asked.at for m in at_line(found, place)]
     sample = places if asked.at else sampled(found, asked.number, random.Random(asked.seed))
     if asked.list:
