@@ -17,6 +17,7 @@ from cglsuite.reports.kit.figure_parts import (
     plain_axes,
     wrapped,
 )
+from cglsuite.reports.kit.marks import mark_grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +70,9 @@ def course_figure(
     axes = figure.add_axes((left / width, below / height, inner[0] / width, inner[1] / height))
     scale = ((left + inner[0] + 0.12) / width, below / height, 0.12 / width, inner[1] / height)
     heat_map(axes, matrix.T, theme, bounds=bounds, percent=percent, bar=None if annotated else scale, middle=0.47)
+    if not annotated:
+        moments = ["before training", *(f"after step {step:.0f}" for step in course.steps[1:])]
+        mark_grid(axes, matrix.T, [f"latent task {k + 1}" for k in range(n_tasks)], moments, percent=percent)
     _course_ticks(axes, course, n_tasks, cell[0], theme)
     _arrivals(axes, course, theme)
     headline(figure, lines, theme, points=9.5, left=0.06)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from cglsuite.reports.kit.marks import mark_entries
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
@@ -20,6 +22,7 @@ __all__ = [
     "ANNOTATED_TASKS",
     "COLOUR_MAP",
     "DASHES",
+    "LEGEND_ROW",
     "RASTER_DPI",
     "frameless",
     "headline",
@@ -36,6 +39,8 @@ __all__ = [
 ANNOTATED_TASKS = 12
 """The largest number of tasks for which a matrix has its values written into the cells."""
 COLOUR_MAP = "viridis"
+LEGEND_ROW = 0.25
+"""Height of a row of a legend in inches: 24 CSS pixels, so that its entries can be hit with a finger."""
 RASTER_DPI = 180
 """Resolution of rasterised parts of a figure, in dots per inch."""
 _MARKERS = "osD^vPX*"
@@ -61,11 +66,16 @@ def headline(figure: Figure, lines: Sequence[str], theme: Theme, *, points: floa
     figure.text(left / width, 1 - 0.1 / height, "\n".join(lines), **place)
 
 
-def legend(figure: Figure, columns: int, *, left: float = 0.5, **more: Any) -> None:
-    """The legend at the figure's foot, ``left`` inches from the edge; ``more`` goes to matplotlib."""
+def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[str] = (), **more: Any) -> None:
+    """The legend at the figure's foot, ``left`` inches from the edge, in rows of :data:`LEGEND_ROW`.
+
+    Args:
+        hides: entries that hide what is marked with their label on a page. more: for matplotlib.
+    """
     width, height = figure.get_size_inches()
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (left / width, 0.02 / height)}
-    figure.legend(**place | {"ncols": columns, "frameon": False, "fontsize": 9, "handlelength": 2.6} | more)
+    look = {"ncols": columns, "frameon": False, "fontsize": 9, "handlelength": 2.6, "labelspacing": 0.88}
+    mark_entries(figure.legend(**place | look | more), hides)
 
 
 def plain_axes(axes: Axes, theme: Theme, grid: Literal["x", "y", "both", ""] = "", *, floor: bool = False) -> None:

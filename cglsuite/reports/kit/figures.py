@@ -18,6 +18,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from cglsuite.reports.kit.figure_parts import (
     ANNOTATED_TASKS,
     DASHES,
+    LEGEND_ROW,
     frameless,
     headline,
     heat_map,
@@ -28,16 +29,21 @@ from cglsuite.reports.kit.figure_parts import (
     plain_axes,
     wrapped,
 )
+from cglsuite.reports.kit.htmltable import number_text
+from cglsuite.reports.kit.marks import mark_grid, mark_series, point_texts
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from cglsuite.reports.kit.pictures import Theme
 
-__all__ = ["Panel", "PointAxis", "cumulative_figure", "curve_figure", "matrix_figure", "point_figure"]
+__all__ = ["CHANCE", "Panel", "PointAxis", "cumulative_figure", "curve_figure", "matrix_figure", "point_figure"]
 
+CHANCE = "chance"
+"""The legend entry of guessing."""
 _BARS_UP_TO = 15
 
 
@@ -62,6 +68,9 @@ def matrix_figure(
     image = heat_map(axes, matrix, theme, bounds=bounds, percent=percent, bar=None if annotated else scale)
     if annotated:
         _frame_tasks_just_learnt(axes, matrix, image)
+    else:
+        moments = ["before training", *(f"after task {k + 1}" for k in range(n_tasks))]
+        mark_grid(axes, matrix, moments, [f"task {k + 1}" for k in range(n_tasks)], percent=percent)
     axes.axhline(1.0, color=theme.ground, linewidth=4.0)  # between the untrained model and what was learnt
     _task_ticks(axes, n_tasks)
     axes.set_xlabel("task")
@@ -94,18 +103,20 @@ def curve_figure(
     order: Sequence[str],
     percent: bool = True,
     xlabel: str = "tasks learnt",
+    chance: NDArray[np.float64] | None = None,
 ) -> Figure:
     """A metric after every task: one line per method, with bars of one standard deviation (a band where there are many tasks).
 
     Args:
         frame: columns label, task, mean, std.
         order: labels in the order that fixes colours, so that a method looks the same in all figures.
+        chance: float64 [T], the value of guessing after each task, dotted; None: not drawn.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    rows = int(np.ceil(len(labels) / 2))
+    rows = int(np.ceil((len(labels) + (chance is not None)) / 2))
     lines = wrapped(title, 5.6, 10.5)
-    width, plot_height, below, above = 5.9, 2.7, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
+    width, plot_height, below, above = 5.9, 2.7, 0.62 + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
@@ -118,18 +129,25 @@ def curve_figure(
         spread = scale * np.nan_to_num(part["std"].to_numpy(dtype=np.float64))
         look = look_of(index, theme)
         if tasks > _BARS_UP_TO:
-            axes.fill_between(x, y - spread, y + spread, color=look["color"], alpha=0.1, linewidth=0)
+            bars: Artist = axes.fill_between(x, y - spread, y + spread, color=look["color"], alpha=0.1, linewidth=0)
         else:  # side by side, so that bars do not hide each other
             x = x + min(0.017 * tasks, 0.6 / len(labels)) * (labels.index(label) - (len(labels) - 1) / 2)
-            axes.vlines(x, y - spread, y + spread, color=look["color"], linewidth=1.1, alpha=0.75)
-        axes.plot(x, y, label=label, markersize=4.5, linewidth=1.6, **look)
+            bars = axes.vlines(x, y - spread, y + spread, color=look["color"], linewidth=1.1, alpha=0.75)
+        (line,) = axes.plot(x, y, label=label, markersize=4.5, linewidth=1.6, **look)
+        where = [f"after task {task:.0f}" for task in part["task"]]
+        mark_series(label, line, bars, points=point_texts(where, part["mean"], part["std"], percent=percent))
+    if chance is not None:
+        known = np.flatnonzero(np.isfinite(chance))
+        (line,) = axes.plot(known + 1, scale * chance[known], label=CHANCE, color=theme.quiet, linewidth=1.3, linestyle=":", zorder=1)
+        where = [f"after task {task + 1}" for task in known]
+        mark_series(CHANCE, line, points=point_texts(where, chance[known], percent=percent))
     axes.set_xticks(range(1, tasks + 1, max(1, tasks // 10)))
     axes.set_xlim(0.5, tasks + 0.5)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     plain_axes(axes, theme, "y", floor=True)
     headline(figure, lines, theme)
-    legend(figure, 2)
+    legend(figure, 2, hides=[*labels, CHANCE])
     return figure
 
 
@@ -155,7 +173,7 @@ def point_figure(frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis,
     known = frame[frame[f"{x.name}_mean"].notna() & frame[f"{y.name}_mean"].notna()]
     labels = labels_in(known, order)
     lines = wrapped(title, 4.4, 10.5)
-    width, plot_height, below, above = 4.7, 2.45, 0.62 + 0.22 * int(np.ceil(len(labels) / 2)), 0.22 + 0.19 * len(lines)
+    width, plot_height, below, above = 4.7, 2.45, 0.62 + LEGEND_ROW * int(np.ceil(len(labels) / 2)), 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
@@ -166,7 +184,9 @@ def point_figure(frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis,
         look = look_of(order.index(label), theme) | {"linestyle": "none"}
         if x.logarithmic:  # a bar must not reach zero
             bars = (min(bars[0], 0.9 * at[0]), bars[1])
-        axes.errorbar(*at, xerr=bars[0], yerr=bars[1], label=label, markersize=5.5, elinewidth=1.1, **look)
+        drawn = axes.errorbar(*at, xerr=bars[0], yerr=bars[1], label=label, markersize=5.5, elinewidth=1.1, **look)
+        text = f"{x.label} {number_text(at[0], 1)}, {y.label} {number_text(at[1], 1)}"
+        mark_series(label, *(part for part in drawn.get_children() if part is not None), points=[text])
     if x.logarithmic:
         _cost_scale(axes, x.scale * known[f"{x.name}_mean"].to_numpy(dtype=np.float64))
     else:
@@ -176,7 +196,7 @@ def point_figure(frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis,
     axes.set_ylabel(y.label)
     plain_axes(axes, theme, "both", floor=True)
     headline(figure, lines, theme)
-    legend(figure, 2)
+    legend(figure, 2, hides=labels)
     return figure
 
 
@@ -235,7 +255,7 @@ def cumulative_figure(panels: Sequence[Panel], theme: Theme, *, title: str, orde
         for label, (values, shares) in panel.curves.items():
             steps = np.concatenate([[panel.bounds[0]], values, [panel.bounds[1]]])
             heights = np.concatenate([[0.0], shares, shares[-1:]])
-            axes.step(steps, heights, where="post", **styles[label])
+            mark_series(label, *axes.step(steps, heights, where="post", **styles[label]))
         _cumulative_axes(axes, panel, theme)
         if number:
             axes.set_yticklabels([])
@@ -244,7 +264,7 @@ def cumulative_figure(panels: Sequence[Panel], theme: Theme, *, title: str, orde
     headline(figure, lines, theme)
     drawn = [label for label in order if any(label in panel.curves for panel in panels)]
     handles = [Line2D([], [], label=label, **styles[label]) for label in drawn]
-    legend(figure, len(order), left=0.55, handles=handles)
+    legend(figure, len(order), left=0.55, handles=handles, hides=drawn)
     return figure
 
 

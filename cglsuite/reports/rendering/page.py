@@ -1,8 +1,8 @@
 """Self-contained HTML pages from notebooks, by nbconvert with our template.
 
 A page makes no request: images are embedded, and a content security policy forbids scripts, style sheets, fonts and images from elsewhere.
-Markdown and HTML outputs of notebooks and plugins pass an allow-list of tags and attributes, so nothing in them can run. Pages of notebooks
-have no scripts at all; a page made of fragments has one of ours, which its policy names by hash.
+Markdown and HTML outputs of notebooks and plugins pass an allow-list of tags and attributes, so nothing in them can run. A page with our
+figures, or one made of fragments, has one script of ours, which its policy names by hash; other pages have none.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ def page_html(notebook: NotebookNode, page: Page) -> str:
         HTML that refers to nothing outside itself.
     """
     described = _described(page) | {"footer": [*_footer(notebook), *page.footer], "css": asset("report.css")}
+    if any(FIGURES in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())):
+        described |= _scripted(asset("figures.js"))
     text, _ = _exporter().from_notebook_node(notebook, {"page": described | {"arranged": arrange(notebook.cells)}})
     text = _headed(str(text), page.heading)
     return text.replace(_CONTENTS, _contents(text), 1)
@@ -105,14 +107,7 @@ def document_html(page: Page, body: Fragment, *, css: str = "", script: str = ""
         css: added after the common style sheet. script: the only one that the page's policy allows. data: JSON types for the script,
             stored as text in the element ``data``.
     """
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    described = _described(page) | {
-        "css": asset("report.css") + css,
-        "body": body.source,
-        "script": script,
-        "script_hash": f"sha256-{allowed}",
-        "data": script_json(data),
-    }
+    described = _described(page) | _scripted(script) | {"css": asset("report.css") + css, "body": body.source, "data": script_json(data)}
     text = _exporter().environment.get_template("site.html.j2").render(resources={"page": described})
     return str(text).replace(_CONTENTS, _contents(body.source), 1)
 
@@ -125,6 +120,12 @@ def script_json(data: Any) -> str:
 
 def _described(page: Page) -> dict[str, Any]:
     return {"title": page.title, "status": page.status, "generator": page.generator, "footer": list(page.footer)}
+
+
+def _scripted(script: str) -> dict[str, str]:
+    """A script of ours, and its hash for the page's policy."""
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return {"script": script, "script_hash": f"sha256-{allowed}"}
 
 
 def sanitize(fragment: str) -> str:

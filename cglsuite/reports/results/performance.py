@@ -1,16 +1,20 @@
-"""The name of a scenario's performance measure: not every scenario is scored by accuracy."""
+"""A scenario's performance measure: its name, whether it is shown in percent, and what guessing scores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cglsuite.specs import CORE_MEASURES
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from cglsuite.cells.records.record import Record
 
-__all__ = ["is_fraction", "performance_name", "performance_names"]
+__all__ = ["chance_after_tasks", "is_fraction", "mean_chance", "performance_name", "performance_names"]
 
 _NAMES = {spec.name: spec.label for spec in CORE_MEASURES}
 
@@ -42,3 +46,35 @@ def is_fraction(record: Record) -> bool:
     if isinstance(measure := record.scenario.get("measure"), dict):
         return not measure["unit"] and all(bound is not None and -1.0 <= bound <= 1.0 for bound in measure["range"])
     return record.scenario.get("performance") != "negative-mae"
+
+
+def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
+    """The expected average performance after each task of guessing among the classes that compete, each with the same probability.
+
+    In task-IL only the task's own classes compete, otherwise all seen so far. Under ROC-AUC, guessing scores 0.5.
+
+    Returns:
+        float64 ``[T]``; ``None`` where it is undefined: task-free streams, measures that depend on prevalence (average precision) or on
+        the number of candidates (Hits@K), real targets, measures of plugins, and records without the classes of their tasks.
+    """
+    measure, tasks = record.scenario.get("performance"), [task.get("classes") or () for task in record.tasks]
+    if record.stream or not tasks:
+        return None
+    if measure == "roc-auc":
+        return np.full(len(tasks), 0.5)
+    if measure not in ("micro", "macro") or not all(tasks):
+        return None
+    if record.scenario.get("setting") == "task-il":
+        own = np.array([1.0 / len(set(classes)) for classes in tasks])
+        return np.asarray(own.cumsum() / np.arange(1, len(own) + 1))
+    seen = [set[int]().union(*tasks[: k + 1]) for k in range(len(tasks))]
+    return np.array([1.0 / len(classes) for classes in seen])
+
+
+def mean_chance(records: Iterable[Record]) -> NDArray[np.float64] | None:
+    """The mean of :func:`chance_after_tasks` over records; ``None`` if it is undefined for one of them or they differ in their tasks."""
+    found = [chance_after_tasks(record) for record in records]
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found) or len({one.size for one in known}) > 1:
+        return None
+    return np.asarray(np.mean(known, axis=0))

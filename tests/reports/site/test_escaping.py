@@ -116,7 +116,7 @@ def test_bibtex_entries_are_ours(page: str) -> None:
 
 
 def test_notebook_pages_are_harmless(attacked: tuple[CampaignResults, Catalogue]) -> None:
-    """The same tables on pages of notebooks, which have no script at all."""
+    """The same tables on pages of notebooks, which have no script but that of figures."""
     results, catalogue = attacked
     parts = [overview(results), show_leaderboard.leaderboard(results, catalogue), show_leaderboard.method_cards(results, catalogue)]
     parts += [summary(results), definitions(results)]

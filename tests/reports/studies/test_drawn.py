@@ -546,6 +546,32 @@ def test_progress_along_a_stream() -> None:
     assert lines(raw)[0][2] == [0.2]
 
 
+def test_an_offline_model_is_a_dashed_bound_along_the_stream() -> None:
+    """At the value of the last step with its interval, whatever it had while fewer classes competed; the axis is not for those values."""
+    rows = [("joint", 0, 0.9, 0.8, 0.95), ("joint", 20, 0.5, 0.4, 0.6), ("ewc", 0, 0.1, NAN, NAN), ("ewc", 20, 0.3, NAN, NAN)]
+    frame = pd.DataFrame(rows, columns=["label", "step", "mean", "low", "high"])
+    words_of: dict[str, Any] = {"title": "t", "ylabel": "AP, %", "order": ["ewc", "joint"], "percent": True, "mixture": None}
+    figure = progress_figure(frame, LIGHT, bounds=["joint"], **words_of)
+    (axes,) = figure.axes
+    assert lines(axes) == [(BLUE, [0.0, 20.0], [10.0, 30.0]), (ORANGE, [0.0, 20.0], [50.0, 50.0])]
+    assert [line.get_linestyle() for line in axes.lines] == ["-", "--"]
+    assert areas(axes) == [(ORANGE, (0.0, 20.0, 40.0, 60.0))]
+    assert axes.get_ylim() == (0.0, pytest.approx(1.08 * 60))
+    (through,) = progress_figure(frame, LIGHT, **words_of).axes
+    assert lines(through)[1] == (ORANGE, [0.0, 20.0], [90.0, 50.0])
+
+
+def test_chance_is_a_quiet_dotted_line_of_its_own() -> None:
+    frame = pd.DataFrame([{"label": "bare", "task": t, "mean": 0.5, "std": 0.1} for t in (1, 2, 3)])
+    figure = curve_figure(frame, LIGHT, title="t", ylabel="AP", order=["bare"], chance=np.array([0.5, NAN, 0.2]))
+    _, own, chance = figure.axes[0].lines
+    assert (np.asarray(own.get_ydata()).tolist(), np.asarray(chance.get_ydata()).tolist()) == ([50.0] * 3, [50.0, 20.0])
+    assert (np.asarray(chance.get_xdata()).tolist(), chance.get_linestyle(), chance.get_color()) == ([1, 3], ":", LIGHT.quiet)
+    assert legend_of(figure) == [("bare", BLUE), ("chance", LIGHT.quiet)]
+    without = curve_figure(frame, LIGHT, title="t", ylabel="AP", order=["bare"])
+    assert (len(without.axes[0].lines), legend_of(without)) == (2, [("bare", BLUE)])
+
+
 def test_a_stream_as_scheduled_and_as_it_arrives() -> None:
     """Three panels over the same steps: shares one upon the other, arrivals, and what has arrived of each latent task."""
     mixture = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.0, 1.0]])

@@ -24,7 +24,7 @@ from cglsuite.reports.kit.htmltable import (
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import metric_words, scenario_words
 from cglsuite.reports.results.overview import NOTHING_DONE
-from cglsuite.reports.results.performance import is_fraction, performance_name, performance_names
+from cglsuite.reports.results.performance import is_fraction, mean_chance, performance_name, performance_names
 from cglsuite.reports.results.summary import in_percent, performance_text
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _interval_cell(low: float, high: float) -> Fragment:
 
 def curves(results: CampaignResults, metric: str = "average_performance") -> Gallery | Fragment:
     """One figure per preset: ``metric`` after every task, a line per method."""
-    from cglsuite.reports.kit.figures import curve_figure
+    from cglsuite.reports.kit.figures import CHANCE, curve_figure
     from cglsuite.reports.kit.pictures import Gallery, Theme, picture
     from cglsuite.reports.results.tables import curves as compute
 
@@ -157,10 +157,14 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
         last = as_rows(part[part["task"] == part["task"].max()])
         ends = "; ".join(f"{row['label']} {(100.0 if percent else 1.0) * row['mean']:.1f}" for row in last)
 
-        def draw(theme: Theme) -> Any:
-            return curve_figure(part, theme, title=title, ylabel=label, order=order, percent=percent)
+        records = [record for group in results.groups if group.preset == preset for record in group.records]
+        chance = mean_chance(records) if metric == "average_performance" else None
 
-        return picture(draw, alt=f"{label} over tasks, {title}. After the last task: {ends}")
+        def draw(theme: Theme) -> Any:
+            return curve_figure(part, theme, title=title, ylabel=label, order=order, percent=percent, chance=chance)
+
+        guessing = "" if chance is None else f"; {CHANCE} {100 * chance[-1]:.1f}"
+        return picture(draw, alt=f"{label} over tasks, {title}. After the last task: {ends}{guessing}")
 
     return Gallery(tuple(one(str(preset), part) for preset, part in frame.groupby("preset", sort=False)))
 

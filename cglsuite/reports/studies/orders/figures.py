@@ -15,6 +15,7 @@ from matplotlib.patches import Patch
 from cglsuite.reports.kit.components import COMPONENT_NAMES
 from cglsuite.reports.kit.figure_parts import (
     DASHES,
+    LEGEND_ROW,
     frameless,
     headline,
     ink_on,
@@ -25,6 +26,7 @@ from cglsuite.reports.kit.figure_parts import (
     row_titles,
     wrapped,
 )
+from cglsuite.reports.kit.marks import mark_series
 from cglsuite.stats import af_bound
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     labels = labels_in(frame, order)
     rows = int(np.ceil((len(labels) + 1) / 3))
     lines = wrapped(title, 5.2, 10.5)
-    width, plot_height, below, above = 5.6, 3.3, 0.6 + 0.22 * rows, 0.22 + 0.19 * len(lines)
+    width, plot_height, below, above = 5.6, 3.3, 0.6 + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.78) / width, plot_height / height))
@@ -109,7 +111,8 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
         part, index = frame[frame["label"] == label], order.index(label)
         style = look_of(index, theme) | {"linestyle": "none"}
         points = {**style, "markersize": 4.2, "markeredgewidth": 0, "alpha": 0.6, "rasterized": as_image}
-        axes.plot(100 * part["aa"], 100 * part["af"], **points)
+        (dots,) = axes.plot(100 * part["aa"], 100 * part["af"], **points)
+        mark_series(label, dots)
         handles.append(Line2D([], [], markersize=5.5, label=label, **style))
     axes.set_xlim(0, 100)
     axes.set_ylim(100 * low, 104)
@@ -117,7 +120,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     axes.set_ylabel("average forgetting (AF_max), %")
     plain_axes(axes, theme, "both")
     headline(figure, lines, theme)
-    legend(figure, 3, handles=handles, handlelength=2.2)
+    legend(figure, 3, handles=handles, handlelength=2.2, hides=() if as_image else labels)
     return figure
 
 

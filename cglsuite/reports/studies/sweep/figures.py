@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cglsuite.reports.kit.figure_parts import (
+    LEGEND_ROW,
     headline,
     labels_in,
     legend,
@@ -16,6 +17,7 @@ from cglsuite.reports.kit.figure_parts import (
     plain_axes,
     wrapped,
 )
+from cglsuite.reports.kit.marks import mark_series, point_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +48,7 @@ def sweep_figure(
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
     rows, lines = int(np.ceil(len(labels) / 2)), wrapped(title, 4.4, 10.5)
-    width, plot_height, below, above = 4.7, 2.45, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
+    width, plot_height, below, above = 4.7, 2.45, 0.62 + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
@@ -56,8 +58,9 @@ def sweep_figure(
         look = look_of(index, theme)
         shift = min(0.05, 0.5 / len(labels)) * (labels.index(label) - (len(labels) - 1) / 2)
         x = part["place"].to_numpy(dtype=np.float64) + shift
-        axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
-        axes.plot(x, scale * part["mean"], label=label, markersize=4.5, linewidth=1.6, **look)
+        bars = axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
+        (line,) = axes.plot(x, scale * part["mean"], label=label, markersize=4.5, linewidth=1.6, **look)
+        mark_series(label, line, bars, points=point_texts([f"{xlabel} {value}" for value in part["value"]], part["mean"], percent=percent))
     axes.set_xticks(values["place"].to_list(), values["value"].to_list())
     axes.set_ylim(scale * bounds[0], scale * bounds[1])
     axes.set_xlim(values["place"].min() - 0.4, values["place"].max() + 0.4)
@@ -65,5 +68,5 @@ def sweep_figure(
     axes.set_ylabel(ylabel)
     plain_axes(axes, theme, "y")
     headline(figure, lines, theme)
-    legend(figure, 2)
+    legend(figure, 2, hides=labels)
     return figure

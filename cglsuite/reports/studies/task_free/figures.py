@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -14,6 +15,8 @@ from matplotlib.ticker import MaxNLocator
 
 from cglsuite.reports.kit.figure_parts import (
     COLOUR_MAP,
+    DASHES,
+    LEGEND_ROW,
     RASTER_DPI,
     headline,
     ink_on,
@@ -23,9 +26,9 @@ from cglsuite.reports.kit.figure_parts import (
     plain_axes,
     wrapped,
 )
+from cglsuite.reports.kit.marks import mark_series, point_texts
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
@@ -218,31 +221,46 @@ def exposure_figure(frame: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
 
 
 def progress_figure(
-    frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, order: Sequence[str], percent: bool, mixture: NDArray[np.float64] | None
+    frame: pd.DataFrame,
+    theme: Theme,
+    *,
+    title: str,
+    ylabel: str,
+    order: Sequence[str],
+    percent: bool,
+    mixture: NDArray[np.float64] | None,
+    bounds: Sequence[str] = (),
 ) -> Figure:
     """Mean performance over latent tasks along the stream, a line per method with its interval as a band.
 
     Args:
         frame: columns label, step, mean, low, high (NaN: no interval). order: labels in the order that fixes colours.
+        bounds: labels of models that were trained offline: their value at the last step is a dashed line across the stream.
         mixture: float64 [T, K], drawn as a ribbon above, to show what arrives; None: no ribbon.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
     rows, lines = int(np.ceil(len(labels) / 3)), wrapped(title, _WIDTH - 0.4, 10.5)
     ribbon = 0.0 if mixture is None else 0.24
-    below, above, inner = 0.62 + 0.22 * rows, 0.24 + 0.19 * len(lines), 2.7
+    below, above, inner = 0.62 + LEGEND_ROW * rows, 0.24 + 0.19 * len(lines), 2.7
     height = inner + below + above + ribbon
     figure = Figure(figsize=(_WIDTH, height), dpi=RASTER_DPI)
     frame_of = (0.66 / _WIDTH, below / height, (_WIDTH - 0.86) / _WIDTH, inner / height)
     axes = figure.add_axes(frame_of)
     last = float(frame["step"].max())
+    frame = frame[~frame["label"].isin(bounds) | (frame["step"] == last)]
     for label in labels:
         index, part = order.index(label), frame[frame["label"] == label].sort_values("step")
         look = look_of(index, theme)
+        if label in bounds:  # the same model at every step: only the classes that compete grow in number
+            part = pd.concat([part.assign(step=0), part])
+            look |= {"linestyle": DASHES[1], "marker": ""}
         x, y = part["step"].to_numpy(dtype=np.float64), scale * part["mean"].to_numpy(dtype=np.float64)
         low, high = (scale * part[name].to_numpy(dtype=np.float64) for name in ("low", "high"))
-        axes.fill_between(x, low, high, where=list(np.isfinite(low)), color=look["color"], alpha=0.16, linewidth=0)
-        axes.plot(x, y, label=label, linewidth=1.7, markersize=4.0, markevery=max(1, len(x) // 12), **look)
+        band = axes.fill_between(x, low, high, where=list(np.isfinite(low)), color=look["color"], alpha=0.16, linewidth=0)
+        (line,) = axes.plot(x, y, label=label, linewidth=1.7, markersize=4.0, markevery=max(1, len(x) // 12), **look)
+        where = ["offline" if label in bounds else f"after step {step:.0f}" for step in x]
+        mark_series(label, line, band, points=point_texts(where, part["mean"], percent=percent))
     axes.set_xlim(0, last)
     if percent:
         axes.set_ylim(0, min(100.0, 1.08 * scale * float(np.nanmax(frame[["mean", "high"]].to_numpy(dtype=np.float64)))))
@@ -256,7 +274,7 @@ def progress_figure(
         top.set_xlim(0, last)
         top.set_ylim(0, 1)
         top.axis("off")
-    legend(figure, 3)
+    legend(figure, 3, hides=labels)
     headline(figure, lines, theme)
     return figure
 
@@ -271,7 +289,7 @@ def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
     rows, lines = int(np.ceil(len(labels) / 2)), wrapped(title, 4.8, 10.5)
-    width, inner, below, above = 5.2, 2.6, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
+    width, inner, below, above = 5.2, 2.6, 0.62 + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
     height = inner + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.66 / width, below / height, (width - 0.8) / width, inner / height))
@@ -279,12 +297,14 @@ def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str
         index, part = order.index(label), frame[frame["label"] == label].sort_values(["overlap", "entropy"])
         look = look_of(index, theme)
         x = part["overlap"].to_numpy(dtype=np.float64) + 0.006 * (labels.index(label) - (len(labels) - 1) / 2)
-        axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
-        axes.plot(x, scale * part["mean"], linewidth=1.6, markersize=4.8, label=label, **look)
+        bars = axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
+        (line,) = axes.plot(x, scale * part["mean"], linewidth=1.6, markersize=4.8, label=label, **look)
+        where = [f"overlap {overlap:.2f}" for overlap in part["overlap"]]
+        mark_series(label, line, bars, points=point_texts(where, part["mean"], percent=percent))
     axes.set_xlim(-0.04, 1.04)
     axes.set_xlabel("overlap index: share of steps without a dominant latent task")
     axes.set_ylabel(ylabel)
     plain_axes(axes, theme, "both")
-    legend(figure, 2)
+    legend(figure, 2, hides=labels)
     headline(figure, lines, theme)
     return figure

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.courses import Course, course_figure
 from cglsuite.reports.kit.htmltable import empty, group_title, head_cell, number_cell, number_text, row_head, table
@@ -209,6 +210,9 @@ def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFra
     measured, several = performance_name(record.scenario), len({g.backbone for g in study.groups}) > 1
     kinds = sorted(set(part["interval"]) & {"BCa", "t"})
     bands = f"Bands: 95 % interval ({', '.join(kinds)}) over seeds." if kinds else "Too few seeds for intervals."
+    offline = [g.label for g in study.groups if g.preset == preset and g.method == UPPER_BOUND]
+    if offline:
+        bands += f" Dashed: {', '.join(offline)}, trained offline on all items, at the end of the stream, where all classes compete."
     ends = as_rows(part[part["step"] == part["step"].max()])
     description = "; ".join(f"{row['label']} {(100.0 if percent else 1.0) * row['mean']:.1f}" for row in ends)
 
@@ -216,7 +220,9 @@ def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFra
         title = ", ".join(filter(None, [_figure_title(stream) if stream else study.words[preset], backbone if several else ""])) or preset
         ylabel = f"{measured}{', %' if percent else ''}"
         mixture = stream.mixture if stream else None
-        return progress_figure(part, theme, title=title, ylabel=ylabel, order=study.methods, percent=percent, mixture=mixture)
+        return progress_figure(
+            part, theme, title=title, ylabel=ylabel, order=study.methods, percent=percent, mixture=mixture, bounds=offline
+        )
 
     alt = f"Mean {measured} over latent tasks along {study.title(preset)}, backbone {backbone}. After the last step: {description}"
     return picture(draw, alt, bands, study.base(preset))

@@ -1,0 +1,56 @@
+"""What guessing would score: from the classes that compete, and nothing where it depends on more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from cglsuite.cells.records.record import Record
+from cglsuite.reports.results.performance import chance_after_tasks, mean_chance
+
+CLASSES = ([3, 1], [0, 2, 4], [5])
+
+
+def record(setting: str = "class-il", performance: str = "micro", classes: Any = CLASSES, stream: Any = None) -> Record:
+    tasks = [{"classes": list(one)} for one in classes]
+    scenario = {"setting": setting, "performance": performance}
+    return cast("Record", SimpleNamespace(scenario=scenario, tasks=tasks, stream=stream or {}))
+
+
+@pytest.mark.parametrize("performance", ["micro", "macro"])
+def test_accuracy(performance: str) -> None:
+    """In class-IL 1 over the classes seen so far; in task-IL the mean over tasks of 1 over their own; shared classes count once."""
+    np.testing.assert_allclose(cast("Any", chance_after_tasks(record("class-il", performance))), [1 / 2, 1 / 5, 1 / 6])
+    own = [1 / 2, (1 / 2 + 1 / 3) / 2, (1 / 2 + 1 / 3 + 1) / 3]
+    np.testing.assert_allclose(cast("Any", chance_after_tasks(record("task-il", performance))), own)
+    for setting in ("domain-il", "time-il"):
+        np.testing.assert_allclose(cast("Any", chance_after_tasks(record(setting, performance, [[0, 1, 2]] * 3))), [1 / 3] * 3)
+
+
+def test_roc_auc_is_a_half_for_everybody() -> None:
+    np.testing.assert_array_equal(cast("Any", chance_after_tasks(record("domain-il", "roc-auc", [[], []]))), [0.5, 0.5])
+
+
+@pytest.mark.parametrize("performance", ["average-precision", "hits", "negative-mae", "someones-measure"])
+def test_undefined_measures(performance: str) -> None:
+    assert chance_after_tasks(record(performance=performance)) is None
+
+
+def test_undefined_records() -> None:
+    """Of streams without tasks, and of tasks without classes."""
+    assert chance_after_tasks(record(stream={"evaluations": [0]})) is None
+    assert chance_after_tasks(record(classes=[[0, 1], []])) is None
+    assert chance_after_tasks(record(classes=[])) is None
+
+
+def test_the_mean_over_records() -> None:
+    """Orders differ in the sizes of their tasks; a record without chance, or of another length, leaves none."""
+    np.testing.assert_allclose(
+        cast("Any", mean_chance([record(), record(classes=CLASSES[::-1])])), [(1 / 2 + 1) / 2, (1 / 5 + 1 / 4) / 2, 1 / 6]
+    )
+    assert mean_chance([record(), record(performance="hits")]) is None
+    assert mean_chance([record(), record(classes=CLASSES[:2])]) is None
+    assert mean_chance([]) is None
