@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import task_free_lab
+from approved import Pages
 from report_lab import CAMPAIGN, EVIL, Notebooks, catalogue_of, record_of, shifted, toy_engine
 
 from cglsuite.campaigns.campaign import Campaign
@@ -19,6 +20,15 @@ from cglsuite.host import Catalogue
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results, load_pooled_results
 from cglsuite.reports.studies.task_free.pooling import TaskFreeStudy, one_at_a_time, task_free_study
 from cglsuite.specs import PluginSpec
+
+
+@pytest.fixture(autouse=True)
+def approved_pages(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """The pages that a test makes are the approved ones."""
+    with Pages(request.node.nodeid, {str(tmp_path): "TMP"}) as pages:
+        yield
+    if not getattr(request.node, "failed", False):
+        pages.check()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import approved
 import numpy as np
 
 from cglsuite.cells.engine import Engine
@@ -248,6 +249,7 @@ def page_with(*shown: Any) -> str:
     outputs = [new_output("display_data", bundle) for bundle in bundles]
     page = page_html(new_notebook(cells=[new_code_cell("", outputs=outputs)]), Page(title="t"))
     assert_holds_together(page)
+    approved.note(page)
     return page
 
 
