@@ -2,6 +2,7 @@
 
     python tests/tools/mutants.py --number 150 --seed 1 --workers 2        # a sample over all rooms, in proportion to their code
     python tests/tools/mutants.py --rooms stats,reports --number 40        # of some rooms
+    python tests/tools/mutants.py --modules cglsuite/stats/blocks.py --number 999  # one module, all of its mutants
     python tests/tools/mutants.py --at cglsuite/stats/blocks.py:85         # every mutant of a line
     python tests/tools/mutants.py --list --number 10                       # show the sample, run nothing
 
@@ -340,6 +341,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rooms", default="", help="comma-separated; all by default")
+    parser.add_argument("--modules", default="", help="comma-separated beginnings of paths, as cglsuite/stats/blocks.py; all by default")
     parser.add_argument("--at", action="append", default=[], help="path:line, in place of a sample")
     parser.add_argument("--tests", default="", help="the test files or tests to run, separated by blanks, in place of those that belong")
     parser.add_argument("--workers", type=int, default=2)
@@ -354,6 +356,8 @@ def main() -> int:
     found: dict[str, list[Mutation]] = defaultdict(list)
     for name in known_files("cglsuite/*.py", "plugins/*/src/*.py"):
         if asked.at and not any(place.startswith(f"{name}:") for place in asked.at):
+            continue
+        if not name.startswith(tuple(asked.modules.split(","))):
             continue
         if not asked.rooms or room_of(name) in asked.rooms.split(","):
             found[room_of(name)] += [m for m in mutations_of(name, (ROOT / name).read_text()) if asked.at or m.kind in kinds]

@@ -154,3 +154,246 @@ def test_an_unknown_format_suggests_the_nearest() -> None:
     """Like every unknown name."""
     with pytest.raises(UnknownNameError, match="parquet"):
         render_frame(results_frame([]), "parket")
+
+
+def changed(made: Record, *, scenario: dict[str, Any] | None = None, **parts: Any) -> Record:
+    """The record with other entries in its cell, its scenario, its environment or its provenance, and a key of its own."""
+    news = {name: {**getattr(made, name), **value} for name, value in parts.items() if isinstance(value, dict)}
+    plain = {name: value for name, value in parts.items() if not isinstance(value, dict)}
+    news["scenario"] = {**made.scenario, **(scenario or {})}
+    return dataclasses.replace(
+        made, key=digest([made.key, sorted(map(repr, news.items())), sorted(map(repr, plain.items()))]), **news, **plain
+    )
+
+
+def test_every_column_of_a_row() -> None:
+    """Each fact stands in the column that is named after it."""
+    made = record(
+        "ewc",
+        seed=3,
+        matrix=[[0.5, 0.5], [0.75, 0.5], [0.25, 1.0]],
+        validation_matrix=[[None] * 2, [0.5, None], [0.25, 0.75]],
+        timings_s={"training": 1.5, "total": 2},
+        memory={"peak_bytes": 12, "items": 3, "bytes": None},
+        parameters={"model": 8, "method": 9, "method_bytes": 10},
+        metrics={"average_performance": 0.625},
+    )
+    made = changed(
+        made,
+        scenario={"dataset": "toys", "setting": "task-free"},
+        cell={"preset": "small", "threads": 7, "device": "cuda", "dtype": "float64", "seeds": {"order": 3, "split": 4, "init": 5}},
+        environment={"torch": "9.8"},
+        provenance={"core": {"version": "7.6", "source": "0" * 64}, "resumed_from_task": 1},
+    )
+    row = {name: None if value is pd.NA or value != value else value for name, value in results_frame([made]).iloc[0].items()}
+    assert {name: value for name, value in row.items() if not str(name).startswith("configuration.")} == {
+        "scenario": "toy/task-il@begin-1",
+        "preset": "small",
+        "dataset": "toys",
+        "setting": "task-free",
+        "protocol": "begin-1",
+        "method": "ewc",
+        "backbone": "gcn",
+        "order_seed": 3,
+        "split_seed": 4,
+        "init_seed": 5,
+        "status": "done",
+        "reason": None,
+        "n_tasks": 2,
+        "validation_average_performance": 0.5,
+        "average_performance": 0.625,
+        "total_s": 2,
+        "training_s": 1.5,
+        "memory_bytes": None,
+        "memory_items": 3,
+        "peak_bytes": 12,
+        "method_parameters": 9,
+        "method_bytes": 10,
+        "model_parameters": 8,
+        "threads": 7,
+        "device": "cuda",
+        "dtype": "float64",
+        "core_version": "7.6",
+        "torch": "9.8",
+        "resumed_from_task": 1,
+        "design": made.design,
+        "key": made.key,
+    }
+    assert {
+        str(name).removeprefix("configuration."): value for name, value in row.items() if str(name).startswith("configuration.")
+    } == dict(made.cell["configuration"])
+
+
+def test_older_records_are_named_by_their_scenario() -> None:
+    """Where the switches do not say data set and setting, the parts of the name ``dataset/setting@protocol`` do."""
+    made = record()
+    bare = {name: value for name, value in made.scenario.items() if name not in {"dataset", "setting"}}
+    older = dataclasses.replace(made, scenario=bare, cell={**made.cell, "scenario": "photo/class-il@cglb-1"}, environment={})
+    row = results_frame([older]).iloc[0]
+    assert (row["dataset"], row["setting"], row["protocol"]) == ("photo", "class-il", "cglb-1")
+    assert row["torch"] is None
+
+
+def test_the_number_of_tasks_without_a_matrix_is_that_of_the_tasks() -> None:
+    """A cell that failed has no matrix; one that failed before its tasks were known has none."""
+    failed = record(status="failed", reason="boom")
+    unknown = record(status="failed", reason="boom", seed=1, tasks=[])
+    assert results_frame([failed, unknown])["n_tasks"].tolist() == [2, 0]
+
+
+def test_columns_of_whole_numbers_are_integers_and_others_floats() -> None:
+    """Counts and bytes stay exact beyond 2^53, and an absent one is no zero."""
+    many = 2**53 + 1
+    one = record(memory={"items": many, "bytes": 1, "edges": None, "graphs": 1})
+    other = record(seed=1, memory={"items": None, "bytes": 0.5, "edges": None})
+    frame = results_frame([one, other])
+    types = {name: str(frame[f"memory_{name}"].dtype) for name in ("items", "bytes", "edges", "graphs")}
+    assert types == {"items": "Int64", "bytes": "float64", "edges": "float64", "graphs": "Int64"}
+    assert frame["memory_items"][0] == many
+    assert frame["memory_items"].isna().tolist() == [False, True]
+    assert frame["memory_graphs"].isna().tolist() == [False, True]
+    assert frame["memory_bytes"].tolist() == [1.0, 0.5]
+    assert json.loads(render_frame(frame, "json"))[0]["memory_items"] == many
+    assert json.loads(render_frame(frame, "json"))[1]["memory_items"] is None
+
+
+def test_rows_are_sorted_by_name_and_seed() -> None:
+    """Scenario, preset, method, backbone, then the seeds of order, split and initialisation as numbers."""
+    base = record()
+    first = {"scenario": "a", "preset": "a", "method": "a", "backbone": "a", "seeds": {"order": 2, "split": 2, "init": 2}}
+    rising = [
+        first,
+        {**first, "seeds": {"order": 2, "split": 2, "init": 10}},
+        {**first, "seeds": {"order": 2, "split": 10, "init": 0}},
+        {**first, "seeds": {"order": 10, "split": 0, "init": 0}},
+        {**first, "backbone": "b", "seeds": {"order": 0, "split": 0, "init": 0}},
+        {**first, "method": "b", "backbone": "A"},
+        {**first, "preset": "b", "method": "A"},
+        {**first, "scenario": "b", "preset": "A"},
+    ]
+    made = [changed(base, cell=cell) for cell in rising]
+    frame = results_frame(made[::-1])
+    assert frame["key"].tolist() == [one.key for one in made]
+
+
+UPPER = [[0.5, 0.5], [1.0, 0.5], [1.0, 1.0]]
+OWN = [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
+
+
+def gap(own: Record, *others: Record) -> float:
+    """Intransigence of a record among others."""
+    return float(results_frame([own, *others], joint=JOINT).set_index("key").loc[own.key, "intransigence"])
+
+
+@pytest.mark.parametrize(
+    ("difference", "pairs"),
+    [
+        ({}, True),
+        ({"scenario": {"training": {"epochs": 3}}}, True),
+        ({"scenario": {"backbone_hyperparameters": {"width": 3}}}, True),
+        ({"cell": {"threads": 5}}, True),
+        ({"scenario": {"n_tasks": 3}}, False),
+        ({"cell": {"scenario": "other/task-il@begin-1"}}, False),
+        ({"cell": {"backbone": "gat"}}, False),
+        ({"cell": {"seeds": {"order": 1, "split": 0, "init": 0}}}, False),
+        ({"cell": {"seeds": {"order": 0, "split": 1, "init": 0}}}, False),
+        ({"cell": {"seeds": {"order": 0, "split": 0, "init": 1}}}, False),
+        ({"cell": {"device": "cuda"}}, False),
+        ({"cell": {"dtype": "float64"}}, False),
+        ({"environment": {"torch": "1.0"}}, False),
+        ({"environment": {"python": "3.99"}}, True),
+        ({"provenance": {"core": {"version": "0.1.0", "source": "1" * 64}}}, False),
+        ({"provenance": {"resumed_from_task": 1}}, True),
+        ({"cell": {"method": "ewc"}}, False),
+    ],
+)
+def test_what_joint_must_share_with_a_record(difference: dict[str, Any], pairs: bool) -> None:
+    """Everything that makes the two comparable, and nothing else."""
+    joint = changed(record("joint", matrix=UPPER), **difference)
+    assert gap(record("bare", matrix=OWN), joint) == (0.5 if pairs else pytest.approx(math.nan, nan_ok=True))
+
+
+def test_settings_that_are_not_of_the_data_may_differ() -> None:
+    """Hyper-parameters of the method and of the backbone are searched for each method."""
+    joint = record("joint", matrix=UPPER)
+    other = changed(joint, cell={"configuration": {**joint.cell["configuration"], "backbone.width": 99, "method.lambda": 9.0}})
+    assert gap(record("bare", matrix=OWN), other) == 0.5
+
+
+def test_among_several_joint_records_the_one_with_as_many_threads_comes_first() -> None:
+    """Fewer unlike conditions, a better pair; the same matrix twice is no doubt at all."""
+    own, upper = record("bare", matrix=OWN), record("joint", matrix=UPPER)
+    worse = changed(upper, cell={"threads": 5}, matrix=OWN)
+    assert gap(own, upper, worse) == gap(own, worse, upper) == 0.5
+    assert gap(changed(own, cell={"threads": 5}), upper, worse) == 0.0
+    assert gap(own, upper, changed(upper, scenario={"training": {"epochs": 3}}, matrix=OWN)) == 0.5
+    assert gap(own, *(changed(upper, scenario={"training": {"epochs": n}}) for n in (3, 4))) == 0.5
+    assert math.isnan(gap(own, *(changed(upper, scenario={"training": {"epochs": n}}, matrix=m) for n, m in ((3, UPPER), (4, OWN)))))
+
+
+def test_joint_of_another_number_of_tasks_is_no_partner() -> None:
+    """Rows are compared one by one."""
+    shorter = record(
+        "joint", matrix=[[0.5], [1.0]], validation_matrix=[], tasks=[{"classes": [0], "n_train": 1, "n_validation": 0, "n_test": 1}]
+    )
+    assert math.isnan(gap(record("bare"), shorter))
+
+
+def test_an_unfinished_or_task_free_record_has_no_partner() -> None:
+    """Of neither is there a performance after each task."""
+    upper = record("joint", matrix=UPPER)
+    assert math.isnan(gap(record("bare", status="failed", reason="boom"), upper))
+    stream = {"evaluations": [0, 5, 9], "delivered": [[0, 0], [3, 1], [4, 4]]}
+    free = [changed(one, provenance={"stream": stream}) for one in (record("bare", matrix=OWN), upper)]
+    assert math.isnan(gap(free[0], free[1], upper))
+    assert math.isnan(gap(record("bare", matrix=OWN), free[1]))
+
+
+def table(**columns: list[Any]) -> pd.DataFrame:
+    """Columns of objects, as those of settings are."""
+    return pd.DataFrame({name: pd.Series(values, dtype="object") for name, values in columns.items()})
+
+
+MIXED = table(
+    text=["=1+1", None, "x"],
+    flag=[True, None, False],
+    whole=[1, None, 2],
+    number=[1, 0.5, math.nan],
+    any=[1, "x", None],
+    truth=[True, 1, 2.5],
+    list=[[1, 2], {"b": 1, "a": [None]}, "-1"],
+)
+
+
+def test_cells_of_a_csv_file() -> None:
+    """Text that a spreadsheet would run has an apostrophe in front; numbers stay numbers, a missing value is empty."""
+    frame = MIXED.rename(columns={"text": "@text"})
+    lines = [
+        "'@text,flag,whole,number,any,truth,list",
+        '\'=1+1,True,1.0,1.0,1,true,"[1,2]"',
+        ',,,0.5,x,1,"{""a"":[null],""b"":1}"',
+        "x,False,2.0,,,2.5,'-1",
+    ]
+    assert render_frame(frame, "csv").decode().splitlines() == lines
+    assert frame.loc[0, "@text"] == "=1+1"  # the table itself is as it was
+
+
+def test_values_of_a_json_file() -> None:
+    """As they are, an array of objects; a missing value is null."""
+    rows = json.loads(render_frame(MIXED, "json"))
+    assert [row["list"] for row in rows] == [[1, 2], {"b": 1, "a": [None]}, "-1"]
+    assert [row["number"] for row in rows] == [1, 0.5, None]
+    assert [row["flag"] for row in rows] == [True, None, False]
+    assert [row["text"] for row in rows] == ["=1+1", None, "x"]
+
+
+def test_types_of_a_parquet_file() -> None:
+    """A column of one type keeps it; one of several is text, each value as JSON but for text itself."""
+    read = pd.read_parquet(io.BytesIO(render_frame(MIXED, "parquet")))
+    assert [None if value is None or value != value else value for value in read["number"]] == [1, 0.5, None]
+    assert read["number"].dtype == read["whole"].dtype == np.float64
+    assert read["flag"].tolist() == [True, None, False]
+    assert read["text"].fillna("").tolist() == ["=1+1", "", "x"]
+    assert read["any"].fillna("").tolist() == ["1", "x", ""]
+    assert read["truth"].tolist() == ["true", "1", "2.5"]
+    assert read["list"].tolist() == ["[1,2]", '{"a":[null],"b":1}', "-1"]

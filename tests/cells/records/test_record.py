@@ -292,3 +292,151 @@ def test_things_that_are_no_data_are_refused() -> None:
     del data["schema"]
     with pytest.raises(StoreError, match="lists and mappings: PosixPath has no canonical form"):
         Record(**(data | {"environment": {"where": Path("/")}}))
+
+
+def bounded(measure: tuple[float | None, float | None] | None, rule: str | None = None) -> dict[str, Any]:
+    """A record without numbers, of this range of a plugin's measure or this rule of the core."""
+    data = golden() | {"matrix": [[None] * 2] * 3, "validation_matrix": [], "per_class": []}
+    data["scenario"] = {name: value for name, value in data["scenario"].items() if name not in {"performance", "measure"}}
+    if measure is not None:
+        data["scenario"]["measure"] = {"label": "x", "direction": "up", "range": list(measure), "unit": ""}
+    if rule is not None:
+        data["scenario"]["performance"] = rule
+    return data
+
+
+ROUNDING = 1e-9
+
+
+@pytest.mark.parametrize("name", ["matrix", "validation_matrix", "per_class"])
+@pytest.mark.parametrize(
+    ("measure", "rule", "low", "high", "low_of_classes", "high_of_classes"),
+    [
+        (None, None, 0.0, 1.0, 0.0, 1.0),
+        (None, "micro", 0.0, 1.0, 0.0, 1.0),
+        (None, "of-no-release", 0.0, 1.0, 0.0, 1.0),
+        ((-2.0, 3.0), None, -2.0, 3.0, -2.0, 3.0),
+        ((0.25, 0.5), None, 0.25, 0.5, 0.0, 1.0),
+        ((2.0, 3.0), "micro", 2.0, 3.0, 0.0, 3.0),
+        ((-3.0, -2.0), None, -3.0, -2.0, -3.0, 1.0),
+    ],
+)
+def test_both_ends_of_the_range_are_within_it(
+    name: str, measure: Any, rule: str | None, low: float, high: float, low_of_classes: float, high_of_classes: float
+) -> None:
+    """An accuracy per class beside a measure of a plugin is a share, whatever the measure's range is."""
+    if name == "per_class":
+        low, high = low_of_classes, high_of_classes
+
+    def with_entry(value: float) -> dict[str, Any]:
+        rows = [[(low + high) / 2, value]] if name == "per_class" else [[None] * 2, [(low + high) / 2, None], [value, None]]
+        return bounded(measure, rule) | {name: rows}
+
+    for inside in (low, high, low - ROUNDING / 2, high + ROUNDING / 2):
+        Record.from_json(with_entry(inside))
+    for outside in (low - 3 * ROUNDING, high + 3 * ROUNDING, low - 1, high + 1):
+        with pytest.raises(StoreError) as error:
+            Record.from_json(with_entry(outside))
+        assert f"{name}: an entry of {outside:g}; expected {low:g} to {high:g} for {rule or 'performance'}" in str(error.value)
+
+
+@pytest.mark.parametrize(("low", "high", "refused"), [(None, 2.0, 2.5), (1.5, None, 1.0), (None, None, None)])
+def test_a_range_may_be_open(low: float | None, high: float | None, refused: float | None) -> None:
+    """``null`` in a measure's range is no bound at all."""
+    taken = (1e300 if high is None else high, -1e300 if low is None else low)
+    Record.from_json(bounded((low, high)) | {"matrix": [[None] * 2, [taken[0], None], [taken[1], None]]})
+    if refused is not None:
+        expected = "expected at most 2" if low is None else "expected 1.5 to inf"
+        with pytest.raises(StoreError, match=f"an entry of {refused:g}; {expected} for performance"):
+            Record.from_json(bounded((low, high)) | {"matrix": [[None] * 2, [refused, None], [taken[0], None]]})
+
+
+def test_the_rows_of_a_task_free_matrix_are_its_evaluations() -> None:
+    """Not its tasks plus one."""
+    stream = {"evaluations": [0, 5], "delivered": [[0, 0], [3, 1]]}
+    data = golden()
+    data["provenance"] = data["provenance"] | {"stream": stream}
+    data |= {"matrix": [[0.5, 0.5], [1.0, 0.5]], "validation_matrix": []}
+    assert Record.from_json(data).stream == stream
+    with pytest.raises(StoreError, match=r"matrix: 3 rows of \[2\] entries; expected 2 rows \(the first before training\) of 2 tasks"):
+        Record.from_json(data | {"matrix": [[0.5, 0.5]] * 3})
+
+
+@pytest.mark.parametrize("status", ["failed", "diverged", "timeout", "oom", "skipped", "unclean"])
+def test_what_a_record_needs_follows_from_its_status(status: str) -> None:
+    """A result has a matrix; all else has a reason, and may have a matrix."""
+    unfinished = golden() | {"status": status, "reason": "because", "matrix": [], "validation_matrix": [], "per_class": []}
+    assert not Record.from_json(unfinished).done
+    assert not Record.from_json(unfinished | {"tasks": []}).done
+    assert Record.from_json(golden() | {"status": status, "reason": "because"}).matrix == golden()["matrix"]
+    for reason in (None, ""):
+        with pytest.raises(StoreError, match=f"reason: none, although the status is {status}"):
+            Record.from_json(unfinished | {"reason": reason})
+    with pytest.raises(StoreError, match="tasks: 1 entries for a matrix of 2 tasks"):
+        Record.from_json(golden() | {"tasks": golden()["tasks"][:1]})
+    with pytest.raises(StoreError, match="matrix: empty, although the status is done"):
+        Record.from_json(golden() | {"matrix": [[]], "validation_matrix": [], "tasks": []})
+
+
+@pytest.mark.parametrize(
+    ("path", "least"),
+    [
+        (("cell", "threads"), 1),
+        (("tasks", 0, "n_train"), 0),
+        (("tasks", 0, "n_validation"), 0),
+        (("tasks", 0, "n_test"), 0),
+        (("timings_s", "total"), 0),
+        (("memory", "items"), 0),
+        (("parameters", "model"), 0),
+        (("provenance", "resumed_from_task"), 0),
+        (("provenance", "trained_tasks"), 0),
+        (("provenance", "trained_s"), 0),
+        (("provenance", "covered_s"), 0),
+        (("provenance", "counters", "steps"), 0),
+    ],
+)
+def test_the_least_of_every_count(path: tuple[Any, ...], least: int) -> None:
+    """Read as it is at its least, refused below."""
+    for value, good in ((least, True), (least - 1, False)):
+        data = copy.deepcopy(golden())
+        data["provenance"]["counters"] = {}
+        place = data
+        for part in path[:-1]:
+            place = place[part]
+        place[path[-1]] = value
+        if good:
+            assert Record.from_json(data).to_json() == data
+        else:
+            with pytest.raises(StoreError, match=f"{path[-1]}: expected at least {least}"):
+                Record.from_json(data)
+
+
+@pytest.mark.parametrize("name", ["scenario", "preset", "method", "backbone", "device", "dtype"])
+def test_no_name_is_empty(name: str) -> None:
+    """Every record says what it is of."""
+    data = golden()
+    data["cell"] = data["cell"] | {name: ""}
+    with pytest.raises(StoreError, match=f"cell.{name}"):
+        Record.from_json(data)
+
+
+@pytest.mark.parametrize(("length", "good"), [(15, False), (16, True), (128, True), (129, False)])
+def test_keys_are_16_to_128_hexadecimal_digits(length: int, good: bool) -> None:
+    """They are names of files."""
+    for name in ("key", "design"):
+        data = golden() | {name: "a" * length}
+        if good:
+            assert getattr(Record.from_json(data), name) == "a" * length
+        else:
+            with pytest.raises(StoreError, match=name):
+                Record.from_json(data)
+
+
+def test_parts_may_gain_names_but_a_record_may_not() -> None:
+    """A later version of the same schema says more about a cell, its tasks and its code."""
+    data = golden()
+    for part in ("cell", "provenance"):
+        data[part] = data[part] | {"later": 1}
+    data["tasks"] = [task | {"later": 1} for task in data["tasks"]]
+    data["cell"]["seeds"] = data["cell"]["seeds"] | {"later": 1}
+    assert Record.from_json(data).to_json() == data
