@@ -157,8 +157,8 @@ def _of_file(path: Path) -> Candidate:
     problem = None
     try:
         spec = importlib.util.find_spec(path.stem)
-        origin = None if spec is None else spec.origin
-        if spec is None or origin is None or not os.path.samefile(origin, path):
+        origin = spec.origin if spec is not None and spec.has_location else None  # "built-in" and "frozen" are no paths
+        if origin is None or not os.path.samefile(origin, path):
             problem = f"the module name {path.stem!r} is taken by {origin or 'a built-in module'}"
         version = f"sha256-{DataRoot.from_environment().sha256(path)[:12]}"
     except (DataError, OSError, ImportError, ValueError) as error:
