@@ -72,8 +72,12 @@ def _renamed(path: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def _npz(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as opened:
-            arrays = {name: opened[name] for name in opened.files}
+        with path.open("rb") as stream:
+            if not zipfile.is_zipfile(stream):  # numpy takes a single array, and any other file for a pickle
+                raise ValueError("it is no zip archive")
+            stream.seek(0)
+            with np.load(stream, allow_pickle=False) as opened:
+                arrays = {name: opened[name] for name in opened.files}
     except ValueError as error:
         if "allow_pickle" in str(error):
             raise DataError(f"{path} holds arrays of Python objects, which only running code could read: save plain numbers") from error

@@ -20,7 +20,7 @@ from cglsuite.host.doctor import Diagnosis, Examiner, Fault, diagnose
 from cglsuite.host.plugin_records import PluginRecord
 
 OPEN = Gate(block=frozenset(), allow=None)
-GOOD = {"records": [], "left": [], "heavy": [], "factories": [], "collisions": [], "tried": []}
+GOOD: dict[str, Any] = {"records": [], "left": [], "heavy": [], "factories": [], "collisions": [], "tried": []}
 
 
 def candidate(name: str) -> Candidate:

@@ -158,7 +158,7 @@ def test_an_unknown_format_suggests_the_nearest() -> None:
 
 def changed(made: Record, *, scenario: dict[str, Any] | None = None, **parts: Any) -> Record:
     """The record with other entries in its cell, its scenario, its environment or its provenance, and a key of its own."""
-    news = {name: {**getattr(made, name), **value} for name, value in parts.items() if isinstance(value, dict)}
+    news: dict[str, Any] = {name: {**getattr(made, name), **value} for name, value in parts.items() if isinstance(value, dict)}
     plain = {name: value for name, value in parts.items() if not isinstance(value, dict)}
     news["scenario"] = {**made.scenario, **(scenario or {})}
     return dataclasses.replace(
@@ -282,7 +282,8 @@ OWN = [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
 
 def gap(own: Record, *others: Record) -> float:
     """Intransigence of a record among others."""
-    return float(results_frame([own, *others], joint=JOINT).set_index("key").loc[own.key, "intransigence"])
+    frame = results_frame([own, *others], joint=JOINT)
+    return float(frame["intransigence"][frame["key"] == own.key].iloc[0])
 
 
 @pytest.mark.parametrize(

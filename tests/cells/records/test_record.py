@@ -329,12 +329,12 @@ def test_both_ends_of_the_range_are_within_it(
         low, high = low_of_classes, high_of_classes
 
     def with_entry(value: float) -> dict[str, Any]:
-        rows = [[(low + high) / 2, value]] if name == "per_class" else [[None] * 2, [(low + high) / 2, None], [value, None]]
+        rows = [[low, value]] if name == "per_class" else [[None] * 2, [low, None], [value, None]]
         return bounded(measure, rule) | {name: rows}
 
     for inside in (low, high, low - ROUNDING / 2, high + ROUNDING / 2):
         Record.from_json(with_entry(inside))
-    for outside in (low - 3 * ROUNDING, high + 3 * ROUNDING, low - 1, high + 1):
+    for outside in (low - 1.5 * ROUNDING, high + 1.5 * ROUNDING, low - 1, high + 1):
         with pytest.raises(StoreError) as error:
             Record.from_json(with_entry(outside))
         assert f"{name}: an entry of {outside:g}; expected {low:g} to {high:g} for {rule or 'performance'}" in str(error.value)
