@@ -1,0 +1,104 @@
+"""References to data sets of PyG and OGB: what the library is asked for, what comes back, and the words of what it cannot give."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch_geometric.datasets
+
+from cglsuite.errors import DataError, UsageError
+from cglsuite.study.libraries import load_from_library
+
+ASKED: list[Any] = []
+
+
+class WithName(list):  # type: ignore[type-arg]
+    def __init__(self, root: str, name: str) -> None:
+        ASKED.append((root, name))
+        super().__init__(["one"] if name != "Many" else ["one", "two"])
+
+
+class WithoutRoot(list):  # type: ignore[type-arg]
+    def __init__(self) -> None:
+        super().__init__(["club"])
+
+
+class Broken:
+    def __init__(self, root: str) -> None:
+        raise OSError("no network")
+
+
+@pytest.fixture(autouse=True)
+def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ASKED.clear()
+    monkeypatch.setenv("CGLSUITE_CACHE", str(tmp_path))
+    for made in (WithName, WithoutRoot, Broken):
+        monkeypatch.setattr(torch_geometric.datasets, made.__name__, made, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("reference", "loaded", "name", "asked"),
+    [
+        ("pyg:WithName/Cora", "one", "cora", ("pyg/WithName", "Cora")),
+        ("pyg:WithName/Many", ["one", "two"], "many", ("pyg/WithName", "Many")),
+        ("pyg:WithName/a/b", "one", "a/b", ("pyg/WithName", "a/b")),
+        ("pyg:WithoutRoot", "club", "withoutroot", None),
+    ],
+)
+def test_data_sets_of_pyg(tmp_path: Path, reference: str, loaded: Any, name: str, asked: tuple[str, str] | None) -> None:
+    """One graph by itself, several as a list; kept in the cache, where the library takes a folder."""
+    assert load_from_library(reference) == (loaded, name)
+    assert [(root, of) for root, of in ASKED] == ([] if asked is None else [(str(tmp_path / asked[0]), asked[1])])
+
+
+@pytest.mark.parametrize(
+    ("reference", "error", "says"),
+    [
+        ("pyg:KarateClob", UsageError, "pyg:KarateClob: torch_geometric.datasets has no KarateClob; did you mean KarateClub?"),
+        ("pyg:Zzzzzzzzzz", UsageError, "pyg:Zzzzzzzzzz: torch_geometric.datasets has no Zzzzzzzzzz"),
+        ("pyg:karate", UsageError, "pyg:karate: torch_geometric.datasets has no karate; did you mean KarateClub?"),
+        ("pyg:WithoutRoot/x", UsageError, "pyg:WithoutRoot/x: WithoutRoot takes no name; expected pyg:WithoutRoot"),
+        ("pyg:Broken", DataError, "pyg:Broken: PyG could not load it (OSError: no network)"),
+        ("pyg:WithName", DataError, "pyg:WithName: PyG could not load it (TypeError: "),
+    ],
+)
+def test_what_pyg_cannot_give(reference: str, error: type[Exception], says: str) -> None:
+    with pytest.raises(error) as raised:
+        load_from_library(reference)
+    assert str(raised.value).startswith(says)
+    assert says.endswith(": ") or str(raised.value) == says
+
+
+@pytest.mark.parametrize("year", [None, np.array([[3], [4]])])
+def test_data_sets_of_ogb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: Any) -> None:
+    """Features, edges, labels, the official split by our names, and the year as time."""
+
+    class NodePropPredDataset:
+        def __init__(self, name: str, root: str) -> None:
+            if name == "none":
+                raise SystemExit("no such")
+            ASKED.append((name, root))
+
+        def __getitem__(self, position: int) -> Any:
+            assert position == 0
+            return {"node_feat": "X", "edge_index": "E", **({} if year is None else {"node_year": year})}, "Y"
+
+        def get_idx_split(self) -> Any:
+            return {"train": [0], "valid": [1], "test": [2]}
+
+    fake = types.ModuleType("ogb.nodeproppred")
+    fake.NodePropPredDataset = NodePropPredDataset  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ogb", types.ModuleType("ogb"))
+    monkeypatch.setitem(sys.modules, "ogb.nodeproppred", fake)
+    loaded, name = load_from_library("ogb:ogbn-Arxiv")
+    assert (name, ASKED) == ("ogbn-arxiv", [("ogbn-Arxiv", str(tmp_path / "ogb" / "ogbn-Arxiv"))])
+    plain = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in loaded.items()}
+    split = {"train": [0], "validation": [1], "test": [2]}
+    assert plain == {"x": "X", "edge_index": "E", "y": "Y", **split, **({} if year is None else {"time": [3, 4]})}
+    with pytest.raises(DataError, match=r"^ogb:none: OGB could not load it \(SystemExit: no such\)$"):
+        load_from_library("ogb:none")
