@@ -11,10 +11,12 @@ import ast
 import dataclasses
 import hashlib
 import inspect
+import math
 import re
 import sys
 import textwrap
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -60,9 +62,8 @@ def as_plugin_file(method: type[Method]) -> tuple[Path, str, Path | None]:
     if method.__module__ != "__main__" and file:
         spec = spec_of(method, f"{method.__module__}:{method.__qualname__}")
         text = _TEMPLATE.format(loading="", spec=_written(spec))
-        top = sys.modules[method.__module__.partition(".")[0]]
-        origin = Path(str(top.__file__))
-        return _file(text, method.__name__, None), spec.name, origin.parents[1] if origin.name == "__init__.py" else origin.parent
+        origin, inside = Path(file).absolute(), method.__module__.count(".")
+        return _file(text, method.__name__, None), spec.name, origin.parents[inside + (origin.name == "__init__.py")]
     import cloudpickle
 
     source, stable = source_with_globals(method)
@@ -156,9 +157,18 @@ def _text_of(value: Any) -> str | None:
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):
         return f"{value.dtype.str}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
     try:
-        return repr(plain(value))
+        return repr(plain(_with_named_floats(value)))
     except TypeError:
         return None
+
+
+def _with_named_floats(value: Any) -> Any:
+    """The value with infinities and NaN by name: JSON has no form of theirs, and they are not the same code."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(float(value))}
+    if isinstance(value, Mapping):
+        return {key: _with_named_floats(inner) for key, inner in value.items()}
+    return [_with_named_floats(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def _written(spec: MethodSpec) -> str:
