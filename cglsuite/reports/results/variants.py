@@ -82,8 +82,8 @@ def _changes(values: Mapping[str, Any], base: str, method: str, backbone: str, c
 
     preset = catalogue.scenario(base)
     usual = plain(default_configuration(catalogue, preset, backbone))
-    of_method = plain(preset.method_defaults.get(method, {}))
-    expected = [usual, of_method]
+    own = {f"training.{name}": value for name, value in catalogue.method(method).training.items()}
+    expected = [usual, plain(own), plain(preset.method_defaults.get(method, {}))]
     searched = set(preset.searched)
     return {
         name: value

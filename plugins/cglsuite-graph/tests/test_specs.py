@@ -77,13 +77,17 @@ def test_begins_protocol(preset: ScenarioSpec) -> None:
 
 
 def test_begins_hyper_parameters() -> None:
-    """Table of the paper: LwF λ 1, EWC λ 10,000, MAS λ 1, GEM's margin 0.5, the memory shared by the tasks."""
+    """Table of the paper: LwF λ 1, EWC λ 10,000, MAS λ 1, GEM's margin 0.5, the memory shared by the tasks; isolation as in the code."""
     assert {k: dict(v) for k, v in BEGIN["aromaticity/class-il@begin-1"].method_defaults.items()} == {
         "ewc": {"method.fisher": "batch", "method.lambda": 1e4},
         "lwf": {"method.lambda": 1.0, "method.temperature": 2.0},
         "mas": {"method.importance": "batch", "method.lambda": 1.0},
         "twp": {"method.lambda_l": 1e4, "method.lambda_t": 100.0, "method.beta": 0.01},
         "gem": {"method.margin": 0.5, "method.per_task": 5},
+        "packnet": {"method.as_begin": True},
+        "hat": {"method.as_begin": True, "method.gates": "none", "training.norm_statistics": "shared"},
+        "pi-gnn": {"method.beta": 1.0, "method.per_task": 5},
+        "cat": {"method.as_begin": True, "method.per_task": 5},
     }
 
 
@@ -112,14 +116,18 @@ def test_aromaticity_has_two_protocols_that_say_why() -> None:
 @pytest.mark.plugins("cglsuite-methods")
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_resolves_with_every_method_of_its_level(name: str) -> None:
-    """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden."""
+    """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden.
+
+    A protocol's table has methods of all its levels and settings.
+    """
     from cglsuite.cells.spec import resolve_cell
 
     preset = PRESETS[name]
     catalogue = load_catalogue(allow=["cglsuite", "cglsuite-graph", "cglsuite-methods"])
     entries: list[Any] = catalogue.entries("method")  # type: ignore[assignment]
     methods = [e.name for e in entries if preset.level in e.spec.levels and preset.setting in e.spec.settings]
-    assert {"bare", "joint", *preset.method_defaults} <= set(methods)
+    assert {"bare", "joint"} <= set(methods)
+    assert set(preset.method_defaults) <= {e.name for e in entries}
     for method in methods:
         cell = resolve_cell(catalogue, name, method)
         assert cell.preset == name

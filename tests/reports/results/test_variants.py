@@ -14,7 +14,7 @@ from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.performance import performance_name
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.studies.campaign import page as show
-from cglsuite.specs import ScenarioSpec
+from cglsuite.specs import MethodSpec, ScenarioSpec
 
 Finished = Callable[..., CampaignResults]
 TOY, GRID = "toy/class-il@cglb-1", {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "ewc"]}
@@ -62,6 +62,14 @@ def test_what_a_preset_gives_to_a_method_is_no_change(finished: Finished) -> Non
     assert variant.changes == {"training.epochs": 7}
     assert variant.name.endswith(digest({"training.epochs": 7})[:8])
     assert variant.title == variant.name
+
+
+def test_a_methods_own_training_default_is_no_change(finished: Finished) -> None:
+    calm = ("method", MethodSpec(name="calm", summary="calm", factory="json:loads", training={"norm_statistics": "frozen"}))
+    grid = GRID | {"methods": ["calm"]}
+    (variant,) = finished(calm, grid=grid, set={"training.epochs": 7}).variants.values()
+    assert variant.changes == {"training.epochs": 7}
+    assert finished(calm, grid=grid).variants == {}
 
 
 def test_pages_name_variants_in_words(finished: Finished) -> None:
