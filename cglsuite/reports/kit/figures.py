@@ -31,6 +31,7 @@ from cglsuite.reports.kit.figure_parts import (
 )
 from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.kit.marks import mark_grid, mark_series, point_texts
+from cglsuite.reports.kit.pictures import picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +39,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from cglsuite.reports.kit.pictures import Theme
+    from cglsuite.reports.kit.pictures import Picture, Theme
 
-__all__ = ["CHANCE", "Panel", "PointAxis", "cumulative_figure", "curve_figure", "matrix_figure", "point_figure"]
+__all__ = [
+    "CHANCE",
+    "Panel",
+    "PointAxis",
+    "cumulative_figure",
+    "curve_figure",
+    "legend_figure",
+    "legend_picture",
+    "matrix_figure",
+    "point_figure",
+]
 
 CHANCE = "chance"
 """The legend entry of guessing."""
@@ -104,17 +115,18 @@ def curve_figure(
     percent: bool = True,
     xlabel: str = "tasks learnt",
     chance: NDArray[np.float64] | None = None,
+    keyed: bool = True,
 ) -> Figure:
     """A metric after every task: one line per method, with bars of one standard deviation (a band where there are many tasks).
 
     Args:
         frame: columns label, task, mean, std.
         order: labels in the order that fixes colours, so that a method looks the same in all figures.
-        chance: float64 [T], the value of guessing after each task, dotted; None: not drawn.
+        chance: float64 [T], the value of guessing after each task, dotted; None: not drawn. keyed: with a legend of its own.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    rows = int(np.ceil((len(labels) + (chance is not None)) / 2))
+    rows = int(np.ceil((len(labels) + (chance is not None)) / 2)) if keyed else 0
     lines = wrapped(title, 5.6, 10.5)
     width, plot_height, below, above = 5.9, 2.7, 0.62 + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
@@ -147,8 +159,36 @@ def curve_figure(
     axes.set_ylabel(ylabel)
     plain_axes(axes, theme, "y", floor=True)
     headline(figure, lines, theme)
-    legend(figure, 2, hides=[*labels, CHANCE])
+    if keyed:
+        legend(figure, 2, hides=[*labels, CHANCE])
     return figure
+
+
+def legend_figure(labels: Sequence[str], theme: Theme, *, order: Sequence[str], chance: bool = False, lines: bool = True) -> Figure:
+    """A legend for several figures: its entries hide their method in all figures of the same gallery.
+
+    Args:
+        labels: those that are drawn anywhere. order: all labels, which fixes colours. lines: whether points are joined.
+    """
+    names = [label for label in order if label in labels]
+    joined: dict[str, Any] = {} if lines else {"linestyle": "none"}
+    handles = [Line2D([], [], label=name, markersize=4.5, linewidth=1.6, **look_of(order.index(name), theme) | joined) for name in names]
+    if chance:
+        handles.append(Line2D([], [], label=CHANCE, color=theme.quiet, linewidth=1.3, linestyle=":"))
+    shown = [handle.get_label() for handle in handles]
+    columns = max(1, min(len(shown), int(5.6 / (0.75 + 0.085 * max(map(len, map(str, shown)))))))
+    figure = Figure(figsize=(5.9, LEGEND_ROW * int(np.ceil(len(shown) / columns)) + 0.1))
+    legend(figure, columns, left=0.0, hides=[*names, CHANCE], handles=handles)
+    return figure
+
+
+def legend_picture(labels: Sequence[str], *, order: Sequence[str], chance: bool = False, lines: bool = True) -> Picture:
+    """:func:`legend_figure` in a row of its own, for the beginning of a gallery."""
+
+    def draw(theme: Theme) -> Figure:
+        return legend_figure(labels, theme, order=order, chance=chance, lines=lines)
+
+    return picture(draw, f"Legend: {', '.join([*labels, *([CHANCE] if chance else [])])}", wide=True)
 
 
 @dataclass(frozen=True)
@@ -164,7 +204,9 @@ class PointAxis:
     logarithmic: bool = False
 
 
-def point_figure(frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis, y: PointAxis, order: Sequence[str]) -> Figure:
+def point_figure(
+    frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis, y: PointAxis, order: Sequence[str], keyed: bool = True
+) -> Figure:
     """One point per row with bars of one standard deviation in both directions.
 
     Args:
@@ -173,7 +215,7 @@ def point_figure(frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis,
     known = frame[frame[f"{x.name}_mean"].notna() & frame[f"{y.name}_mean"].notna()]
     labels = labels_in(known, order)
     lines = wrapped(title, 4.4, 10.5)
-    width, plot_height, below, above = 4.7, 2.45, 0.62 + LEGEND_ROW * int(np.ceil(len(labels) / 2)), 0.22 + 0.19 * len(lines)
+    width, plot_height, below, above = 4.7, 2.45, 0.62 + LEGEND_ROW * int(np.ceil(keyed * len(labels) / 2)), 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
@@ -196,7 +238,8 @@ def point_figure(frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis,
     axes.set_ylabel(y.label)
     plain_axes(axes, theme, "both", floor=True)
     headline(figure, lines, theme)
-    legend(figure, 2, hides=labels)
+    if keyed:
+        legend(figure, 2, hides=labels)
     return figure
 
 

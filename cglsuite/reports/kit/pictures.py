@@ -40,13 +40,14 @@ DARK = Theme("#14171b", "#e4e8ec", "#a3adb8", "#363d46", ("#56b4e9", "#ff8f45", 
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure in both versions, with a text alternative; neighbours of the same ``group`` share one title."""
+    """One figure in both versions, with a text alternative; neighbours of a ``group`` share its title, ``wide`` ones have a row alone."""
 
     light: str
     dark: str
     alt: str
     caption: str = ""
     group: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,13 @@ class Gallery:
         }
 
 
-def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "", group: str = "") -> Picture:
+def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "", group: str = "", *, wide: bool = False) -> Picture:
     """Draw both versions of a figure."""
     with mpl.rc_context(_style(LIGHT)):
         light = svg(draw(LIGHT))
     with mpl.rc_context(_style(DARK)):
         dark = svg(draw(DARK))
-    return Picture(light, dark, alt, caption, group)
+    return Picture(light, dark, alt, caption, group, wide)
 
 
 def svg(figure: Figure) -> str:

@@ -6,10 +6,12 @@ import re
 from typing import Any
 
 from cglsuite.plaintext import plain_text
+from cglsuite.reference.papers import PAPERS
 
 __all__ = ["metric_words", "plain_text", "scenario_words", "value_text"]
 
-_SETTING = re.compile(r"([^/@]+)/([^/@]+)@(.+)", re.DOTALL)
+_PRESET = re.compile(r"([^/@\s]+)/([^/@\s]+)@([^\s,+]+)(\+[0-9a-f]{8})?", re.DOTALL)
+_SPELLING = {paper.protocols[0].partition("-")[0]: paper.name for paper in PAPERS}
 
 
 def value_text(value: Any) -> str:
@@ -24,14 +26,23 @@ def value_text(value: Any) -> str:
 
 
 def scenario_words(preset: str) -> str:
-    """A preset's name as a figure's title; any other text stays.
+    """A preset's name in words: data set, setting and protocol; switches that were overridden become "modified". Other text stays.
 
     Example:
         >>> scenario_words("bitcoin-otc/class-il@begin-1")
-        'bitcoin-otc · class-IL · begin-1'
+        'bitcoin-otc · class-IL · BeGin 1'
+        >>> scenario_words("cora/task-il@cglb-inter-2+16179d3d")
+        'cora · task-IL · CGLB inter 2, modified'
+        >>> scenario_words("cora/task-il@cglb-2, n_tasks = 3")
+        'cora · task-IL · CGLB 2, n_tasks = 3'
     """
-    found = _SETTING.fullmatch(preset)
-    return " · ".join((found[1], re.sub("-il$", "-IL", found[2]), found[3])) if found else preset
+    found = _PRESET.match(preset)
+    if found is None:
+        return preset
+    family, _, rest = found[3].partition("-")
+    protocol = " ".join(filter(None, (_SPELLING.get(family, family), rest.replace("-", " "))))
+    words = " · ".join((found[1], re.sub("-il$", "-IL", found[2]), protocol))
+    return f"{words}{', modified' if found[4] else ''}{preset[found.end() :]}"
 
 
 def metric_words(metric: str, measure: str, percent: bool) -> str:

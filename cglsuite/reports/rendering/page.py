@@ -181,10 +181,11 @@ def _gallery(content: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _figure(figure: Mapping[str, str]) -> str:
+def _figure(figure: Mapping[str, Any]) -> str:
     dark = f'<source media="(prefers-color-scheme: dark)" srcset="{_svg(figure["dark"])}">' if figure.get("dark") else ""
     caption = f"<figcaption>{html.escape(figure['caption'])}</figcaption>" if figure.get("caption") else ""
-    return f"<figure><picture>{dark}{_image(_svg(figure['light']), figure['alt'])}</picture>{caption}</figure>"
+    wide = ' class="wide"' if figure.get("wide") else ""
+    return f"<figure{wide}><picture>{dark}{_image(_svg(figure['light']), figure['alt'])}</picture>{caption}</figure>"
 
 
 def _image(source: str, alt: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cglsuite.markup import Fragment
-from cglsuite.reports.kit.figures import PointAxis, point_figure
+from cglsuite.reports.kit.figures import PointAxis, legend_picture, point_figure
 from cglsuite.reports.kit.htmltable import empty
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
@@ -95,6 +95,8 @@ def cost_figures(results: CampaignResults) -> Gallery | Fragment:
     for (preset, backbone), part in frame.groupby(["preset", "backbone"], sort=False):
         title = results.preset_title(str(preset)) + (f" × {backbone}" if several else "")
         pictures += _pictures(title, part, order)
+    if pictures:
+        pictures.insert(0, legend_picture(order, order=order, lines=False))
     return Gallery(tuple(pictures))
 
 
@@ -117,7 +119,7 @@ def _drawable(part: pd.DataFrame, x: PointAxis, y: PointAxis) -> bool:
 
 def _picture(title: str, part: pd.DataFrame, order: list[str], x: PointAxis, y: PointAxis) -> Picture:
     def draw(theme: Theme) -> Any:
-        return point_figure(part, theme, title=title, x=x, y=y, order=order)
+        return point_figure(part, theme, title=title, x=x, y=y, order=order, keyed=False)
 
     points = "; ".join(
         f"{row['label']} {y.scale * row[f'{y.name}_mean']:.3g} at {x.scale * row[f'{x.name}_mean']:.3g}" for row in as_rows(part)

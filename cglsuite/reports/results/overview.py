@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import duration
 from cglsuite.reports.kit.notices import notice, tile
+from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.guards import Guard, guards
+from cglsuite.reports.results.variants import PresetVariant, changes_as_text
 
 if TYPE_CHECKING:
     from cglsuite.reports.results.results import CampaignResults
-    from cglsuite.reports.results.variants import PresetVariant
 
 
 __all__ = ["NOTHING_DONE", "derived_note", "notices", "overview", "preset_caption"]
@@ -73,9 +74,16 @@ def derived_note(results: CampaignResults, name: str) -> str:
     return f"{name} is derived from {parent}: nobody has published values under it. Compare its methods with each other, not with a paper."
 
 
-def preset_caption(preset: str, variant: PresetVariant | None, details: str = "") -> Fragment:
-    """A preset's title, further text, and its overrides."""
-    parts: list[Content] = [element("strong", variant.title if variant else preset), f" – {details}" if details else None]
-    if variant:
-        parts += [element("br"), f"{variant.name} is {variant.base} with ", element("code", variant.changes_text)]
+def preset_caption(preset: str, variants: Sequence[PresetVariant], details: str = "") -> Fragment:
+    """A preset in words, further text, and its overrides; several variants share a caption under the name of their preset."""
+    title = variants[0].title if len(variants) == 1 else variants[0].base if variants else preset
+    parts: list[Content] = [element("strong", scenario_words(title)), f" – {details}" if details else None]
+    if not variants:
+        return join([parts[0], " ", element("code", preset), *parts[1:]])
+    if len(variants) == 1:
+        (variant,) = variants
+        return join([*parts, element("br"), f"{variant.name} is {variant.base} with ", element("code", variant.changes_text)])
+    common = {name: value for name, value in variants[0].changes.items() if name not in variants[0].distinguishing}
+    parts += [element("br"), f"{', '.join(variant.name for variant in variants)}: {variants[0].base} with the values below"]
+    parts += [" and ", element("code", changes_as_text(common))] if common else []
     return join(parts)

@@ -21,7 +21,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.hashing import canonical, digest
 from cglsuite.markup import displayed
-from cglsuite.reports.kit.text import value_text
+from cglsuite.reports.kit.text import scenario_words, value_text
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 from cglsuite.specs import MetricSpec
 
@@ -102,8 +102,12 @@ class CampaignResults:
     variants: Mapping[str, PresetVariant] = field(default_factory=dict)
 
     def preset_title(self, preset: str) -> str:
-        """The name of a preset on a page; a variant is named by its distinguishing values."""
-        return self.variants[preset].title if preset in self.variants else preset
+        """A preset in words, for headings on a page; a variant is named by its distinguishing values."""
+        return scenario_words(self.variants[preset].title if preset in self.variants else preset)
+
+    def overrides_of(self, preset: str) -> list[PresetVariant]:
+        """What was overridden in a preset; empty for a preset as it is."""
+        return [self.variants[preset]] if preset in self.variants else []
 
     @property
     def title(self) -> str:

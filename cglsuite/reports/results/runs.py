@@ -166,7 +166,7 @@ def configurations(results: CampaignResults) -> Fragment:
             table(
                 [head_cell("method", "name"), head_cell("values of its own")],
                 rows,
-                preset_caption(str(preset), results.variants.get(str(preset))),
+                preset_caption(str(preset), results.overrides_of(str(preset))),
             )
         )
         parts.append(element("details", folded, _facts({name: value_text(value) or "none" for name, value in shared.items()}, code=True)))

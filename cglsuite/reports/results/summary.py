@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Fragment, element, join
@@ -13,6 +13,7 @@ from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.absence import why_absent
 from cglsuite.reports.results.overview import NOTHING_DONE, preset_caption
 from cglsuite.reports.results.performance import is_fraction, performance_name, performance_names
+from cglsuite.reports.results.variants import value_as_text
 from cglsuite.specs import MetricSpec
 
 if TYPE_CHECKING:
@@ -47,32 +48,63 @@ ARROWS = {"up": "↑", "down": "↓"}
 
 
 def summary(results: CampaignResults) -> Fragment:
-    """One table per preset: a row per method, mean ± standard deviation of every metric, and n."""
+    """One table per preset: a row per method, mean ± standard deviation of every metric, and n.
+
+    Variants of a preset with one row each share a table, with a column for each setting in which they differ.
+    """
     from cglsuite.reports.results.tables import summary as compute
 
     frame = compute(results)
     if frame.empty:
         return empty(NOTHING_DONE)
-    return join(_summary_table(results, str(preset), part) for preset, part in frame.groupby("preset", sort=False))
+    return join(_summary_table(results, presets, frame[frame["preset"].isin(presets)]) for presets in _sharing_a_table(results, frame))
 
 
-def _summary_table(results: CampaignResults, preset: str, frame: pd.DataFrame) -> Fragment:
-    percent = in_percent(results, preset)
+def _sharing_a_table(results: CampaignResults, frame: pd.DataFrame) -> list[list[str]]:
+    """The presets of each table, in the order of the frame."""
+    tables: dict[Any, list[str]] = {}
+    for preset, part in frame.groupby("preset", sort=False):
+        variant = results.variants.get(str(preset))
+        alone = variant is None or not variant.distinguishing or len(_rows_of(part)) > 1
+        shared: Any = preset if variant is None or alone else (variant.base, tuple(variant.distinguishing), _shown(results, str(preset)))
+        tables.setdefault(shared, []).append(str(preset))
+    return list(tables.values())
+
+
+def _rows_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
+    """What each row of a table is of: preset, method, backbone, variant of the method."""
+    return list(frame[["preset", "method", "backbone", "variant"]].drop_duplicates().itertuples(index=False, name=None))
+
+
+def _shown(results: CampaignResults, preset: str) -> tuple[str, tuple[str, ...]]:
+    """What a table says of performance and backbones: rows that differ in it do not share a table."""
+    return performance_text(results, preset), tuple(dict.fromkeys(g.backbone for g in results.groups if g.preset == preset))
+
+
+def _summary_table(results: CampaignResults, presets: Sequence[str], frame: pd.DataFrame) -> Fragment:
+    percent = in_percent(results, presets[0])
     present = set(frame["metric"])
     metrics = [name for name in ordered_metrics(results.metrics) if name in present]
     backbones = list(dict.fromkeys(frame["backbone"]))
     several = len(backbones) > 1
+    settings = list(results.variants[presets[0]].distinguishing) if len(presets) > 1 else []
     rows = []
-    for (method, backbone, variant), part in frame.groupby(["method", "backbone", "variant"], sort=False):
-        by_metric = {row["metric"]: row for row in as_rows(part)}
-        records = int(part["records"].iloc[0])
+    for preset, method, backbone, variant in _rows_of(frame):
+        mine = frame[["preset", "method", "backbone", "variant"]].eq([preset, method, backbone, variant]).all(axis="columns")
+        by_metric = {row["metric"]: row for row in as_rows(frame[mine])}
+        records = int(frame.loc[mine, "records"].iloc[0])
+        values = [element("td", value_as_text(results.variants[preset].distinguishing[name]), class_="number") for name in settings]
         cells = [_mean_std(by_metric.get(name), records, percent, bool(results.metrics[name].unit)) for name in metrics]
-        rows.append([row_head(method, variant, backbone if several else ""), number_cell(records, digits=0), *cells])
+        rows.append([row_head(method, variant, backbone if several else ""), *values, number_cell(records, digits=0), *cells])
     details = "mean ± sample standard deviation over n records that differ only in their seeds"
-    facts = [*([] if several else [f"backbone {backbones[0]}"]), f"performance is {performance_text(results, preset)}", details]
-    head = [head_cell("method", "name"), head_cell("n", "number"), *(_metric_head(results.metrics[name]) for name in metrics)]
-    shown = table(head, rows, preset_caption(preset, results.variants.get(preset), "; ".join(facts)))
-    return join([shown, _without_value(results, preset, frame)])
+    facts = [*([] if several else [f"backbone {backbones[0]}"]), f"performance is {performance_text(results, presets[0])}", details]
+    head = [head_cell("method", "name"), *(head_cell(name.partition(".")[2] or name, "number") for name in settings)]
+    head += [head_cell("n", "number"), *(_metric_head(results.metrics[name]) for name in metrics)]
+    shown = table(
+        head, rows, preset_caption(presets[0], [one for preset in presets for one in results.overrides_of(preset)], "; ".join(facts))
+    )
+    lacking = [_without_value(results, preset, frame[frame["preset"] == preset]) for preset in presets]
+    return join([shown, *dict.fromkeys(lacking)])
 
 
 def _without_value(results: CampaignResults, preset: str, frame: pd.DataFrame) -> Fragment | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
 
-__all__ = ["PresetVariant", "preset_variants", "value_as_text"]
+__all__ = ["PresetVariant", "changes_as_text", "preset_variants", "value_as_text"]
 
 _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone")
 
@@ -44,7 +44,12 @@ class PresetVariant:
     @property
     def changes_text(self) -> str:
         """All changes as text: ``n_tasks = 5, ...``."""
-        return ", ".join(f"{name} = {value_as_text(value)}" for name, value in self.changes.items())
+        return changes_as_text(self.changes)
+
+
+def changes_as_text(changes: Mapping[str, Any]) -> str:
+    """Settings with their values: ``n_tasks = 5, ...``."""
+    return ", ".join(f"{name} = {value_as_text(value)}" for name, value in changes.items())
 
 
 def value_as_text(value: Any) -> str:

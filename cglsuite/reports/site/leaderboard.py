@@ -80,7 +80,8 @@ def board_caption(results: CampaignResults, board: Board) -> Fragment:
         element("p", f"{variant.name} is {variant.base} with ", element("code", variant.changes_text), class_="note") if variant else None
     )
     design = f"intervals and tests: {board.design}" if board.design else "methods have different cells"
-    parts = [element("p", f"{board.performance}; {backbones}{design}", class_="note quiet"), changed]
+    facts = f" – {board.performance}; {backbones}{design}"
+    parts = [element("p", element("code", board.preset), facts, class_="note quiet"), changed]
     if derived := derived_note(results, variant.base if variant else board.preset):
         parts.append(element("p", derived, class_="note"))
     parts.append(element("p", tuning_note(results.searches, {board.name_of(row): row.records for row in board.rows}), class_="note quiet"))

@@ -63,14 +63,17 @@ def test_many_methods_are_told_apart() -> None:
 
 
 def test_galleries_of_results(results: CampaignResults) -> None:
-    """One curve figure per preset, one matrix per group, each with a description that has its numbers."""
+    """One curve figure per preset under one legend, one matrix per group, each with a description that has its numbers."""
     curves, matrices = show.curves(results), show.matrices(results)
     assert isinstance(curves, pictures.Gallery)
     assert isinstance(matrices, pictures.Gallery)
-    assert len(curves.pictures) == 2
+    assert len(curves.pictures) == 3
+    assert (curves.pictures[0].alt, curves.pictures[0].wide) == ("Legend: bare, ewc, joint, packnet", True)
+    assert texts(curves.pictures[0].light) == ["bare", "ewc", "joint", "packnet"]
+    assert not {"bare", "ewc"} & set(texts(curves.pictures[1].light))
     assert len(matrices.pictures) == len(results.groups)
     assert matrices.pictures[0].alt.endswith("After the last task: 71.0, 81.0, 91.0")
-    assert "bare 81.0" in curves.pictures[0].alt
+    assert "bare 81.0" in curves.pictures[1].alt
 
 
 def test_course_of_a_stream() -> None:

@@ -16,7 +16,7 @@ import pytest
 from chromium import Browser
 from report_lab import page_with
 
-from cglsuite.reports.kit.figures import curve_figure, matrix_figure
+from cglsuite.reports.kit.figures import curve_figure, legend_picture, matrix_figure
 from cglsuite.reports.kit.pictures import Gallery, Picture, picture
 
 pytestmark = pytest.mark.slow
@@ -97,6 +97,26 @@ def test_a_click_on_a_name_hides_its_method(browser: Browser, page: Path) -> Non
     assert entry(browser, "ewc").get_attribute("aria-pressed") == "true"
     assert browser.console() == []
     assert [address for address in browser.requests() if not address.startswith("data:")] == [page.as_uri()]
+
+
+def test_one_legend_serves_all_figures_of_a_gallery(browser: Browser, tmp_path: Path) -> None:
+    """Hiding, and the values along the arrow keys, through all figures in turn."""
+    from selenium.webdriver.common.keys import Keys
+
+    frame = pd.DataFrame([{"label": n, "task": t, "mean": 0.2 * t, "std": 0.01} for n in LABELS for t in (1, 2)])
+    both = [picture(lambda theme: curve_figure(frame, theme, title="c", ylabel="AP", order=LABELS, keyed=False), "c") for _ in range(2)]
+    (tmp_path / "page.html").write_text(page_with(Gallery((legend_picture(LABELS, order=LABELS), *both))))
+    browser.open(tmp_path / "page.html", width=1400)
+    assert [button.get_attribute("aria-label") for button in browser.all("figure.live [role=button]")] == LABELS
+    places = [figure.rect["y"] for figure in browser.all("figure.live")]
+    assert places[0] < places[1] == places[2]
+    entry(browser, "ewc").click()
+    shown = """return [...document.querySelectorAll("[data-points]")]
+             .filter((part) => getComputedStyle(part).display !== "none").map((part) => part.dataset.series)"""
+    assert browser.run(shown) == ["bare", "<b>&"] * 2
+    browser.press(Keys.ENTER, *[Keys.ARROW_RIGHT] * 3)
+    assert browser.run(shown) == LABELS * 2
+    assert [tip(browser, number) for number in range(3)] == ["", "", "ewc, after task 1: 20.0 ± 1.0"]
 
 
 def test_the_pointer_finds_the_nearest_value(browser: Browser, page: Path) -> None:

@@ -134,6 +134,7 @@ def test_costs_by_hand(made: Made) -> None:
     assert costs.kept_bytes(dataclasses.replace(record, memory=memory, parameters={"model": 100, "method": 5})) == 1020.0
     captions = [picture.alt for picture in costs.cost_figures(results).pictures]  # type: ignore[union-attr]
     assert [alt.partition(" in ")[0] for alt in captions] == [
+        "Legend: bare, ewc",
         "performance at the end, % against seconds per cell",
         "performance at the end, % against kept, kB",
         "learning accuracy, % against forgetting, points (AF_max, ← less)",

@@ -10,14 +10,14 @@ import pytest
 from report_lab import Tables, page_of
 
 from cglsuite.hashing import digest
-from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.performance import performance_name
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.studies.campaign import page as show
 from cglsuite.specs import MethodSpec, ScenarioSpec
 
 Finished = Callable[..., CampaignResults]
-TOY, GRID = "toy/class-il@cglb-1", {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "ewc"]}
+TOY, WORDS = "toy/class-il@cglb-1", "toy · class-IL · CGLB 1"
+GRID: dict[str, Any] = {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "ewc"]}
 CHANGED: dict[str, Any] = {
     "grid": GRID | {"axes": {"scenario.n_tasks": [2, 5]}},
     "set": {"scenario.classes_per_task": "none", "training.epochs": 7, "method.lambda": 3.0},
@@ -43,7 +43,7 @@ def test_a_value_of_the_preset_tells_too(finished: Finished) -> None:
     assert {v.title for v in changed.variants.values()} == {f"{TOY}, replicas = 1", f"{TOY}, replicas = 2"}
     plain = finished(grid=GRID | {"axes": {"scenario.replicas": [1, 2]}})
     assert len(plain.variants) == 1
-    assert plain.preset_title(TOY) == TOY
+    assert plain.preset_title(TOY) == WORDS
 
 
 def test_what_a_preset_gives_to_a_method_is_no_change(finished: Finished) -> None:
@@ -76,15 +76,27 @@ def test_pages_name_variants_in_words(finished: Finished) -> None:
     """Headings say what tells a variant from the others, captions say all that was changed."""
     results = finished(**CHANGED)
     captions = Tables(page_of(results, "summary")).captions
-    assert [caption.split(" – ")[0] for caption in captions] == [f"{TOY}, n_tasks = 2", f"{TOY}, n_tasks = 5"]
+    assert [caption.split(" – ")[0] for caption in captions] == [f"{WORDS}, n_tasks = 2", f"{WORDS}, n_tasks = 5"]
     for caption, name in zip(captions, results.variants, strict=True):
         assert f"{name} is {TOY} with scenario.classes_per_task = none, scenario.n_tasks =" in caption
         assert "training.epochs = 7" in caption
     for section in ("curves", "matrices", "resources", "configurations"):
         page = page_of(results, section)
-        written = scenario_words(TOY) if section in ("curves", "matrices") else TOY  # titles of figures are in words
         for k in (2, 5):
-            assert f"{written}, n_tasks = {k}" in page, section
+            assert f"{WORDS}, n_tasks = {k}" in page, section
+
+
+def test_variants_with_one_row_each_share_a_table(finished: Finished) -> None:
+    """With a column for what tells them apart; a second method gives every variant a table of its own."""
+    one = {"scenarios": [TOY], "methods": ["bare"], "axes": {"scenario.n_tasks": [2, 5]}}
+    results = finished(grid=one, set={"training.epochs": 7})
+    (table,) = Tables(page_of(results, "summary")).tables
+    assert [[text for text, _ in row[:3]] for row in table] == [["method", "n_tasks", "n"], ["bare", "2", "3"], ["bare", "5", "3"]]
+    (caption,) = Tables(page_of(results, "summary")).captions
+    assert caption.startswith(f"{WORDS} – backbone gcn")
+    assert caption.endswith(f"{', '.join(results.variants)}: {TOY} with the values below and training.epochs = 7")
+    two = finished(grid=one | {"methods": ["bare", "joint"]}, set={"training.epochs": 7})
+    assert len(Tables(page_of(two, "summary")).tables) == 2
 
 
 @pytest.mark.parametrize(

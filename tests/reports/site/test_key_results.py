@@ -56,7 +56,7 @@ def test_the_best_method_is_no_bound(made: Made) -> None:
     """With its interval, its distance to joint training, and the methods from which it differs significantly."""
     results = made({"bare": 0.0, "ewc": 0.1, "joint": 0.2})
     finding = only(results)
-    assert (finding.title, finding.best) == ("toy/class-il@cglb-1", "ewc")
+    assert (finding.title, finding.best) == ("toy · class-IL · CGLB 1", "ewc")
     first, second = finding.sentences
     value = {method: 100.0 * np.mean(finals(results, method)) for method in ("ewc", "joint")}
     low, high = stats.t.interval(0.95, 4, value["ewc"], stats.sem([100.0 * final for final in finals(results, "ewc")]))

@@ -130,8 +130,9 @@ def test_unlike_presets_never_share_a_board(finished: Results) -> None:
     assert [board.scenario for board in found] == ["toy/class-il@cglb-1"] * 2
     assert [{record.cell["preset"] for row in board.rows for record in row.records} for board in found] == [{b.preset} for b in found]
     page = page_with(show_leaderboard.leaderboard(results, catalogue_of()))
-    assert texts(page, "section.board > h3") == [f"toy/class-il@cglb-1, epochs = {epochs}" for epochs in (10, 20)]
-    assert texts(page, "p.note > code") == ["training.epochs = 10", "training.epochs = 20"]
+    assert texts(page, "section.board > h3") == [f"toy · class-IL · CGLB 1, epochs = {epochs}" for epochs in (10, 20)]
+    changes = [text for board in found for text in (board.preset, f"training.epochs = {10 if board is found[0] else 20}")]
+    assert texts(page, "p.note > code") == changes
 
 
 def test_verdicts_are_those_of_all_pairs(tmp_path: Path) -> None:

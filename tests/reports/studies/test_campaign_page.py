@@ -39,7 +39,9 @@ def test_summary_numbers_equal_the_computed_ones(results: CampaignResults) -> No
     """Exact values behind the text, and the text their rounding in percent."""
     page = Tables(page_of(results, "summary"))
     computed = tables.summary(results)
-    assert [caption.split(" – ")[0] for caption in page.captions] == list(dict.fromkeys(computed.preset))
+    assert [caption.split(" – ")[0] for caption in page.captions] == [
+        f"{results.preset_title(preset)} {preset}" for preset in dict.fromkeys(computed.preset)
+    ]
     seen = 0
     for preset, table in zip(dict.fromkeys(computed.preset), page.tables, strict=True):
         names = [name for name in ordered_metrics(results.metrics) if name in set(computed[computed.preset == preset].metric)]

@@ -320,7 +320,7 @@ def test_a_metric_without_values(study_of: Make) -> None:
     study = study_of(Question(metric="intransigence"))
     page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
     assert texts(page, "div.notice > p")[0].startswith(
-        "cora/task-il@begin-1 × gcn: refused: no method has a value: intransigence needs joint"
+        "cora · task-IL · BeGin 1 × gcn: refused: no method has a value: intransigence needs joint"
     )
     lacking = "; ".join(f"{method}: 12 records without a value" for method in GRID["methods"])
     assert lacking in texts(page, "td.long")

@@ -1,6 +1,7 @@
 "use strict";
-/* Figures with marks (cglsuite.reports.kit.marks) are drawn into the page: a click on a legend entry hides its method, and the values of
-   points and cells are shown on hover, and from a legend entry with the arrow keys. The image stays for paper and without a script. */
+/* Figures with marks (cglsuite.reports.kit.marks) are drawn into the page: a click on a legend entry hides its method in all figures of the
+   gallery, and the values of points and cells are shown on hover, and from a legend entry with the arrow keys. The image stays for paper
+   and without a script. */
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const HREF = "http://www.w3.org/1999/xlink";
@@ -29,7 +30,7 @@
 
   class Live {
     constructor(figure, number) {
-      [this.figure, this.number, this.off] = [figure, number, new Set()];
+      [this.figure, this.number, this.off, this.peers] = [figure, number, new Set(), [this]];
       this.tip = document.createElement("div");
       this.tip.className = "tip";
       this.tip.setAttribute("aria-live", "polite");
@@ -44,7 +45,7 @@
       if (!source.startsWith(START)) return;
       const text = new TextDecoder().decode(Uint8Array.from(atob(source.slice(START.length)), (c) => c.charCodeAt(0)));
       const parsed = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
-      if (parsed.localName !== "svg" || !parsed.querySelector("[data-series], [data-grid]")) return;
+      if (parsed.localName !== "svg" || !parsed.querySelector("[data-series], [data-legend], [data-grid]")) return;
       const size = ["width", "height"].map((name) => parseFloat(parsed.getAttribute(name)));
       this.svg?.remove();
       this.svg = document.importNode(cleaned(parsed, `figure-${this.number}-`), true);
@@ -61,6 +62,7 @@
       this.points = [...this.svg.querySelectorAll("[data-points]")].flatMap((group) => this.pointsOf(group));
       this.grids = [...this.svg.querySelectorAll("[data-grid]")].map((group) => [group, JSON.parse(group.dataset.grid)]);
       this.entries();
+      this.apply();
       this.show();
       this.svg.addEventListener("pointermove", (event) => this.hover(event));
       this.svg.addEventListener("pointerdown", (event) => this.hover(event));
@@ -73,12 +75,13 @@
       const numbers = (group.querySelector(":scope > path")?.getAttribute("d").match(/-?[\d.]+/g) ?? []).map(Number);
       const path = numbers.flatMap((x, at) => (at % 2 ? [] : [[x, numbers[at + 1]]]));
       const places = uses.length === texts.length ? uses : path.length === texts.length ? path : [];
-      return places.map(([x, y], at) => ({ series: group.dataset.series, x, y, text: texts[at] }));
+      return places.map(([x, y], at) => ({ figure: this, series: group.dataset.series, x, y, text: texts[at] }));
     }
 
     /* The parts of an entry (its line and its name) become one button, on a ground that is large enough to hit. */
     entries() {
       const parts = Map.groupBy(this.svg.querySelectorAll("[data-legend]"), (part) => part.dataset.legend);
+      this.buttons = new Map();
       for (const [name, elements] of parts) {
         const button = document.createElementNS(SVG, "g");
         const boxes = elements.map((element) => element.getBBox());
@@ -92,36 +95,40 @@
         button.setAttribute("role", "button");
         button.setAttribute("tabindex", "0");
         button.setAttribute("aria-label", name);
-        button.addEventListener("click", () => this.toggle(button, name));
-        button.addEventListener("keydown", (event) => this.key(event, button, name));
-        button.addEventListener("blur", () => this.show());
-        this.apply(button, name);
+        button.addEventListener("click", () => this.toggle(name));
+        button.addEventListener("keydown", (event) => this.key(event, name));
+        button.addEventListener("blur", () => this.tell());
+        this.buttons.set(name, button);
       }
     }
 
-    toggle(button, name) {
+    toggle(name) {
       this.off[this.off.has(name) ? "delete" : "add"](name);
-      this.show();
-      this.apply(button, name);
+      this.tell();
+      for (const one of this.peers) one.apply();
     }
 
-    apply(button, name) {
-      const off = this.off.has(name);
-      button.setAttribute("aria-pressed", String(!off));
-      for (const part of this.svg.querySelectorAll("[data-series]"))
-        if (part.dataset.series === name) part.classList.toggle("hidden", off);
+    apply() {
+      for (const part of this.svg.querySelectorAll("[data-series]")) part.classList.toggle("hidden", this.off.has(part.dataset.series));
+      for (const [name, button] of this.buttons) button.setAttribute("aria-pressed", String(!this.off.has(name)));
     }
 
-    key(event, button, name) {
-      const own = this.points.filter((point) => point.series === name);
+    key(event, name) {
+      const own = this.peers.flatMap((one) => one.points).filter((point) => point.series === name);
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (event.key === "Enter" || event.key === " ") this.toggle(button, name);
-      else if (event.key === "Escape") this.show();
+      if (event.key === "Enter" || event.key === " ") this.toggle(name);
+      else if (event.key === "Escape") this.tell();
       else if (step && own.length && !this.off.has(name)) {
-        const now = own.indexOf(this.shown);
-        this.show(own[now < 0 ? (step > 0 ? 0 : own.length - 1) : Math.min(own.length - 1, Math.max(0, now + step))]);
+        const now = own.indexOf(this.told);
+        this.tell(own[now < 0 ? (step > 0 ? 0 : own.length - 1) : Math.min(own.length - 1, Math.max(0, now + step))]);
       } else return;
       event.preventDefault();
+    }
+
+    /* A point of any figure of the gallery; none clears them all. */
+    tell(point) {
+      this.told = point;
+      for (const one of this.peers) one.show(one === point?.figure ? point : undefined);
     }
 
     hover(event) {
@@ -146,7 +153,6 @@
     }
 
     show(point) {
-      this.shown = point;
       this.tip.hidden = !point;
       this.ring.classList.toggle("hidden", !point?.series);
       if (!point) return;
@@ -162,6 +168,10 @@
   }
 
   const live = [...document.querySelectorAll("figure:has(> picture)")].map((figure, number) => new Live(figure, number)).filter((one) => one.svg);
+  for (const together of Map.groupBy(live, (one) => one.figure.parentElement).values()) {
+    const off = new Set();
+    for (const one of together) [one.peers, one.off] = [together, off];
+  }
   const first = live.find((one) => one.svg.querySelector("[data-legend]"));
   if (first) {
     const hint = document.createElement("p");

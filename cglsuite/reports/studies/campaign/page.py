@@ -22,7 +22,7 @@ from cglsuite.reports.kit.htmltable import (
     table,
 )
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.kit.text import metric_words, scenario_words
+from cglsuite.reports.kit.text import metric_words
 from cglsuite.reports.results.overview import NOTHING_DONE
 from cglsuite.reports.results.performance import is_fraction, mean_chance, performance_name, performance_names
 from cglsuite.reports.results.summary import in_percent, performance_text
@@ -64,7 +64,7 @@ def published(results: CampaignResults) -> Fragment:
     notes = _footnotes(frame)
     rows: list[list[Fragment]] = []
     for preset, part in frame.groupby("preset", sort=False):
-        rows.append([group_title(str(preset), len(head))])
+        rows.append([group_title(results.preset_title(str(preset)), len(head))])
         rows += [_published_row(results, row, notes)[: len(head)] for row in as_rows(part)]
     shown = table(head, rows, f"{_judged(frame)}; {_RULE}. {_spreads(frame)}")
     return join([shown, element("ol", *(element("li", text) for text in notes), class_="footnotes")]) if notes else shown
@@ -138,7 +138,7 @@ def _interval_cell(low: float, high: float) -> Fragment:
 
 def curves(results: CampaignResults, metric: str = "average_performance") -> Gallery | Fragment:
     """One figure per preset: ``metric`` after every task, a line per method."""
-    from cglsuite.reports.kit.figures import CHANCE, curve_figure
+    from cglsuite.reports.kit.figures import CHANCE, curve_figure, legend_picture
     from cglsuite.reports.kit.pictures import Gallery, Theme, picture
     from cglsuite.reports.results.tables import curves as compute
 
@@ -150,23 +150,37 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
     frame = frame.assign(label=_labels(frame))
     order = list(dict.fromkeys(frame["label"]))
 
+    presets = list(dict.fromkeys(frame["preset"]))
+    guessed = {preset: _chance(results, str(preset), metric) for preset in presets}
+
     def one(preset: str, part: pd.DataFrame) -> Any:
-        percent, title = in_percent(results, preset), scenario_words(results.preset_title(preset))
+        percent, title = in_percent(results, preset), results.preset_title(preset)
         measure = performance_names(g.records[0] for g in results.groups if g.preset == preset)
         label = metric_words(metric, measure, percent)  # the name says the definition, a paper's label would not
         last = as_rows(part[part["task"] == part["task"].max()])
         ends = "; ".join(f"{row['label']} {(100.0 if percent else 1.0) * row['mean']:.1f}" for row in last)
 
-        records = [record for group in results.groups if group.preset == preset for record in group.records]
-        chance = mean_chance(records) if metric == "average_performance" else None
+        chance = guessed[preset]
 
         def draw(theme: Theme) -> Any:
-            return curve_figure(part, theme, title=title, ylabel=label, order=order, percent=percent, chance=chance)
+            return curve_figure(
+                part, theme, title=title, ylabel=label, order=order, percent=percent, chance=chance, keyed=len(presets) == 1
+            )
 
         guessing = "" if chance is None else f"; {CHANCE} {100 * chance[-1]:.1f}"
         return picture(draw, alt=f"{label} over tasks, {title}. After the last task: {ends}{guessing}")
 
-    return Gallery(tuple(one(str(preset), part) for preset, part in frame.groupby("preset", sort=False)))
+    pictures = [one(str(preset), part) for preset, part in frame.groupby("preset", sort=False)]
+    if len(presets) > 1:
+        chances = any(chance is not None for chance in guessed.values())
+        pictures.insert(0, legend_picture(order, order=order, chance=chances))
+    return Gallery(tuple(pictures))
+
+
+def _chance(results: CampaignResults, preset: str, metric: str) -> Any:
+    """What guessing scores after each task, where that is defined."""
+    records = [record for group in results.groups if group.preset == preset for record in group.records]
+    return mean_chance(records) if metric == "average_performance" else None
 
 
 def _labels(frame: pd.DataFrame) -> list[str]:
@@ -185,7 +199,7 @@ def matrices(results: CampaignResults) -> Gallery | Fragment:
     for group, values in sorted(mean_matrices(results), key=lambda pair: presets.index(pair[0].preset)):
         percent, n = in_percent(results, group.preset), len(group.records)
         last = ", ".join("–" if math.isnan(v) else f"{(100.0 if percent else 1.0) * v:.1f}" for v in values[-1])
-        title, measured = scenario_words(results.preset_title(group.preset)), performance_text(results, group.preset)
+        title, measured = results.preset_title(group.preset), performance_text(results, group.preset)
         alt = f"Mean performance matrix ({measured}) of {group.label} on {title} over {n} records. After the last task: {last}"
         stream = group.records[0].stream
         pictures.append(_matrix_picture(values, f"{group.label}, n = {n}", alt, percent, f"{title} – {measured}", stream))

@@ -47,7 +47,7 @@ def node_groups(items: NodeItems) -> Fragment:
     seeds = "; ".join(f"{row['order']}/{row['split']}/{row['init']}" for row in as_rows(runs))
     score = "F1 of the predicted set of labels" if items.several_labels else "1 for the right class, else 0"
     about = f"mean ± sample standard deviation over items; an item's score: {score}; seeds (order/split/init): {seeds}"
-    return table(head, rows, preset_caption(items.preset, items.variant, about))
+    return table(head, rows, preset_caption(items.preset, [items.variant] if items.variant else [], about))
 
 
 def node_distributions(items: NodeItems) -> Gallery:
