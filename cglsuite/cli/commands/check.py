@@ -282,7 +282,8 @@ def _of_check(name: str, findings: Iterable[Finding]) -> Iterator[str]:
         yield f"  {click.style('ok', fg='green')}       {name:<19}  {where}".rstrip()
         if explained := [f for f in fine if f.message]:
             most = max(explained, key=_carried)
-            yield paragraph(f"the most in {most.where.partition('@')[0]}: {most.message}", first=" " * 11, rest=" " * 11)
+            place = f"the most in {most.where.partition('@')[0]}: " if most.where else ""
+            yield paragraph(place + most.message, first=" " * 11, rest=" " * 11)
     for message, alike in groupby((f for f in findings if f.status == "skipped"), key=lambda f: f.message):
         text = paragraph(f"{name} ({_places(alike)}): {message}".replace(" ()", ""), first=" " * 11, rest=" " * 11)
         yield "  " + click.style("skipped", fg="yellow") + text.removeprefix(" " * 9)

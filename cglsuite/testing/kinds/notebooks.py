@@ -122,7 +122,10 @@ def _file(trial: _Trial) -> None:
     nbformat.validate(trial.notebook)
     kernel = trial.notebook.metadata.get("kernelspec", {}).get("name")
     if kernel != "python3":
-        raise CheckFailed(f"{trial.path}: the kernel is {kernel!r}; expected 'python3'", "select the kernel Python 3 and save it")
+        raise CheckFailed(
+            f"{trial.path}: the kernel is {kernel!r}; expected 'python3'",
+            "select the kernel Python 3 and save it, or write it again with jupytext --update, which keeps the kernel",
+        )
 
 
 def _clean(trial: _Trial) -> None:

@@ -69,6 +69,23 @@ def test_failures_are_grouped_and_carry_their_fix() -> None:
     assert brief.count("FAILED") == 2
 
 
+def test_what_was_measured_is_named_with_its_stream_if_it_has_one() -> None:
+    measured = [
+        Finding(check="memory budget", status="ok", where="testing-links/task-il@testing-1", message="memory 3 items"),
+        Finding(check="memory budget", status="ok", where="testing-nodes/task-il@testing-1", message="memory 12 items"),
+        Finding(check="runs", status="ok", message="7 s"),
+    ]
+    lines = click.unstyle(
+        "\n".join(_lines(CheckReport(kind="notebook", name="mine", provider="pkg 1.0", findings=tuple(measured))))
+    ).splitlines()
+    assert [line.strip() for line in lines[1:-1]] == [
+        "ok       memory budget        in 2 streams",
+        "the most in testing-nodes/task-il: memory 12 items",
+        "ok       runs",
+        "7 s",
+    ]
+
+
 def test_all_of_a_kind_and_of_a_distribution(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", "--all", "--kind", "metric"]) == 0
     whole = capsys.readouterr().out
