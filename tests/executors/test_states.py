@@ -11,7 +11,7 @@ from typing import Any
 import fake_engine
 import pytest
 
-from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.observing.observers import Observer
 from cglsuite.cells.plan import CellRequest, PlannedCell
@@ -177,7 +177,7 @@ def test_observers_by_name_and_as_objects(store: Store, tmp_path: Path, monkeypa
     file = elsewhere / "x.toml"
     file.write_text(TEXT + '[run]\nwatch = ["csv=seen"]\n')
     monkeypatch.chdir(tmp_path)
-    run_campaign(Campaign.read(file), CATALOGUE, store, executor=executor, engine=ENGINE)
+    run_campaign(load_campaign(file), CATALOGUE, store, executor=executor, engine=ENGINE)
     assert executor.options[1].watch == [f"csv={elsewhere / 'seen'}"]
     run(store, TEXT, executor, watch=["csv=seen"])
     assert executor.options[2].watch == [f"csv={tmp_path / 'seen'}"]
