@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from cglsuite.errors import SpecError
-from cglsuite.graphs import GraphSet, MessageGraph, SparseMatrix
+from cglsuite.graphs import GraphSet, MessageGraph, SparseMatrix, counted
 from cglsuite.graphs.message import Operator
 
 __all__ = [
@@ -107,7 +107,7 @@ class GCNConv(nn.Module):
         if embeddings != "degree-normalised":
             raise SpecError(f"attention from {embeddings} embeddings: expected propagated or degree-normalised")
         source, _ = graph.edges_with_loops
-        sent = hidden * torch.bincount(source, minlength=graph.n_nodes).to(hidden.dtype).rsqrt().unsqueeze(-1)
+        sent = hidden * counted(source, graph.n_nodes).to(hidden.dtype).rsqrt().unsqueeze(-1)
         inputs, outputs = self.linear.weight.shape
         return content_attention(sent, graph, listener=sent if inputs > outputs else hidden)
 
@@ -187,7 +187,7 @@ class EdgeGCNConv(nn.Module):
         """float32 [N, in] to [N, out]."""
         of_edges, of_loops = self.edges.weight[:-1], self.edges.weight[-1]
         attr, source, target = _edges(graph, len(of_edges))
-        scale = (torch.bincount(target, minlength=graph.n_nodes) + 1).to(attr.dtype).rsqrt().unsqueeze(-1)
+        scale = (counted(target, graph.n_nodes) + 1).to(attr.dtype).rsqrt().unsqueeze(-1)
         # p_ij > 0 goes through the ReLU: its two factors scale nodes, before and after, and not one message per edge.
         hidden = scale * self.linear(x)
         messages = hidden.index_select(0, source).addmm_(attr * scale[source], of_edges).relu_()

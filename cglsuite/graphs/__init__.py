@@ -5,14 +5,15 @@ from __future__ import annotations
 from cglsuite.graphs.categories import one_hot
 from cglsuite.graphs.collection import GraphData, GraphSet, GraphSource, Pooling
 from cglsuite.graphs.data import NodeData
-from cglsuite.graphs.egos import Ranking, ego_graphs
 from cglsuite.graphs.linegraph import line_graph
 from cglsuite.graphs.links import LinkData
 from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
 from cglsuite.graphs.message import MessageGraph, Operator
+from cglsuite.graphs.neighbourhoods.egos import Ranking, ego_graphs
 from cglsuite.graphs.pack import Pack
 from cglsuite.graphs.packed import PackedSource
 from cglsuite.graphs.sparse import SparseMatrix
+from cglsuite.graphs.upload import counted, uploaded
 
 __all__ = [
     "GraphData",
@@ -27,9 +28,11 @@ __all__ = [
     "Pooling",
     "Ranking",
     "SparseMatrix",
+    "counted",
     "ego_graphs",
     "line_graph",
     "node_arrays",
     "node_data",
     "one_hot",
+    "uploaded",
 ]

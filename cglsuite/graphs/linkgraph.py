@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import scipy.sparse
 import torch
 from torch import Tensor
 
 from cglsuite.graphs.message import MessageGraph
-from cglsuite.graphs.splits.negatives import pair_keys, random_destinations
+from cglsuite.graphs.splits.negatives import by_type, pair_keys, random_destinations
+from cglsuite.graphs.upload import uploaded
 
 __all__ = ["DEGREE_FEATURES", "LinkGraph", "degree_features"]
 
@@ -59,12 +61,16 @@ class LinkGraph(MessageGraph):
         self._describe(types, undirected, hides_targets, counted, kind)
 
     def _describe(self, types: Tensor, undirected: bool, hides_targets: bool, counted: Tensor | None, kind: str) -> None:
-        self.types, self.undirected, self.hides_targets, self.kind = types.to(self.device), undirected, hides_targets, kind
-        self.counted = None if counted is None else counted.to(self.device)
+        self.types, self.undirected, self.hides_targets, self.kind = uploaded(types, self.device), undirected, hides_targets, kind
+        self.counted = None if counted is None else uploaded(counted, self.device)
+
+    @cached_property
+    def _grouped(self) -> tuple[Tensor, Tensor, Tensor]:
+        return by_type(self.types)
 
     def destinations(self, nodes: Tensor, generator: torch.Generator) -> Tensor:
         """For each of the nodes ``of`` (int64 [n]), a random node of the same type, unfiltered (the pair may be a link): int64 [n]."""
-        return random_destinations(nodes, self.types, generator)
+        return random_destinations(nodes, self.types, generator, self._grouped)
 
     def in_step(self, pairs: Tensor) -> LinkGraph:
         """The graph for a training step that predicts ``pairs`` (int64 [n, 2]): if targets are hidden, without these edges and with degrees

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from cglsuite.errors import SpecError
 from cglsuite.graphs.sparse import SparseMatrix, _csr
+from cglsuite.graphs.upload import uploaded
 
 __all__ = ["MessageGraph", "Operator", "scipy_features", "stored_bytes", "torch_csr"]
 
@@ -37,7 +38,7 @@ class MessageGraph:
         device: str | torch.device = "cpu",
         operators: Mapping[Operator, SparseMatrix] | None = None,
     ) -> None:
-        self.features: Tensor | SparseMatrix = x.to(device) if isinstance(x, Tensor) else SparseMatrix(x, device)
+        self.features: Tensor | SparseMatrix = uploaded(x, device) if isinstance(x, Tensor) else SparseMatrix(x, device)
         self.device = torch.device(device)
         self._edges = edge_index
         self._operators: dict[str, SparseMatrix | None] = {str(name): operator for name, operator in (operators or {}).items()}
@@ -63,7 +64,7 @@ class MessageGraph:
     @cached_property
     def edge_index(self) -> Tensor:
         """int64 [2, E] (source, target), on the graph's device; where only propagation operators are used, edges never go there."""
-        return self._edges.to(self.device)
+        return uploaded(self._edges, self.device)
 
     @cached_property
     def dense(self) -> Tensor:
@@ -86,7 +87,8 @@ class MessageGraph:
     @cached_property
     def edges_with_loops(self) -> Tensor:
         """Edges without self-loops, followed by one self-loop per node: int64 [2, E']."""
-        proper = self.edge_index[:, self.edge_index[0] != self.edge_index[1]]
+        source, target = self._edges
+        proper = uploaded(self._edges[:, source != target], self.device)  # selected where they are: a GPU is waited for where sizes follow
         loops = torch.arange(self.n_nodes, device=self.device)
         return torch.cat([proper, loops.expand(2, -1)], dim=1)
 
@@ -146,7 +148,7 @@ class MessageGraph:
     def rows(self, ids: Tensor) -> Tensor | scipy.sparse.csr_matrix:
         """The features of ``ids`` (int64 [n]) on the CPU: dense float32 [n, F] or SciPy CSR."""
         if isinstance(self.features, Tensor):
-            return self.features[ids.to(self.features.device)].cpu()
+            return self.features[uploaded(ids, self.features.device)].cpu()
         return self.features.rows(ids)
 
     def isolated(self, ids: Tensor) -> MessageGraph:

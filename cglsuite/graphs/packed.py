@@ -16,6 +16,7 @@ from cglsuite.graphs.collection import GraphSet, Pooling
 from cglsuite.graphs.message import MessageGraph, Operator, scipy_features
 from cglsuite.graphs.pack import Pack
 from cglsuite.graphs.sparse import SparseMatrix
+from cglsuite.graphs.upload import uploaded
 
 __all__ = ["PackedGraphs", "PackedSource"]
 
@@ -62,7 +63,7 @@ class PackedGraphs(GraphSet):
         if attr is None:
             return None
         proper = source != target
-        return (attr if bool(proper.all()) else attr[proper]).to(self.device)
+        return uploaded(attr if bool(proper.all()) else attr[proper], self.device)
 
     @property
     def n_nodes(self) -> int:
@@ -88,13 +89,16 @@ class PackedGraphs(GraphSet):
 
     @cached_property
     def _sizes(self) -> Tensor:
-        return self._pack.sizes.to(self.device)
+        return uploaded(self._pack.sizes, self.device)
+
+    @cached_property
+    def _graph_of(self) -> Tensor:
+        return uploaded(torch.arange(len(self)).repeat_interleave(self._pack.sizes), self.device)
 
     def pool(self, hidden: Tensor, how: Pooling) -> Tensor:
         if how == "max":
-            graph_of = torch.arange(len(self), device=self.device).repeat_interleave(self._sizes)
             lowest = hidden.new_full((len(self), hidden.shape[1]), -torch.inf)
-            return lowest.scatter_reduce(0, graph_of.unsqueeze(-1).expand_as(hidden), hidden, "amax")
+            return lowest.scatter_reduce(0, self._graph_of.unsqueeze(-1).expand_as(hidden), hidden, "amax")
         total = self._members @ hidden
         return total if how == "sum" else total / self._sizes.unsqueeze(-1)
 
@@ -103,7 +107,7 @@ class PackedGraphs(GraphSet):
         if not isinstance(self.features, SparseMatrix):
             return self.pool(self.features, "mean")
         x = self.features.csr
-        graph_of = torch.arange(len(self), device=self.device).repeat_interleave(self._sizes).repeat_interleave(x.crow_indices().diff())
+        graph_of = self._graph_of.repeat_interleave(x.crow_indices().diff())
         total = torch.zeros(len(self), self.n_features, device=self.device)
         total.view(-1).index_add_(0, graph_of * self.n_features + x.col_indices(), x.values())
         return total / self._sizes.unsqueeze(-1)

@@ -15,6 +15,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from cglsuite.graphs.upload import uploaded
+
 __all__ = ["SparseMatrix", "spans"]
 
 
@@ -32,7 +34,7 @@ class SparseMatrix:
         # Converting the positions to CSC gives the transpose and the permutation for new values.
         places = scipy.sparse.csr_matrix((np.arange(forward.nnz, dtype=np.int64), forward.indices, forward.indptr), forward.shape).tocsc()
         self.shape: tuple[int, int] = (int(forward.shape[0]), int(forward.shape[1]))
-        self._permutation = torch.from_numpy(np.ascontiguousarray(places.data)).to(device)
+        self._permutation = uploaded(torch.from_numpy(np.ascontiguousarray(places.data)), device)
         self._rows = _csr(forward.indptr, forward.indices, forward.data, self.shape, device)
         backward = forward.data[places.data]
         self._columns = _csr(places.indptr, places.indices, backward, self.shape[::-1], device)
@@ -86,7 +88,7 @@ class SparseMatrix:
         """The matrix on another device (the matrix itself if it is already there)."""
         if torch.device(device) == self._permutation.device:
             return self
-        return SparseMatrix._from_parts(self._rows.to(device), self._columns.to(device), self._permutation.to(device))
+        return SparseMatrix._from_parts(_moved(self._rows, device), _moved(self._columns, device), uploaded(self._permutation, device))
 
     def bytes(self) -> int:
         """Memory held by both directions, in bytes."""
@@ -158,7 +160,17 @@ def _csr(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: s
     with warnings.catch_warnings():
         # Torch warns once per process that CSR tensors are in beta and that invariant checks are unset; sources here are canonical.
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
-        return torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False).to(device)
+        made = torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False)
+    return _moved(made, device)
+
+
+def _moved(matrix: Tensor, device: str | torch.device) -> Tensor:
+    """A CSR tensor on another device (itself if it is there)."""
+    there = torch.device(device)
+    if there.type == matrix.device.type and there.index in (None, matrix.device.index):
+        return matrix
+    crow, col, values = (uploaded(part, there) for part in (matrix.crow_indices(), matrix.col_indices(), matrix.values()))
+    return torch.sparse_csr_tensor(crow, col, values, size=matrix.shape, check_invariants=False)
 
 
 def _with(matrix: Tensor, values: Tensor) -> Tensor:

@@ -50,7 +50,10 @@ def make_runner(
     sizes, hyperparameters = (stream.n_features, stream.n_outputs), dict(backbone_hyperparameters)
 
     def build_model() -> Any:
-        return make_backbone(*sizes, **hyperparameters).to(device)
+        from cglsuite.graphs import uploaded
+
+        made = make_backbone(*sizes, **hyperparameters)
+        return made._apply(lambda part: uploaded(part, device))  # as `to` does, but queued
 
     module, _, name = runner_reference(stream.spec).partition(":")
     runner: TaskRunner | TaskFreeRunner = getattr(importlib.import_module(module), name)(

@@ -11,13 +11,14 @@ import torch
 
 from cglsuite.errors import DivergenceError, NotApplicable
 from cglsuite.graphs import GraphSet
-from cglsuite.graphs.sampling import sample_neighbours
+from cglsuite.graphs.neighbourhoods.sampling import sample_neighbours
 from cglsuite.hashing import digest
 from cglsuite.learning.loop import fit, make_optimizer, train_step
 from cglsuite.learning.reproducibility.randomness import generator, scope
 from cglsuite.learning.result import Checkpoints, RunResult, Stage
 from cglsuite.learning.runner import Claim, Runner, unclaimed
 from cglsuite.streams import Batch, QueryGroup, TaskFreeStream
+from cglsuite.streams.views import on_host
 
 __all__ = ["TaskFreeRunner"]
 
@@ -89,7 +90,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
             return replace(batch, graph=self.problem.like)
         if not self.training.fan_out:
             return batch
-        graph, ids = sample_neighbours(batch.graph, batch.ids, self.training.fan_out, neighbours)
+        graph, ids = sample_neighbours(batch.graph, on_host(batch, batch.ids), self.training.fan_out, neighbours)
         return replace(batch, graph=graph, ids=ids)
 
     def _learn_offline(self) -> None:

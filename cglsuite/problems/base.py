@@ -16,10 +16,11 @@ from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
 from cglsuite.errors import SpecError
-from cglsuite.graphs import GraphSet, MessageGraph
+from cglsuite.graphs import GraphSet, MessageGraph, counted, uploaded
 from cglsuite.graphs.pack import Pack
 from cglsuite.problems.kept import MemoryItems, check_rows
 from cglsuite.streams import Batch, TaskView
+from cglsuite.streams.views import on_host
 
 __all__ = ["Problem", "Reduction", "Surroundings"]
 
@@ -59,6 +60,8 @@ class Problem(ABC):
         self.device = torch.device(device)
         self.task_outputs = torch.zeros(n_tasks, n_outputs, dtype=torch.bool, device=self.device)
         self.current = torch.zeros(n_outputs, dtype=torch.bool, device=self.device)
+        self.has_tasks = False
+        """Whether a task has arrived; of a task-free stream none does."""
         self._of_outputs: dict[tuple[str, int], tuple[Tensor, int, Any]] = {}
         self.like: GraphSet | None = None
         """A set of graphs that rebuilds stored graphs from a checkpoint; ``None`` if items are not graphs."""
@@ -66,6 +69,7 @@ class Problem(ABC):
     def arrive(self, view: TaskView) -> None:
         """Register the outputs of a new task (called by the runner)."""
         self.task_outputs[view.position] = view.task_outputs
+        self.has_tasks = True
         self.current = view.train.allowed
 
     # --- batches ---------------------------------------------------------------------------------------------------------------
@@ -94,7 +98,7 @@ class Problem(ABC):
         if len(parts) == 1:
             return parts[0]
         graph, sizes = self._union([p.graph for p in parts])
-        offsets = torch.tensor([0, *sizes[:-1]], device=self.device).cumsum(0)
+        offsets = uploaded(torch.tensor([0, *sizes[:-1]]).cumsum(0), self.device)
         return self._concatenate([replace(b, graph=graph, ids=b.ids + o, cache={}) for b, o in zip(parts, offsets, strict=True)])
 
     def _concatenate(self, batches: list[Batch]) -> Batch:
@@ -167,16 +171,21 @@ class Problem(ABC):
         if batch.allowed.dim() == 2:
             return logits.masked_fill(~batch.allowed, -torch.inf), y
         if "columns" not in batch.cache:
-            columns, place = self._known("columns", batch.allowed, self._renumbered)
+            columns, place = self._columns(batch)
             batch.cache.update(columns=columns, labels=place[y])
         return logits[:, batch.cache["columns"]], batch.cache["labels"]
 
-    def _renumbered(self, allowed: Tensor) -> tuple[Tensor, Tensor]:
-        """The outputs of ``allowed`` (bool [C]), int64 [m], and the place of every output among them, int64 [C], -1 for the others."""
-        columns = allowed.nonzero().flatten()
-        place = torch.full((self.n_outputs,), -1, dtype=torch.int64, device=allowed.device)
-        place[columns] = torch.arange(columns.numel(), device=allowed.device)
-        return columns, place
+    def _columns(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The outputs allowed for all items, int64 [m], and the place of every output among them, int64 [C], -1 for the others."""
+        known = on_host(batch, batch.allowed)
+        columns: tuple[Tensor, Tensor] = self._known("columns", batch.allowed, lambda allowed: self._renumbered(known, allowed.device))
+        return columns
+
+    def _renumbered(self, known: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
+        columns = known.nonzero().flatten()
+        place = torch.full((self.n_outputs,), -1, dtype=torch.int64, device=known.device)
+        place[columns] = torch.arange(columns.numel(), device=known.device)
+        return uploaded(columns, device), uploaded(place, device)
 
     def _known(self, what: str, outputs: Tensor, compute: Callable[[Tensor], Any]) -> Any:
         """What ``compute`` makes of a set of outputs, kept for the sets in use: a GPU is waited for where sizes depend on values."""
@@ -190,7 +199,7 @@ class Problem(ABC):
     @staticmethod
     def _class_weight(batch: Batch, labels: Tensor, n_columns: int) -> Tensor:
         if "class_weight" not in batch.cache:
-            counts = torch.bincount(labels, minlength=n_columns)
+            counts = counted(labels, n_columns)
             batch.cache["class_weight"] = torch.where(counts > 0, 1.0 / counts.clamp(min=1), 0.0)
         weight: Tensor = batch.cache["class_weight"]
         return weight
@@ -251,18 +260,20 @@ class Problem(ABC):
         y, tasks = self.labels(batch), batch.tasks
         if tasks is None:
             raise SpecError("memory is sampled from items whose task is known; this batch does not say")
-        there = chosen.to(batch.ids.device)
+        there = uploaded(chosen, batch.ids.device)
         ids, rows = batch.ids[there], dict[str, Tensor]()
         for name, given in (extra or {}).items():
             check_rows(name, given, len(batch), "item of the batch")
             rows[name] = given.detach().to(ids.device)[there]
-        return MemoryItems(ids=ids, y=y[there], tasks=tasks[there], x=self._content(batch, ids, kind, surroundings), extra=rows)
+        known = on_host(batch, batch.ids)
+        content = self._content(batch, ids if known is batch.ids or chosen.device != known.device else known[chosen], kind, surroundings)
+        return MemoryItems(ids=ids, y=y[there], tasks=tasks[there], x=content, extra=rows)
 
     @abstractmethod
     def _content(
         self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None
     ) -> Tensor | GraphSet | Pack | None:
-        """The stored form of the items ``ids``, without their labels."""
+        """The stored form of the items ``ids`` (on the CPU or the batch's device), without their labels."""
 
     @abstractmethod
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:

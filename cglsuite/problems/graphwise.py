@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -11,10 +12,12 @@ from torch import Tensor
 
 from cglsuite.backbones.base import Backbone
 from cglsuite.errors import SpecError
-from cglsuite.graphs import GraphSet
+from cglsuite.graphs import GraphSet, uploaded
+from cglsuite.graphs.upload import Sent
 from cglsuite.problems.base import Problem, Surroundings
 from cglsuite.problems.kept import MemoryItems
 from cglsuite.streams import Batch, TaskView
+from cglsuite.streams.views import on_host, sent
 
 __all__ = ["GraphProblem"]
 
@@ -63,8 +66,8 @@ class GraphProblem(Problem):
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
         """Memory items as a labelled batch."""
-        ids = torch.arange(len(items), device=self.device)
-        return Batch(graph=items.x, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))
+        ids = Sent.of(torch.arange(len(items)), self.device)
+        return Batch(graph=items.x, ids=ids.there, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks), cache=sent(ids))
 
 
 class _Epochs:
@@ -75,6 +78,11 @@ class _Epochs:
         self.passed = 0
         self._before = batch
 
+    @cached_property
+    def _ids(self) -> Tensor:
+        """Graphs are selected on the CPU: ids are brought there once, not in every step."""
+        return on_host(self.batch, self.batch.ids).cpu()
+
     def __len__(self) -> int:
         """Batches per epoch."""
         return 1 if self.batch_size is None else -(-len(self.batch) // self.batch_size)
@@ -84,7 +92,7 @@ class _Epochs:
         batch = self.batch
         if self.batch_size is not None and self.batch_size < len(batch):
             for chosen in torch.randperm(len(batch), generator=self.generator).split(self.batch_size):
-                yield _part(batch, chosen.to(batch.ids.device), number)
+                yield _part(batch, self._ids[chosen], uploaded(chosen, batch.ids.device), number)
             return
         graph = batch.graph.epoch(number)
         if graph is not batch.graph:
@@ -93,22 +101,24 @@ class _Epochs:
         yield batch
 
 
-def _part(batch: Batch, chosen: Tensor, number: int) -> Batch:
+def _part(batch: Batch, taken: Tensor, chosen: Tensor, number: int) -> Batch:
+    """The items at positions ``chosen`` (int64 [m]), whose ids are ``taken``."""
+    ids = Sent.of(torch.arange(len(chosen)), batch.ids.device)
     return replace(
         batch,
-        graph=batch.graph.take(batch.ids[chosen]).epoch(number),
-        ids=torch.arange(len(chosen), device=batch.ids.device),
+        graph=batch.graph.take(taken).epoch(number),
+        ids=ids.there,
         allowed=batch.allowed if batch.allowed.dim() == 1 else batch.allowed[chosen],
         y=None if batch.y is None else batch.y[chosen],
         tasks=None if batch.tasks is None else batch.tasks[chosen],
-        cache={},
+        cache=sent(ids),
     )
 
 
 def _is_everything(batch: Batch) -> bool:
     """Whether a batch contains all graphs of its set in order."""
     if "everything" not in batch.cache:
-        n = len(batch.graph)
-        batch.cache["everything"] = len(batch) == n and torch.equal(batch.ids, torch.arange(n, device=batch.ids.device))
+        n, ids = len(batch.graph), on_host(batch, batch.ids)
+        batch.cache["everything"] = len(batch) == n and torch.equal(ids, torch.arange(n, device=ids.device))
     everything: bool = batch.cache["everything"]
     return everything

@@ -12,6 +12,7 @@ from torch import Tensor
 from cglsuite.errors import SpecError, UsageError, nearest
 from cglsuite.graphs.message import stored_bytes
 from cglsuite.graphs.pack import Pack, stacked_rows, taken_rows
+from cglsuite.graphs.upload import uploaded
 
 if TYPE_CHECKING:
     from cglsuite.graphs import GraphSet
@@ -90,7 +91,7 @@ class MemoryItems:
             x = x.take(chosen.cpu())
         elif x is not None:
             x = x.take(chosen)
-        there = chosen.to(self.ids.device)  # once: an index on the CPU is uploaded by every tensor that it indexes
+        there = uploaded(chosen, self.ids.device)  # once: an index on the CPU is uploaded by every tensor that it indexes
         extra = {name: rows[there] for name, rows in self.extra.items()}
         return MemoryItems(ids=self.ids[there], y=self.y[there], tasks=self.tasks[there], x=x, extra=extra)
 

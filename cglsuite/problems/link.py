@@ -14,6 +14,7 @@ from cglsuite.graphs import MessageGraph
 from cglsuite.graphs.linkgraph import LinkGraph
 from cglsuite.graphs.message import scipy_features, torch_csr
 from cglsuite.graphs.pack import Pack, taken_rows
+from cglsuite.graphs.upload import uploaded
 from cglsuite.problems.base import Problem, Surroundings
 from cglsuite.problems.kept import MemoryItems
 from cglsuite.problems.minibatch import sampled
@@ -80,7 +81,7 @@ class LinkProblem(NodeProblem):
             graph, ids = self._where(view), items.ids
         elif isinstance(items.x, Pack):
             first = items.x.node_start[:-1]
-            ids = torch.stack([first, first + 1], dim=1).to(self.device)
+            ids = uploaded(torch.stack([first, first + 1], dim=1), self.device)
             graph = self._kept_graph(items.x.x, items.x.edge_index, ids)
         else:
             kept: Any = items.x
@@ -153,7 +154,7 @@ class _Resampled:
     def __iter__(self) -> Iterator[Batch]:
         order = torch.randperm(self.links.numel(), generator=self.generator)
         for chosen in order.split(self.batch_size or max(self.links.numel(), 1)):
-            yield self._step(self.links[chosen.to(self.links.device)])
+            yield self._step(self.links[uploaded(chosen, self.links.device)])
 
     def _step(self, links: Tensor) -> Batch:
         batch = self.batch

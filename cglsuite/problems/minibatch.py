@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from cglsuite.graphs import MessageGraph
-from cglsuite.graphs.sampling import sample_neighbours
+from cglsuite.graphs.neighbourhoods.sampling import sample_neighbours
+from cglsuite.graphs.upload import uploaded
 from cglsuite.streams import Batch
+from cglsuite.streams.views import on_host
 
 __all__ = ["MiniBatches", "sampled"]
 
@@ -25,7 +27,7 @@ class MiniBatches:
     Args:
         batch: the labelled items.
         batch_size: items per batch.
-        fan_out: neighbours per layer (see :func:`cglsuite.graphs.sampling.sample_neighbours`); empty = batches in the whole graph.
+        fan_out: neighbours per layer (see ``sample_neighbours``); empty = batches in the whole graph.
         generator: on the CPU; draws orders and neighbours.
     """
 
@@ -38,12 +40,12 @@ class MiniBatches:
 
     def __iter__(self) -> Iterator[Batch]:
         for chosen in torch.randperm(len(self.batch), generator=self.generator).split(self.batch_size):
-            yield self._part(chosen, chosen.to(self.batch.ids.device))
+            yield self._part(chosen, uploaded(chosen, self.batch.ids.device))
 
     @cached_property
     def _host_ids(self) -> Tensor:
         """Neighbours are sampled on the CPU: ids are brought there once, not in every step."""
-        return self.batch.ids.cpu()
+        return on_host(self.batch, self.batch.ids).cpu()
 
     def _part(self, on_host: Tensor, chosen: Tensor) -> Batch:
         batch = self.batch

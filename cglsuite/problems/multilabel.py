@@ -41,7 +41,7 @@ class MultiLabelOutputs(Problem):
 
         Whether an item has labels that were first seen later is unknown. In a task-free stream an item arrives with all its labels.
         """
-        if not bool(self.task_outputs.any()):
+        if not self.has_tasks:
             return self.current
         return self.task_outputs[tasks] if self.task_ids else (self.task_outputs.cumsum(dim=0) > 0)[tasks]
 
@@ -58,7 +58,7 @@ class MultiLabelOutputs(Problem):
         weight = self._positive_weight() if self.class_balanced and reduction != "none" else None
         if batch.allowed.dim() == 1:
             if "columns" not in batch.cache:
-                batch.cache["columns"], _ = self._known("columns", batch.allowed, self._renumbered)
+                batch.cache["columns"], _ = self._columns(batch)
             columns = batch.cache["columns"]
             scale = None if weight is None else weight[columns]
             each = functional.binary_cross_entropy_with_logits(logits[:, columns], y[:, columns], reduction="none", pos_weight=scale)

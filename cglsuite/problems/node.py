@@ -14,6 +14,7 @@ from cglsuite.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.graphs.message import scipy_features, torch_csr
 from cglsuite.graphs.pack import Pack
+from cglsuite.graphs.upload import uploaded
 from cglsuite.problems.base import Problem, Surroundings
 from cglsuite.problems.kept import MemoryItems
 from cglsuite.problems.minibatch import MiniBatches
@@ -31,7 +32,7 @@ class NodeProblem(Problem):
 
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph, list[int]]:
         sizes = [g.n_nodes for g in graphs]
-        offsets = torch.tensor([0, *sizes[:-1]], device=self.device).cumsum(0)
+        offsets = uploaded(torch.tensor([0, *sizes[:-1]]).cumsum(0), self.device)
         first = graphs[0].features
         x: Tensor | scipy.sparse.csr_matrix
         if isinstance(first, SparseMatrix):
@@ -52,7 +53,7 @@ class NodeProblem(Problem):
     def features(self, batch: Batch) -> Tensor:
         """Input features of the batch's nodes, dense: float32 [n, F], on the problem's device."""
         rows = batch.graph.rows(batch.ids)
-        return (rows if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray())).to(self.device)
+        return uploaded(rows if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray()), self.device)
 
     def _content(
         self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None
@@ -70,7 +71,8 @@ class NodeProblem(Problem):
         if items.x is None:
             graph, ids = self._where(view), items.ids
         elif isinstance(items.x, Pack):
-            graph, ids = MessageGraph(_features(items.x.x), items.x.edge_index, self.device), items.x.node_start[:-1].to(self.device)
+            graph = MessageGraph(_features(items.x.x), items.x.edge_index, self.device)
+            ids = uploaded(items.x.node_start[:-1], self.device)
         else:
             kept: Any = items.x
             graph = MessageGraph(_features(kept), torch.empty(2, 0, dtype=torch.int64), self.device)

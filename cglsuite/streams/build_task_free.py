@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cglsuite.errors import SpecError
-from cglsuite.graphs import GraphData, GraphSet, MessageGraph, NodeData
+from cglsuite.graphs import GraphData, GraphSet, MessageGraph, NodeData, uploaded
+from cglsuite.graphs.upload import Sent
 from cglsuite.hashing import digest
 from cglsuite.specs import ScenarioSpec, Seeds, TaskFreeSpec
 from cglsuite.streams.assembly import AskedGroup, Assembly, check_labels
@@ -23,7 +24,7 @@ from cglsuite.streams.layout import Layout, layout_of
 from cglsuite.streams.mixing import Schedule, allocate, deal, mid_steps, mixture_of, spans_of
 from cglsuite.streams.stream import QueryGroup
 from cglsuite.streams.task_free import TaskFreeStream
-from cglsuite.streams.views import Batch
+from cglsuite.streams.views import Batch, sent
 
 __all__ = ["build_task_free_stream"]
 
@@ -73,7 +74,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         dealt = deal(self.counts, sizes, replacement=task_free.draw == "with-replacement", seed=seeds.order)
         self.items = torch.cat(self.training)[dealt]
         self.evaluations = [*range(0, len(self.items), task_free.evaluate_every), len(self.items)]
-        self._sent: tuple[Tensor, Tensor, int] | None = None
+        self._sent: Sent | None = None
         self.content = digest([hashlib.sha256(self.items.numpy().tobytes()).hexdigest(), self.evaluations])
 
     def _arrivals(self, key: str) -> list[NDArray[np.int64]]:
@@ -109,20 +110,22 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         return first.scatter_reduce(0, y, step, "amin")
 
     def shown(self, made: int) -> Tensor:
-        shown = self._first_shown < made
+        return self._there(self._first_shown < made)
+
+    def _there(self, outputs: Tensor) -> Tensor:
+        """A set of outputs (bool [C], on the CPU) on the stream's device."""
         if self.device == "cpu":
-            return shown
+            return outputs
         # The same tensor until another output is shown: what adapters derive from it, they keep. A method may have written into it.
-        if self._sent is None or not torch.equal(self._sent[0], shown) or self._sent[1]._version != self._sent[2]:
-            there = shown.to(self.device)
-            self._sent = (shown, there, there._version)
-        return self._sent[1]
+        if self._sent is None or not torch.equal(self._sent.here, outputs) or not self._sent.equal:
+            self._sent = Sent.of(outputs, self.device)
+        return self._sent.there
 
     def make_batch(self, step: int) -> Batch:
-        allowed = {"seen": self.shown(step + 1), "all": self.task_outputs.any(dim=0)}
-        if self.spec.train_outputs not in allowed:
+        if self.spec.train_outputs not in ("seen", "all"):
             raise SpecError(f"scenario.train_outputs = {self.spec.train_outputs}: a batch has no task; expected seen or all")
-        return self._labelled(self.items[step], allowed[self.spec.train_outputs])
+        seen = self.spec.train_outputs == "seen"
+        return self._labelled(self.items[step], self.shown(step + 1) if seen else self._there(self.outputs.any(dim=0)))
 
     def everything(self) -> Batch:
         return self._labelled(torch.cat(self.training).sort().values, self.shown(len(self.items)))
@@ -130,7 +133,8 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
     def _labelled(self, ids: Tensor, allowed: Tensor) -> Batch:
         graph, places = self.placed_training(ids)
         none = torch.zeros(ids.numel(), dtype=torch.int64, device=self.device)
-        return Batch(graph=graph, ids=places.to(self.device), y=self.data.y[ids].to(self.device), tasks=none, allowed=allowed)
+        y, at = uploaded(self.data.y[ids], self.device), Sent.of(places, self.device)
+        return Batch(graph=graph, ids=at.there, y=y, tasks=none, allowed=allowed, cache=sent(at, *([self._sent] if self._sent else [])))
 
     # --- queries ---------------------------------------------------------------------------------------------------------------
 

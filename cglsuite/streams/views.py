@@ -7,7 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-__all__ = ["Batch", "TaskView"]
+from cglsuite.graphs.upload import Sent
+
+__all__ = ["Batch", "TaskView", "on_host", "sent"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,6 +53,17 @@ class Batch:
         labels = "no labels" if self.y is None else f"y {list(self.y.shape)}"
         outputs = "" if self.allowed.dim() != 1 else f", {int(self.allowed.sum())} of {self.allowed.shape[0]} outputs"
         return f"<Batch of {len(self)} items, {labels}{outputs}, in {self.graph!r}>"
+
+
+def sent(*copies: Sent) -> dict[str, Any]:
+    """The cache of a batch some of whose tensors were made on the CPU; see :func:`on_host`."""
+    return {"sent": copies} if any(copy.here is not copy.there for copy in copies) else {}
+
+
+def on_host(batch: Batch, x: Tensor) -> Tensor:
+    """``x``, a tensor of the batch, as it is known on the CPU, where it was made there; else ``x``. An accelerator is not waited for."""
+    copies: tuple[Sent, ...] = batch.cache.get("sent", ())
+    return next((copy.here for copy in copies if copy.there is x and copy.equal), x)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

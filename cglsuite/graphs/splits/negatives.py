@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import DataError
+from cglsuite.graphs.upload import uploaded
 
-__all__ = ["draw_negatives", "oriented", "pair_keys", "random_destinations"]
+__all__ = ["by_type", "draw_negatives", "oriented", "pair_keys", "random_destinations"]
 
 _TRIES = 100
 
@@ -29,19 +30,26 @@ def pair_keys(pairs: Tensor, n_nodes: int, undirected: bool) -> Tensor:
     return keys
 
 
-def random_destinations(destinations: Tensor, types: Tensor, generator: torch.Generator) -> Tensor:
+def by_type(types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The nodes in order of their types (int64 [N], at least 0), and the number and the first place of each type's: int64 [N], [t], [t]."""
+    count = torch.bincount(types)
+    return types.argsort(stable=True), count, count.cumsum(0) - count
+
+
+def random_destinations(
+    destinations: Tensor, types: Tensor, generator: torch.Generator, grouped: tuple[Tensor, Tensor, Tensor] | None = None
+) -> Tensor:
     """For each node of ``destinations`` (int64 [n]), a node of the same type, drawn uniformly with replacement: int64 [n].
 
     Draws are unfiltered: a pair with such a destination may be a link.
 
     Args:
         types: int64 [N], at least 0. generator: on the CPU; equal states give equal draws whatever the device.
+        grouped: :func:`by_type` of ``types``, for repeated draws.
     """
-    order = types.argsort(stable=True)
-    count = torch.bincount(types)
-    start = count.cumsum(0) - count
+    order, count, start = grouped or by_type(types)
     type_of = types[destinations]
-    uniform = torch.rand(len(destinations), dtype=torch.float64, generator=generator).to(types.device)
+    uniform = uploaded(torch.rand(len(destinations), dtype=torch.float64, generator=generator), types.device)
     return order[start[type_of] + (uniform * count[type_of]).long()]
 
 

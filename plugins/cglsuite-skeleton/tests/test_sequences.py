@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -248,12 +249,21 @@ def test_the_least_recently_used_goes_first_and_the_bound_holds() -> None:
         made.append(n)
         return torch.zeros(n, dtype=torch.uint8)
 
-    cache = EpochCache(lambda: 100)
+    cache = EpochCache(lambda device: 100)
     for key, size in (("a", 40), ("b", 40), ("a", 40), ("c", 40), ("a", 40), ("b", 40), ("big", 101), ("big", 101)):
         cache.get((key, 0), lambda size=size: make(size))
         assert cache.bytes() <= 100
     assert made == [40, 40, 40, 40, 101, 101]  # c drives b out, not a; b comes again; what is too large is never kept
     assert (len(cache), cache.bytes()) == (2, 80)
+
+
+@pytest.mark.parametrize(("memory_gb", "given", "expected_mb"), [(80, "", 1600), (8, "", 256), (8, "1000", 1000)])
+def test_the_bound_on_a_gpu_is_a_part_of_its_memory(memory_gb: int, given: str, expected_mb: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it is set: many workers share a GPU."""
+    monkeypatch.setenv("CGLSUITE_AUGMENTATION_CACHE_MB", given)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=memory_gb << 30))
+    assert KEPT.limit(torch.device("cuda")) == expected_mb << 20
+    assert KEPT.limit(torch.device("cpu")) == (int(given or "1600")) << 20
 
 
 @pytest.mark.parametrize("wrong", ["many", "nan"])

@@ -1,7 +1,8 @@
 """Training inputs per epoch, cached per process.
 
 One process runs many cells of a campaign that train on the same recordings with the same split seed, in other orders or with other methods,
-so inputs are cached by (dataset, seed, recordings, epoch). Results never depend on the cache.
+so inputs are cached by (dataset, seed, recordings, epoch). Results never depend on the cache. Inputs for a GPU are cached in its memory,
+which workers share: there the cache is small unless its size is set.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import UsageError
+from cglsuite.graphs import uploaded
 from cglsuite.inputs import quoted, real_number
 from cglsuite_skeleton.preparation import Preparation, augmented, draws, prepared
 from cglsuite_skeleton.ragged import Sequences
@@ -26,13 +28,14 @@ __all__ = ["KEPT", "EpochCache", "TrainingPart"]
 
 _VARIABLE = "CGLSUITE_AUGMENTATION_CACHE_MB"
 _DEFAULT_MB = 1600
+_OF_GPU = 32  # a worker's cache takes at most this part of a GPU's memory
 
 
 class EpochCache:
-    """The most recently used inputs, up to a number of bytes; larger inputs are never cached."""
+    """The most recently used inputs, up to a number of bytes, which ``limit`` says for a device; larger inputs are never cached."""
 
-    def __init__(self, limit: Callable[[], int]) -> None:
-        self._limit = limit
+    def __init__(self, limit: Callable[[torch.device], int]) -> None:
+        self.limit = limit
         self._kept: OrderedDict[tuple[str, int], Tensor] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -44,7 +47,7 @@ class EpochCache:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         made = make()
-        size, limit = made.nbytes, self._limit()
+        size, limit = made.nbytes, self.limit(made.device)
         if size <= limit:
             with self._lock:
                 if key not in self._kept:
@@ -68,13 +71,16 @@ class EpochCache:
         return self._bytes
 
 
-def _limit_bytes() -> int:
-    """The cache size that the environment allows.
+def _limit_bytes(device: torch.device) -> int:
+    """The cache size that the environment allows; by default at most 1/32 of a GPU's memory.
 
     Raises:
         UsageError: the variable is not a number of megabytes.
     """
-    given = os.environ.get(_VARIABLE, "").strip() or str(_DEFAULT_MB)
+    given = os.environ.get(_VARIABLE, "").strip()
+    if not given:
+        of_gpu = torch.cuda.get_device_properties(device).total_memory // _OF_GPU if device.type == "cuda" else _DEFAULT_MB << 20
+        return min(_DEFAULT_MB << 20, of_gpu)
     try:
         return int(real_number(given, 0, 1e9) * 2**20)
     except ValueError as error:
@@ -119,4 +125,4 @@ class TrainingPart:
         return self._tensor(augmented(own.coordinates.numpy(), own.lengths.numpy(), uniform, how.max_angle))
 
     def _tensor(self, inputs: np.ndarray[Any, Any]) -> Tensor:
-        return torch.from_numpy(inputs).to(self.device)
+        return uploaded(torch.from_numpy(inputs), self.device)

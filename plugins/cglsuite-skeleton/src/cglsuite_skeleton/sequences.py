@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import DataError, SpecError
-from cglsuite.graphs import GraphSet, Operator, Pooling
+from cglsuite.graphs import GraphSet, Operator, Pooling, uploaded
 from cglsuite.hashing import digest
 from cglsuite_skeleton.epochs import TrainingPart
 from cglsuite_skeleton.layouts import Layout
@@ -95,7 +95,7 @@ class SkeletonSet(GraphSet):
         return joints.amax(dim=0) if how == "max" else joints.sum(dim=0) if how == "sum" else joints.mean(dim=0)
 
     def take(self, ids: Tensor) -> Self:
-        x = None if self._x is None else self._x[:, ids.to(self._x.device)]
+        x = None if self._x is None else self._x[:, uploaded(ids, self._x.device)]
         parts = [_part(self._parts, Sequences.joined([p.sequences for p in self._parts]).take(ids.cpu()))] if self._parts else []
         return type(self)(self.layout, self.device, x, parts, self._augmented)
 

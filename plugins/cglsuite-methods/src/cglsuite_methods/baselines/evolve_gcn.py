@@ -36,7 +36,7 @@ class EvolveGCN(Method):
     def before_task(self, view: TaskView) -> None:
         """Begin a time step: the cells update the last step's weights."""
         for _, cell in self._weights():
-            cell.moving = True
+            cell.moving, cell.first = True, int(cell.steps) == 0
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
@@ -76,8 +76,8 @@ class EvolvingWeight(nn.Module):
     The paper's cell has gates of size [in, in], which act on the columns of W. Here gates are [out, out] and act on rows: with the
     thousands of features of a citation graph, [in, in] gates would be about a hundred times as large as the model.
 
-    ``moving`` is true only during training. ``steps`` counts finished time steps: W_0 is trained in the first step, later steps start from
-    constants. With ``from_drawn`` the weight is always one step from a start that is never trained.
+    ``moving`` is true only during training. ``steps`` counts finished time steps: W_0 is trained in the ``first`` step, later steps start
+    from constants. With ``from_drawn`` the weight is always one step from a start that is never trained.
     """
 
     steps: Tensor
@@ -87,12 +87,13 @@ class EvolvingWeight(nn.Module):
         self.cell = nn.GRUCell(weight.shape[1], weight.shape[1], device=weight.device)
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64, device=weight.device))
         self.moving = False
+        self.first = True
         self.from_drawn = False
 
     def forward(self, start: Tensor) -> Tensor:
         """The current weight, computed from the weight at the start of the step: float32 [in, out]."""
         if not self.moving and not self.from_drawn:
             return start
-        before = start.detach() if self.steps > 0 or self.from_drawn else start
+        before = start if self.first and not self.from_drawn else start.detach()
         weight: Tensor = self.cell(before, before)
         return weight

@@ -59,9 +59,11 @@ def project(parameters: list[torch.nn.Parameter], reference: tuple[Tensor | None
     """
     pairs = [(p, r) for p, r in zip(parameters, reference, strict=True) if r is not None]
     product = sum((torch.vdot(p.grad.flatten(), r.flatten()) for p, r in pairs if p.grad is not None), torch.zeros(()))
-    if not float(product) < 0:
+    square = sum((torch.vdot(r.flatten(), r.flatten()) for _, r in pairs), torch.zeros(()))
+    inner, norm = torch.stack([product, square]).tolist()  # together: a GPU is waited for once
+    if not inner < 0:
         return False
-    scale = float(product) / float(sum(torch.vdot(r.flatten(), r.flatten()) for _, r in pairs))
+    scale = inner / norm
     for p, r in pairs:
         if p.grad is None:
             p.grad = r.mul(-scale)

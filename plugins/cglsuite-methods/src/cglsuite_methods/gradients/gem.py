@@ -14,6 +14,7 @@ from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.errors import SpecError
+from cglsuite.graphs import uploaded
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.kept import keep_at_random, share_of
 
@@ -81,7 +82,7 @@ class GEM(Method):
         self._write(0, parameters, [p.grad for p in parameters])
         past = self._remember(parameters)
         current = self._rows[0]
-        products = past @ current
+        products = (past @ current).cpu()  # the program is solved there: a GPU is waited for here, and for the products of a conflict
         if not bool((products < 0).any()):
             return
         weights, failures = solve_dual(past @ past.T, products, self.hyperparameters.margin)
@@ -89,7 +90,7 @@ class GEM(Method):
         if weights is None:
             self.unprojected += 1
             return
-        current.addmv_(past.T, weights)
+        current.addmv_(past.T, uploaded(weights, past.device))
         self._apply(parameters)
 
     def _remember(self, parameters: list[torch.nn.Parameter]) -> Tensor:

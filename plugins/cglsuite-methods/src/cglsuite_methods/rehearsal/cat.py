@@ -63,11 +63,13 @@ class CaT(Method):
         x = nn.Parameter(_dense(items).to(self.problem.device))
         lengths = x.detach().norm(dim=1, keepdim=True)
         weights = counts / counts.sum() if self.hyperparameters.as_begin else torch.ones_like(counts)
+        real = self.problem.labels(view.train)
+        members = [((real == c).nonzero().flatten(), (items.y == c).nonzero().flatten()) for c in real.unique()]
 
         def distance(_: Batch) -> Tensor:
             if not self.hyperparameters.as_begin:
                 _shorten(x, lengths)
-            return self._distance(view, replace(items, x=x), weights)
+            return self._distance(view, replace(items, x=x), weights, members)
 
         yield Phase(name="condense", parameters=[x], loss=distance, monitor="none")
         if not self.hyperparameters.as_begin:
@@ -90,13 +92,13 @@ class CaT(Method):
             chosen.append(members[torch.randperm(len(members), generator=draws)[:places].to(members.device)])
         return self.problem.sample(view.train, torch.cat(chosen), "item"), counts.float()
 
-    def _distance(self, view: TaskView, items: MemoryItems, weights: Tensor) -> Tensor:
+    def _distance(self, view: TaskView, items: MemoryItems, weights: Tensor, members: list[tuple[Tensor, Tensor]]) -> Tensor:
+        """The objective; ``members`` of every class: its training items (int64 [n_c]) and its condensed items."""
         encoder, real = self._encoder(), view.train
         with torch.no_grad():
             here = functional.normalize(self._embedded(encoder, real), dim=1)
         there = functional.normalize(self._embedded(encoder, self.problem.recall(items)), dim=1)
-        y = self.problem.labels(real)
-        gaps = [here[y == c].mean(dim=0) - there[items.y == c].mean(dim=0) for c in y.unique()]
+        gaps = [here[own].mean(dim=0) - there[made].mean(dim=0) for own, made in members]
         return (weights * torch.stack([gap.square().sum() for gap in gaps])).sum()
 
     def _embedded(self, encoder: Any, batch: Batch) -> Tensor:
@@ -123,10 +125,16 @@ class CaT(Method):
         if not self.hyperparameters.as_begin:
             return self.problem.loss(outputs, self.condensed)
         losses = self.problem.loss(outputs, self.condensed, "none")
-        tasks = self.condensed.tasks
-        weights = losses.new_tensor([self.weights[str(k)] for k in tasks.tolist()] if tasks is not None else [])
+        weights = self._item_weights(self.condensed, losses)
         total = (weights * losses).sum()
         return total if self.problem.task_ids else total / weights.sum()
+
+    def _item_weights(self, condensed: Batch, losses: Tensor) -> Tensor:
+        if "item weights" not in condensed.cache:
+            tasks = [] if condensed.tasks is None else condensed.tasks.tolist()
+            condensed.cache["item weights"] = losses.new_tensor([self.weights[str(k)] for k in tasks])
+        weights: Tensor = condensed.cache["item weights"]
+        return weights
 
     def after_task(self, view: TaskView) -> None:
         """One more task has been condensed."""

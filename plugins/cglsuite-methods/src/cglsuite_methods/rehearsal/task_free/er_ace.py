@@ -42,5 +42,5 @@ class ERACE(Sampling):
         if self.problem.kind != "single-label":
             return batch
         own = torch.zeros(self.problem.n_outputs, dtype=torch.bool, device=self.problem.device)
-        own[self.problem.labels(batch).unique()] = True
+        own[self.problem.labels(batch)] = True
         return replace(batch, allowed=batch.allowed & own, cache={})

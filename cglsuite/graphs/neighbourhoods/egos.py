@@ -24,7 +24,7 @@ def ego_graphs(graph: MessageGraph, centres: Tensor, fan_out: Sequence[int], ran
     """For each centre, a subgraph with few neighbours per node from which a network of ``len(fan_out)`` layers computes its output.
 
     Starting from a centre, every newly reached node keeps the k in-edges of lowest ``ranking`` (all if there are fewer; ties go to the
-    lower node id). ``fan_out[i]`` is the k of layer i counted from the input, as in :func:`cglsuite.graphs.sampling.sample_neighbours`, but
+    lower node id). ``fan_out[i]`` is the k of layer i counted from the input, as in ``sample_neighbours``, but
     each centre has its own graph.
 
     Args:

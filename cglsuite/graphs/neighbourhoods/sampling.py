@@ -15,6 +15,7 @@ from torch import Tensor
 
 from cglsuite.graphs.message import MessageGraph
 from cglsuite.graphs.sparse import spans
+from cglsuite.graphs.upload import uploaded
 
 __all__ = ["distinct_ranks", "sample_neighbours"]
 
@@ -58,8 +59,8 @@ def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], 
         frontier = _new(heard[-1], place)
     nodes = torch.from_numpy(np.concatenate(reached))
     edges = torch.from_numpy(np.stack([place[np.concatenate(heard)], np.concatenate(hearing)]))
-    x = graph.features[nodes.to(graph.device)] if isinstance(graph.features, Tensor) else graph.features.rows(nodes)
-    return MessageGraph(x, edges, graph.device), torch.from_numpy(positions).to(graph.device)
+    x = graph.features[uploaded(nodes, graph.device)] if isinstance(graph.features, Tensor) else graph.features.rows(nodes)
+    return MessageGraph(x, edges, graph.device), uploaded(torch.from_numpy(positions), graph.device)
 
 
 def _first_seen(ids: Any) -> tuple[Any, Any]:

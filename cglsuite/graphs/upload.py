@@ -1,0 +1,61 @@
+"""What keeps the host from waiting for an accelerator: copies that are queued, and counts whose size is known."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["Sent", "counted", "uploaded"]
+
+_LARGEST = 2**26  # bytes; torch never gives pinned memory back, and a larger copy takes longer than the wait
+
+
+def uploaded(x: Tensor, device: str | torch.device) -> Tensor:
+    """``x`` (strided, of any shape and dtype) on ``device``; ``x`` itself if it is there.
+
+    A tensor on the CPU reaches an accelerator through pinned memory: the copy is queued, and the host goes on. From ordinary memory it
+    would first wait until the device has finished everything before.
+    """
+    there = torch.device(device)
+    if x.device.type != "cpu" or there.type == "cpu" or x.nbytes > _LARGEST or not _can_pin():
+        return x.to(there)
+    return x.pin_memory().to(there, non_blocking=True)
+
+
+def counted(values: Tensor, n: int) -> Tensor:
+    """How often each of 0, ..., n - 1 occurs in ``values`` (int64 [m], no others): int64 [n]. A GPU is waited for by ``bincount``."""
+    if values.device.type == "cpu":
+        return torch.bincount(values, minlength=n)
+    return torch.zeros(n, dtype=torch.int64, device=values.device).index_add_(0, values, torch.ones_like(values))
+
+
+class Sent(NamedTuple):
+    """A tensor on the CPU and its copy on an accelerator, whose values are then known without waiting for it."""
+
+    here: Tensor
+    there: Tensor
+    version: int
+
+    @classmethod
+    def of(cls, x: Tensor, device: str | torch.device) -> Sent:
+        """``x`` and its copy on ``device``."""
+        there = uploaded(x, device)
+        return cls(x, there, there._version)
+
+    @property
+    def equal(self) -> bool:
+        """Whether nobody has written into the copy."""
+        return self.there._version == self.version
+
+
+@cache
+def _can_pin() -> bool:
+    """Whether torch pins memory for this machine's accelerator."""
+    try:
+        torch.zeros(1).pin_memory()
+    except RuntimeError:
+        return False
+    return True
