@@ -7,14 +7,18 @@
 ``cells`` trains every cell three times on the tiny streams of ``cglsuite.testing``: on the CPU; on the device, where the process is
 killed after its first task; and on the device from the checkpoint of that process. The fingerprints of the method's state and of its
 answers must be the CPU's after every task. ``cover`` trains a cell once per device. Dropout of networks is off: the CPU draws its masks in
-a way of its own. ``crossings`` counts, within training, what the host waits for (downloads, operators whose output size depends on values,
-CPU indices), and what it uploads. The device is described in tests/tools/pretend_device.py. About a quarter of an hour (``cells``), a
-minute (``cover``) and half a minute on one core.
+a way of its own. With ``--json FILE`` both write every outcome as it is known, and go on where an earlier run with this file stopped: what
+has been found equal is not trained again as long as the cell's key and the device are the same.
+
+``crossings`` counts, within training, what the host waits for (downloads, operators whose output size depends on values, CPU indices), and
+what it uploads. The device is described in tests/tools/pretend_device.py. About a quarter of an hour (``cells``), a minute (``cover``) and
+half a minute on one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import signal
@@ -34,9 +38,11 @@ import pretend_device
 
 from cglsuite.cells import resolve_cell
 from cglsuite.cells.device import accelerator
+from cglsuite.cells.keys import cell_key
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import CglsuiteError, NotApplicable
+from cglsuite.hashing import digest
 from cglsuite.host import Catalogue
 from cglsuite.specs import Seeds
 from cglsuite.testing import tiny_catalogue
@@ -98,11 +104,13 @@ class Outcome:
     status: str
     reason: str = ""
     resumed: int = 0
+    key: str = ""
+    """Of everything that the outcome depends on."""
     crossings: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def trials(catalogue: Catalogue) -> Iterator[Trial]:
-    """Every combination that the specs admit."""
+def trials(catalogue: Catalogue, left_out: list[tuple[Trial, str]] | None = None) -> Iterator[Trial]:
+    """Every combination that the specs admit; the others of its level are added to ``left_out``, with the reason."""
     for stream, (scenario, _) in STREAMS.items():
         try:
             preset = catalogue.scenario(scenario)
@@ -112,14 +120,18 @@ def trials(catalogue: Catalogue) -> Iterator[Trial]:
             for backbone in catalogue.names("backbone"):
                 if preset.level not in catalogue.method(method).levels or preset.level not in catalogue.backbone(backbone).levels:
                     continue
+                trial, reason = Trial(stream, method, backbone), ""
                 if backbone == "st-gcn" and stream != "skeletons":
-                    continue  # its graphs are sequences of joints
-                trial = Trial(stream, method, backbone)
-                try:
-                    trial.cell(catalogue, "cpu")
-                except NotApplicable:
-                    continue
-                yield trial
+                    reason = "its graphs are sequences of joints"
+                else:
+                    try:
+                        trial.cell(catalogue, "cpu")
+                    except NotApplicable as error:
+                        reason = str(error)
+                if not reason:
+                    yield trial
+                elif left_out is not None:
+                    left_out.append((trial, reason))
 
 
 def cover(every: Sequence[Trial]) -> list[Trial]:
@@ -241,7 +253,10 @@ def per_step(trial: Trial, catalogue: Catalogue) -> dict[str, dict[str, float]]:
     return dict(total)
 
 
-COUNTED = ("nodes", "nodes, sampled", "nodes, task-free")
+COUNTED = (
+    *("nodes", "nodes, task-IL", "nodes, sampled", "nodes, several labels", "nodes, task-free", "nodes, task-free, sampled"),
+    *("links", "pairs", "graphs", "graphs, task-free", "skeletons"),
+)
 
 
 def waits(found: dict[str, dict[str, float]]) -> float:
@@ -279,21 +294,27 @@ def main() -> int:
         return 3
     if options.what == "cells":
         pretend_device.built()  # children load it, each before its first backward pass
+        importlib.import_module("torch._dynamo")  # Adam imports it, which takes longer than such a cell: once, not in every child
     else:
         pretend_device.install()  # torch counts its devices at the first backward pass of the process
+    left_out: list[tuple[Trial, str]] = []
     with known():
         catalogue = tiny_catalogue()
         every = [
             trial
-            for trial in trials(catalogue)
+            for trial in trials(catalogue, left_out)
             if all(
                 not chosen or name in chosen
                 for chosen, name in zip((options.stream, options.method, options.backbone), _names(trial), strict=True)
             )
         ]
-        outcomes = _counted(every, catalogue) if options.what == "crossings" else _trained(every, catalogue, options.what)
-    if options.json:
-        options.json.write_text(json.dumps([{**vars(o), "trial": vars(o.trial)} for o in outcomes], indent=1) + "\n")
+        if options.what == "crossings":
+            outcomes = _counted(every, catalogue, options.backbone or ())
+            _write(options.json, outcomes)
+        else:
+            outcomes = _trained(every, catalogue, options.what, options.json)
+    if options.what == "cells" and not (options.stream or options.method or options.backbone):
+        _show_left_out(left_out)
     return int(any(o.status not in ("equal", "counted", "skipped") for o in outcomes))
 
 
@@ -301,16 +322,22 @@ def _names(trial: Trial) -> tuple[str, str, str]:
     return trial.stream, trial.method, trial.backbone
 
 
-def _trained(every: list[Trial], catalogue: Catalogue, what: str) -> list[Outcome]:
+def _trained(every: list[Trial], catalogue: Catalogue, what: str, file: Path | None) -> list[Outcome]:
     chosen = cover([trial for trial in every if trial.stream in COVERED]) if what == "cover" else every
+    known_equal = {one.key: one for one in _read(file) if one.status == "equal"}
     outcomes = []
     for trial in chosen:
+        key = _key(trial, catalogue, what)
         try:
-            outcomes.append(compared(trial, catalogue, killed=what == "cells"))
+            outcome = known_equal.get(key) or compared(trial, catalogue, killed=what == "cells")
         except CglsuiteError as error:
-            outcomes.append(Outcome(trial, "refused", str(error)))
-        if outcomes[-1].status != "equal":
-            print(f"{' × '.join(_names(trial))}: {outcomes[-1].status}: {outcomes[-1].reason}", flush=True)
+            outcome = Outcome(trial, "refused", str(error))
+        outcome.key = key
+        outcomes.append(outcome)
+        _write(file, outcomes, [one for one in known_equal.values() if one not in outcomes])
+        if outcome.status != "equal":
+            print(f"{' × '.join(_names(trial))}: {outcome.status}: {outcome.reason}", flush=True)
+    _write(file, outcomes)
     rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for one in outcomes:
         rows[one.trial.stream][one.status] += 1
@@ -319,15 +346,59 @@ def _trained(every: list[Trial], catalogue: Catalogue, what: str) -> list[Outcom
         print(f"{stream:28} " + ", ".join(f"{n} {status}" for status, n in row.items()))
     counted = Counter(one.status for one in outcomes)
     print(f"{len(outcomes)} of {len(every)} combinations: " + ", ".join(f"{n} {status}" for status, n in counted.items()))
+    equal = {(_level(one.trial, catalogue), one.trial.method, one.trial.backbone) for one in outcomes if one.status == "equal"}
+    print(f"{len(equal)} different (level, method, backbone) with equal fingerprints")
     return outcomes
 
 
-def _counted(every: list[Trial], catalogue: Catalogue) -> list[Outcome]:
+def _level(trial: Trial, catalogue: Catalogue) -> str:
+    return catalogue.scenario(STREAMS[trial.stream][0]).level
+
+
+def _key(trial: Trial, catalogue: Catalogue, what: str) -> str:
+    """A digest of the cell on both devices, of the device, and of this command's settings."""
+    cells = [cell_key(trial.cell(catalogue, device), catalogue) for device in ("cpu", "pretend")]
+    return digest([what, *cells, pretend_device.SOURCE.read_text(encoding="utf-8")])
+
+
+def _read(file: Path | None) -> list[Outcome]:
+    if file is None or not file.exists():
+        return []
+    return [Outcome(**{**found, "trial": Trial(**found["trial"])}) for found in json.loads(file.read_text())]
+
+
+def _write(file: Path | None, outcomes: Sequence[Outcome], others: Sequence[Outcome] = ()) -> None:
+    """Write the outcomes in one go, so that a process that is killed leaves a whole file."""
+    if file is not None:
+        fresh = file.with_name(f"{file.name}.{os.getpid()}")
+        fresh.write_text(json.dumps([{**vars(one), "trial": vars(one.trial)} for one in (*outcomes, *others)], indent=1) + "\n")
+        fresh.replace(file)
+
+
+def _show_left_out(left_out: Sequence[tuple[Trial, str]]) -> None:
+    """What no cell can be resolved for, by reason."""
+    by_reason: defaultdict[str, list[Trial]] = defaultdict(list)
+    for trial, reason in left_out:
+        by_reason[reason].append(trial)
+    print(f"{len(left_out)} combinations of a level are not for each other:")
+    for reason, those in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        print(f"    {len(those):4} {reason}")
+
+
+def _default_backbone(trial: Trial, catalogue: Catalogue) -> str:
+    return catalogue.scenario(STREAMS[trial.stream][0]).training.backbone
+
+
+def _counted(every: list[Trial], catalogue: Catalogue, backbones: Sequence[str]) -> list[Outcome]:
     outcomes = []
     for trial in every:
-        if trial.stream not in COUNTED or trial.backbone != "gcn":
+        if trial.stream not in COUNTED or trial.backbone not in (backbones or [_default_backbone(trial, catalogue)]):
             continue
-        found = per_step(trial, catalogue)
+        try:
+            found = per_step(trial, catalogue)
+        except NotApplicable as error:  # which some methods only see in the stream
+            outcomes.append(Outcome(trial, "skipped", str(error)))
+            continue
         outcomes.append(Outcome(trial, "counted", crossings=found))
         uploads = sum(found.get(pretend_device.UPLOAD, {}).values())
         print(f"{trial.stream:20} {trial.method:16} {waits(found):7.2f} waits, {uploads:7.2f} uploads a step", flush=True)

@@ -55,7 +55,15 @@ with pretend_device.crossings() as seen:
     there[torch.tensor([0, 2])]
     there * 2.0 + there.sum()
     torch.ones(2).to("pretend")
+    torch.ones(2).to("pretend", non_blocking=True)
+    torch.ones(2).pin_memory().to("pretend")
+    torch.ones(4).pin_memory()[2:].to("pretend", non_blocking=True)
 print(sorted((c.kind, c.operator, n) for c, n in seen.items()))
+from cglsuite.graphs import counted, uploaded
+with pretend_device.crossings() as seen:
+    counts = counted(uploaded(torch.tensor([2, 0, 2]), "pretend"), 4)
+assert {c.kind for c in seen} == {"upload"}, seen
+assert counts.tolist() == [1, 0, 2, 0], counts
 """
 
 
@@ -65,10 +73,11 @@ def test_the_device_is_as_strict_as_cuda(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == str(
         [
+            ("blocking-upload", "copy_", 4),  # of the index, and of all tensors but the one that is pinned and queued
             ("cpu-index", "index", 1),
             ("download", "copy_", 1),
             ("download", "item", 1),
-            ("upload", "copy_", 2),  # of the last tensor and of 0.0
+            ("upload", "copy_", 1),
             ("wait", "_index_put_impl_[mask]", 1),
             ("wait", "nonzero", 2),  # one of them for the mask that is read
         ]

@@ -21,6 +21,8 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <thread>
 #include <unordered_set>
 #if defined(__SSE__)
@@ -85,12 +87,48 @@ struct Memory final : c10::Allocator {
 Memory memory;
 REGISTER_ALLOCATOR(KIND, &memory);
 
+// Pinned memory of the host: ordinary memory whose blocks are known.
+std::mutex of_pinned;
+std::map<const char*, size_t> pinned;
+
+void unpin(void* block) {
+  {
+    const std::lock_guard<std::mutex> held(of_pinned);
+    pinned.erase(static_cast<const char*>(block));
+  }
+  std::free(block);
+}
+
+struct PinnedMemory final : c10::Allocator {
+  c10::DataPtr allocate(size_t bytes) override {
+    void* at = bytes ? std::aligned_alloc(64, (bytes + 63) / 64 * 64) : nullptr;
+    if (at) {
+      const std::lock_guard<std::mutex> held(of_pinned);
+      pinned[static_cast<const char*>(at)] = bytes;
+    }
+    return {at, at, &unpin, c10::Device(at::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &unpin; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+};
+PinnedMemory pinned_memory;
+
+bool is_pinned(const void* at) {
+  const std::lock_guard<std::mutex> held(of_pinned);
+  auto next = pinned.upper_bound(static_cast<const char*>(at));
+  if (next == pinned.begin()) return false;
+  const auto& [start, bytes] = *std::prev(next);
+  return static_cast<const char*>(at) < start + bytes;
+}
+
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return 1; }
   c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  bool isPinnedPtr(const void* at) const override { return is_pinned(at); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_memory; }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     auto fresh = memory.allocate(bytes);
     if (storage.nbytes() && storage.data()) std::memcpy(fresh.get(), storage.data(), std::min(bytes, storage.nbytes()));
@@ -277,9 +315,14 @@ Tensor zeros(IntArrayRef size, Options dtype, std::optional<at::Layout> layout, 
   return empty(size, dtype, layout, device, pinned, std::nullopt).zero_();
 }
 
-Tensor copy_from(const Tensor& self, const Tensor& to, bool) {
+// CUDA waits for all earlier work before a copy to the device unless it may be queued and comes from pinned memory. A single number is
+// reported as queued: CUDA passes those that operators are given along with the kernel.
+Tensor copy_from(const Tensor& self, const Tensor& to, bool non_blocking) {
   if (here(self) && !here(to)) report("download", "aten::copy_", static_cast<int64_t>(self.nbytes()));
-  if (!here(self) && here(to)) report("upload", "aten::copy_", static_cast<int64_t>(self.nbytes()));
+  if (!here(self) && here(to) && self.numel() > 0) {
+    const bool queued = self.numel() == 1 || (non_blocking && is_pinned(self.const_data_ptr()));
+    report(queued ? "upload" : "blocking-upload", "aten::copy_", static_cast<int64_t>(self.nbytes()));
+  }
   lowered(to).copy_(lowered(self));
   return to;
 }

@@ -33,7 +33,8 @@ __all__ = ["PRETEND", "Crossing", "PretendDevice", "absence", "built", "crossing
 SOURCE = Path(__file__).with_name("pretend_device.cpp")
 NAME = "_pretend_device"
 UPLOAD = "upload"
-"""The kind of crossing that the device does not wait for; the others are ``download``, ``wait`` and ``cpu-index``."""
+"""The kind of crossing that the host does not wait for: a copy from pinned memory that may be queued, or a single number. The others are
+``blocking-upload``, ``download``, ``wait`` and ``cpu-index``."""
 
 
 class Crossing(NamedTuple):
@@ -133,14 +134,14 @@ def crossings() -> Iterator[Counter[Crossing]]:
 
 
 def _line() -> str:
-    """``module:line`` of the innermost frame of the suite or a plugin."""
-    frame = sys._getframe(2)
+    """``module:line`` of the innermost frame of the suite or a plugin; autograd's threads have none."""
+    frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name.partition(".")[0].startswith("cglsuite"):
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
-    return "outside of the suite"
+    return "no line of the suite (a backward pass)"
 
 
 def entry_point(folder: Path) -> dict[str, str]:
