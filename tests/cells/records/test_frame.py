@@ -12,6 +12,7 @@ from typing import Any
 import fake_engine
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from cglsuite.cells.plan import CellRequest
@@ -388,6 +389,17 @@ def test_values_of_a_json_file() -> None:
     assert [row["text"] for row in rows] == ["=1+1", None, "x"]
 
 
+def test_a_setting_that_only_some_records_have_keeps_its_type() -> None:
+    """A whole number beside an absent one is no float."""
+    some = changed(record("ewc"), cell={"configuration": {"method.k": 3, "method.flag": True}})
+    none = changed(record("bare"), cell={"configuration": {"method.k": None}})
+    rows = json.loads(render_frame(results_frame([some, none]), "json"))
+    assert [(type(row["configuration.method.k"]), type(row["configuration.method.flag"])) for row in rows] == [
+        (type(None), type(None)),
+        (int, bool),
+    ]
+
+
 def test_types_of_a_parquet_file() -> None:
     """A column of one type keeps it; one of several is text, each value as JSON but for text itself."""
     read = pd.read_parquet(io.BytesIO(render_frame(MIXED, "parquet")))
@@ -397,4 +409,5 @@ def test_types_of_a_parquet_file() -> None:
     assert read["text"].fillna("").tolist() == ["=1+1", "", "x"]
     assert read["any"].fillna("").tolist() == ["1", "x", ""]
     assert read["truth"].tolist() == ["true", "1", "2.5"]
+    assert pq.read_schema(io.BytesIO(render_frame(MIXED, "parquet"))).names == list(MIXED.columns)  # no column of row numbers
     assert read["list"].tolist() == ["[1,2]", '{"a":[null],"b":1}', "-1"]
