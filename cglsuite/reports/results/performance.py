@@ -13,8 +13,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cglsuite.cells.records.record import Record
+    from cglsuite.specs import MetricSpec
 
-__all__ = ["chance_after_tasks", "is_fraction", "mean_chance", "performance_name", "performance_names"]
+__all__ = [
+    "chance_after_tasks",
+    "is_fraction",
+    "mean_chance",
+    "metric_bounds",
+    "performance_bounds",
+    "performance_name",
+    "performance_names",
+]
 
 _NAMES = {spec.name: spec.label for spec in CORE_MEASURES}
 
@@ -46,6 +55,27 @@ def is_fraction(record: Record) -> bool:
     if isinstance(measure := record.scenario.get("measure"), dict):
         return not measure["unit"] and all(bound is not None and -1.0 <= bound <= 1.0 for bound in measure["range"])
     return record.scenario.get("performance") != "negative-mae"
+
+
+def performance_bounds(record: Record) -> tuple[float, float] | None:
+    """Between which values performance lies; ``None`` if it is no fraction."""
+    if not is_fraction(record):
+        return None
+    measure = record.scenario.get("measure")
+    return (float(measure["range"][0]), float(measure["range"][1])) if isinstance(measure, dict) else (0.0, 1.0)
+
+
+def metric_bounds(spec: MetricSpec, records: Iterable[Record]) -> tuple[float, float] | None:
+    """Where the interval of a metric's mean is cut: at the metric's range, which is declared for performance between 0 and 1.
+
+    Returns:
+        ``None`` if performance goes further, except for metrics that lie where performance lies.
+    """
+    if spec.unit:
+        return spec.range
+    ends = {performance_bounds(record) for record in records}
+    bounds = ends.pop() if len(ends) == 1 else None
+    return spec.range if bounds == (0.0, 1.0) else bounds if spec.range == (0.0, 1.0) else None
 
 
 def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:

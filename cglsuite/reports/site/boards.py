@@ -18,7 +18,7 @@ import pandas as pd
 from cglsuite.errors import UnknownNameError
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.orders import orders_in_all, place_of
-from cglsuite.reports.results.performance import is_fraction, performance_names
+from cglsuite.reports.results.performance import is_fraction, metric_bounds, performance_names
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.tuning import UNTUNED, tuned_tasks
 from cglsuite.stats import Refused, compare_methods, condition_of, layout, layout_interval
@@ -224,8 +224,8 @@ def _board(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board
 
 def _columns(results: CampaignResults, groups: Sequence[Group]) -> list[Column]:
     """The metrics with a value for at least one group, then the resources."""
-    frame = results.frame
-    frame = frame[frame["key"].isin([record.key for group in groups for record in group.records])]
+    frame, records = results.frame, [record for group in groups for record in group.records]
+    frame = frame[frame["key"].isin([record.key for record in records])]
     share = all(is_fraction(group.records[0]) for group in groups)
     columns = []
     for name in ordered_metrics(results.metrics):
@@ -243,7 +243,7 @@ def _columns(results: CampaignResults, groups: Sequence[Group]) -> list[Column]:
                 unit="%" if percent else spec.unit,
                 scale=100.0 if percent else 1.0,
                 digits=1 if percent or spec.unit else 4,
-                bounds=spec.range if percent else None,
+                bounds=metric_bounds(spec, records),
             )
         )
     columns[1:1] = [*([TRIALS] if results.searches else []), *_without_tuned(results, groups, frame, share)]

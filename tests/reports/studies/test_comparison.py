@@ -22,6 +22,7 @@ from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.reports.results.results import load_campaign_results
+from cglsuite.reports.site.boards import boards
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
 from cglsuite.reports.studies.comparison.compute import Comparison, Question, Study
@@ -283,6 +284,21 @@ def test_methods_without_a_significant_difference(study_of: Make) -> None:
     assert not comparison.friedman(only(study)).separates
     assert "no significant difference; pairs are not examined" in texts(page, "td")
     assert texts(page, "figure figcaption")[-1] == "Friedman's test finds no significant difference: one bar joins all"
+
+
+def test_intervals_end_where_the_metric_ends_as_on_the_leaderboard(study_of: Make) -> None:
+    """Close to 1 the interval of the mean is cut at 1, on both pages."""
+    near = (0.999, 0.95, 0.998, 0.94)
+    share = MetricSpec(
+        name="average", summary="s", formula="f", direction="up", factory="cglsuite.metrics:average_performance", range=(0, 1)
+    )
+    study = study_of(Question(metric="average"), at=lambda _, order, init: near[order] + 0.0001 * init, extra=(("metric", share),))
+    frame = comparison.means(only(study)).set_index("method")
+    assert frame["high"].tolist() == [1.0] * 3
+    (board,) = boards(study.results, made_catalogue(("metric", share)))
+    ends = {row.method: (row.scores["average"].low, row.scores["average"].high) for row in board.rows}
+    assert ends == {method: (row["low"], row["high"]) for method, row in frame.iterrows()}
+    assert all(low < 0.97 for low, _ in ends.values())
 
 
 def test_the_page_says_what_the_functions_compute(study_of: Make) -> None:

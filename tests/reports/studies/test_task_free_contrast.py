@@ -36,6 +36,7 @@ def made(cells: list[tuple[Any, ...]] = CELLS, axes: tuple[str, ...] = (BATCH, S
         cells=frame,
         measures=TASK_FREE_MEASURES,
         percent={DESIGN: True},
+        bounds={DESIGN: (0.0, 1.0)},
         performance={DESIGN: "accuracy"},
         methods=tuple(dict.fromkeys(frame["label"])),
     )

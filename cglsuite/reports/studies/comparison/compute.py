@@ -19,7 +19,7 @@ from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.absence import why_absent
 from cglsuite.reports.results.orders import orders_in_all, place_of
-from cglsuite.reports.results.performance import is_fraction, performance_names
+from cglsuite.reports.results.performance import is_fraction, metric_bounds, performance_names
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
@@ -86,7 +86,8 @@ class Comparison:
 
     Args:
         preset: ends in a hash if switches were overridden. title: display name. performance: name of the measure.
-        percent: whether values are fractions, shown in percent. higher_is_better: the metric's direction.
+        percent: whether values are fractions, shown in percent. bounds: of the values, where intervals of means are cut.
+        higher_is_better: the metric's direction.
         cells: one row per record with a value: method, order, split, seed, value, key. lacking: by method, records without a value.
         orders_in_all: how many orders there are, where the scenario runs all orders of its tasks.
         absent: why the metric has no value, if no record has one.
@@ -103,6 +104,7 @@ class Comparison:
     lacking: dict[str, int]
     orders_in_all: int | None = None
     absent: str = ""
+    bounds: tuple[float, float] | None = None
 
     @property
     def name(self) -> str:
@@ -228,6 +230,7 @@ def _comparison(results: CampaignResults, question: Question, preset: str, group
         cells=pd.DataFrame(rows, columns=["method", "order", "split", "seed", "value", "key"]),
         lacking=lacking,
         orders_in_all=orders_in_all(records),
+        bounds=metric_bounds(results.metrics[question.metric], records),
         absent="" if rows else why_absent(results.metrics[question.metric], records[0]),
     )
 
@@ -255,7 +258,7 @@ def means(one: Comparison) -> pd.DataFrame:
         try:
             found = one.layout(method)
             row |= {"n": found.values.size, "replicates": found.text, "mean": float(found.values.mean()), "std": _spread(found)}
-            interval = stats.layout_interval(found, level=1.0 - one.question.alpha)
+            interval = stats.layout_interval(found, level=1.0 - one.question.alpha, bounds=one.bounds)
             row |= {"low": interval.low, "high": interval.high, "interval": interval.method}
         except stats.Refused as refusal:
             row |= {"interval": str(refusal)}

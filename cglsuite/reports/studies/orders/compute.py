@@ -250,7 +250,7 @@ def comparisons(study: OrderStudy, design: str) -> pd.DataFrame:
         row: dict[str, Any] = {"method": method, "n_orders": values.size, "mean": float(values.mean()), "std": float(values.std(ddof=1))}
         row |= {"lowest": float(values.min()), "highest": float(values.max())}
         try:
-            interval = stats.mean_interval(values, unit="orders")
+            interval = stats.mean_interval(values, unit="orders", bounds=study.designs[design].bounds)
             row |= {"low": interval.low, "high": interval.high, "interval": interval.method}
         except stats.Refused as refusal:
             row["interval"] = str(refusal)

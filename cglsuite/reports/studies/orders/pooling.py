@@ -18,7 +18,7 @@ from cglsuite import metrics
 from cglsuite.errors import UsageError
 from cglsuite.hashing import digest
 from cglsuite.reports.results.orders import order_of, tasks_of
-from cglsuite.reports.results.performance import is_fraction, performance_name
+from cglsuite.reports.results.performance import is_fraction, performance_bounds, performance_name
 from cglsuite.reports.results.variants import value_as_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Design:
 
     Args:
         name: the preset, with a hash if more than the order was overridden. base: the preset. changes: what was overridden.
-        percent: whether performance is a fraction. performance: name of the measure.
+        percent: whether performance is a fraction. performance: name of the measure. bounds: of performance, where it is a fraction.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Design:
     changes: Mapping[str, Any] = field(default_factory=dict)
     percent: bool = True
     performance: str = "accuracy"
+    bounds: tuple[float, float] | None = (0.0, 1.0)
 
     @property
     def key(self) -> str:
@@ -130,7 +131,11 @@ def _design(group: Group, record: Record, results: CampaignResults) -> Design:
     changes = {name: value for name, value in (variant.changes if variant else {}).items() if name != _ORDER}
     base = str(record.cell["scenario"])
     name = f"{base}+{digest(changes)[:8]}" if changes else base
-    measured: dict[str, Any] = {"percent": is_fraction(record), "performance": performance_name(record.scenario)}
+    measured: dict[str, Any] = {
+        "percent": is_fraction(record),
+        "performance": performance_name(record.scenario),
+        "bounds": performance_bounds(record),
+    }
     return Design(name=name, base=base, backbone=group.backbone, changes=changes, **measured)
 
 

@@ -19,7 +19,7 @@ from cglsuite.hashing import canonical
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.measures import measures_of
 from cglsuite.reports.results.orders import order_of
-from cglsuite.reports.results.performance import is_fraction, performance_name
+from cglsuite.reports.results.performance import is_fraction, performance_bounds, performance_name
 from cglsuite.reports.results.variants import value_as_text
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Sweep:
         results: of every campaign. axes: dotted keys. cells: one row per record: design (everything that records
             share), label (method), order, seed, parameters (of the model), a column per measure and one per axis.
         measures: the measures drawn against an axis, by column name.
-        percent: by design, whether performance is a fraction. performance: by design, the name of the measure.
+        percent: by design, whether performance is a fraction; bounds: of performance. performance: the name of the measure.
         methods: labels in the campaigns' order, which fixes their colours.
     """
 
@@ -51,6 +51,7 @@ class Sweep:
     cells: pd.DataFrame
     measures: Mapping[str, Measure]
     percent: Mapping[str, bool]
+    bounds: Mapping[str, tuple[float, float] | None]
     performance: Mapping[str, str]
     methods: tuple[str, ...]
 
@@ -85,6 +86,7 @@ def sweep(results: Sequence[CampaignResults], axes: Sequence[str] = (), varying:
         cells=frame,
         measures=measures,
         percent={design: is_fraction(record) for design, record in by_design},
+        bounds={design: performance_bounds(record) for design, record in by_design},
         performance={design: performance_name(record.scenario) for design, record in by_design},
         methods=tuple(dict.fromkeys(frame["label"])),
     )
@@ -149,7 +151,7 @@ def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
             if len(values) < 2:
                 continue
             identity = {"design": design, "axis": axis, "rest": held}
-            bounds = (0.0, 1.0) if study.measures[metric].share and study.percent[str(design)] else None
+            bounds = study.bounds[str(design)] if study.measures[metric].share else None
             for (label, value), point in part.groupby(["label", axis], sort=False):
                 position = {"label": label, "place": values.index(value), "value": value_as_text(value)}
                 rows.append(identity | position | _point(point, metric, bounds))

@@ -15,7 +15,7 @@ import pandas as pd
 from cglsuite import metrics, stats
 from cglsuite.hashing import canonical
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, stream_facts
-from cglsuite.reports.results.performance import is_fraction, performance_name
+from cglsuite.reports.results.performance import is_fraction, performance_bounds, performance_name
 from cglsuite.reports.results.tables import mean_matrices
 from cglsuite.streams.mixing import mixing_entropy, overlap_index
 
@@ -42,7 +42,7 @@ def performance(study: TaskFreeStudy) -> pd.DataFrame:
         percent = is_fraction(group.records[0])
         identity = {"preset": group.preset, "backbone": group.backbone, "label": group.label, "percent": percent}
         for i, step in enumerate(evaluations):
-            rows.append(identity | {"step": step} | _mean(values[:, i], percent))
+            rows.append(identity | {"step": step} | _mean(values[:, i], performance_bounds(group.records[0])))
     return pd.DataFrame(rows, columns=["preset", "backbone", "label", "percent", "step", "mean", "std", "low", "high", "interval", "n"])
 
 
@@ -55,13 +55,13 @@ def _alike(group: Group) -> tuple[list[int], NDArray[np.float64]]:
     return list(usual), np.stack([m for m in kept if m.shape == shape])
 
 
-def _mean(values: NDArray[np.float64], share: bool) -> dict[str, Any]:
+def _mean(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> dict[str, Any]:
     known = values[np.isfinite(values)]
     row = {"mean": float(known.mean()) if known.size else np.nan, "std": np.nan, "low": np.nan, "high": np.nan, "n": int(known.size)}
     if known.size > 1:
         row["std"] = float(known.std(ddof=1))
     try:
-        interval = stats.mean_interval(known, unit="seeds", bounds=(0.0, 1.0) if share else None)
+        interval = stats.mean_interval(known, unit="seeds", bounds=bounds)
     except stats.Refused as refusal:
         return row | {"interval": str(refusal)}
     return row | {"low": interval.low, "high": interval.high, "interval": interval.method}
@@ -121,7 +121,7 @@ def overlap_points(study: TaskFreeStudy, measure: str = "a_auc") -> pd.DataFrame
         }
         shown["entropy"] = mixing_entropy(stream.mixture)
         identity = {"key": _family(group), "family": _family_title(group), "percent": percent, "label": group.label, "preset": group.preset}
-        rows.append(identity | shown | _mean(values, percent and function.share))
+        rows.append(identity | shown | _mean(values, performance_bounds(group.records[0]) if function.share else None))
     columns = [
         "key",
         "family",

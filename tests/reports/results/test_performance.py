@@ -1,4 +1,4 @@
-"""What guessing would score: from the classes that compete, and nothing where it depends on more."""
+"""What guessing would score, from the classes that compete; and where intervals of a metric are cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from cglsuite.cells.records.record import Record
-from cglsuite.reports.results.performance import chance_after_tasks, mean_chance
+from cglsuite.reports.results.performance import chance_after_tasks, mean_chance, metric_bounds
+from cglsuite.specs import MetricSpec
 
 CLASSES = ([3, 1], [0, 2, 4], [5])
 
@@ -54,3 +55,21 @@ def test_the_mean_over_records() -> None:
     assert mean_chance([record(), record(performance="hits")]) is None
     assert mean_chance([record(), record(classes=CLASSES[:2])]) is None
     assert mean_chance([]) is None
+
+
+@pytest.mark.parametrize(
+    ("scenario", "declared", "unit", "bounds"),
+    [
+        ({"performance": "micro"}, (0.0, 1.0), "", (0.0, 1.0)),
+        ({"performance": "micro"}, (-1.0, 1.0), "", (-1.0, 1.0)),
+        ({"performance": "negative-mae"}, (0.0, 1.0), "", None),
+        ({"performance": "negative-mae"}, (0.0, np.inf), "steps", (0.0, np.inf)),
+        ({"measure": {"unit": "", "range": [-1, 1]}}, (0.0, 1.0), "", (-1.0, 1.0)),
+        ({"measure": {"unit": "", "range": [-1, 1]}}, (-1.0, 1.0), "", None),
+        ({"measure": {"unit": "eV", "range": [None, 0]}}, (0.0, 1.0), "", None),
+    ],
+)
+def test_bounds_of_a_metric(scenario: dict[str, Any], declared: tuple[float, float], unit: str, bounds: Any) -> None:
+    """Declared ranges are for performance between 0 and 1; another measure's average lies where the measure does."""
+    spec = MetricSpec(name="m", summary="s", formula="f", direction="up", factory="a:b", range=declared, unit=unit)
+    assert metric_bounds(spec, [cast("Record", SimpleNamespace(scenario=scenario))]) == bounds
