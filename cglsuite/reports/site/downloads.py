@@ -9,10 +9,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.plaintext import csv_text, plain_text
 from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.kit.rows import as_rows
@@ -20,9 +21,9 @@ from cglsuite.reports.site.boards import board_frame
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue, Entry
-    from cglsuite.reports.site.boards import Board, Column, Score
+    from cglsuite.reports.site.boards import Board, Column, Row
 
-__all__ = ["Download", "board_downloads", "csv_text", "file_stem", "latex_text"]
+__all__ = ["Download", "Piece", "board_downloads", "csv_text", "file_stem", "latex_text"]
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -50,26 +51,46 @@ _DOI = re.compile(r"\b(10\.\d{4,9}/[-._;()/:A-Za-z0-9]*[A-Za-z0-9])")
 _ARROWS = {"up": r" $\uparrow$", "down": r" $\downarrow$", "": ""}
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a file. ``column``: it is left out where that column is not shown. ``best``: in its place if the row is best in it."""
+
+    text: str
+    column: str = ""
+    best: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Download:
     """A file in pieces: ``head``, the pieces of each row in board order, ``foot``.
 
-    With ``once``, a piece shared by several rows appears once.
+    With ``once``, a piece shared by several rows appears once. ``shown``: the columns of the file that a link without a script holds.
+    ``best``: the rows of the best mean in each of these columns.
     """
 
     label: str
     name: str
     media: str
-    head: str
-    rows: tuple[tuple[str, ...], ...]
+    head: tuple[Piece, ...]
+    rows: tuple[tuple[Piece, ...], ...]
     foot: str = ""
     once: bool = False
+    shown: frozenset[str] = frozenset()
+    best: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         """The whole file."""
-        pieces = [piece for row in self.rows for piece in row]
-        return self.head + "".join(dict.fromkeys(pieces) if self.once else pieces) + self.foot
+        head = "".join(self._written(self.head))
+        pieces = [text for number, row in enumerate(self.rows) for text in self._written(row, number)]
+        return head + "".join(dict.fromkeys(pieces) if self.once else pieces) + self.foot
+
+    def _written(self, pieces: Iterable[Piece], number: int = -1) -> list[str]:
+        return [
+            piece.best if piece.best and number in self.best.get(piece.column, ()) else piece.text
+            for piece in pieces
+            if not piece.column or piece.column in self.shown
+        ]
 
 
 def board_downloads(board: Board, catalogue: Catalogue) -> list[Download]:
@@ -98,8 +119,8 @@ def _csv(board: Board) -> Download:
         label="CSV",
         name=f"{file_stem(board.preset)}.csv",
         media="text/csv",
-        head=_csv_line(map(csv_text, frame.columns)),
-        rows=tuple((row,) for row in rows),
+        head=(Piece(_csv_line(map(csv_text, frame.columns))),),
+        rows=tuple((Piece(row),) for row in rows),
     )
 
 
@@ -116,31 +137,51 @@ def _csv_value(value: Any) -> str:
 
 
 def _latex(board: Board) -> Download:
-    several = len(board.backbones) > 1
-    names = ["method", *(["backbone"] if several else []), "$n$"]
-    head = [*names, *(_latex_head(column) for column in board.columns)]
+    """The columns that are shown, with the best mean of each metric in bold; joint training, the upper bound, is never bold."""
+    names = {"method": "method", "backbone": "backbone", "category": "category", "records": "$n$"}
+    heads = names | {column.name: _latex_head(column) for column in board.columns}
     about = f"{board.preset}: {board.performance}; mean ± sample standard deviation over n records that differ only in their seeds"
-    lines = [f"% {_line(about)}"]
-    lines += [f"% {_line(f'{column.label}: {column.name} = {column.formula or column.summary}')}" for column in board.columns]
-    lines += [
-        r"% needs \usepackage{booktabs}",
-        rf"\begin{{tabular}}{{{'l' * (len(names) - 1)}{'r' * (len(board.columns) + 1)}}}",
-        r"\toprule",
-        " & ".join(head) + r" \\",
-        r"\midrule",
-    ]
+    head = [Piece(f"% {_line(about)}\n"), Piece(f"% {_line(_BOLD)}\n")]
+    head += [Piece(f"% {_line(f'{c.label}: {c.name} = {c.formula or c.summary}')}\n", c.name) for c in board.columns]
+    head.append(Piece("% needs \\usepackage{booktabs}\n\\begin{tabular}{"))
+    head += [Piece("l" if name in ("method", "backbone", "category") else "r", name) for name in heads]
+    head.append(Piece("}\n\\toprule\n"))
+    head += [Piece(f"{' & ' if name != 'method' else ''}{text}", name) for name, text in heads.items()]
+    head.append(Piece(" \\\\\n\\midrule\n"))
     rows = []
     for row in board.rows:
-        identity = [latex_text(row.group.label), *([latex_text(row.group.backbone)] if several else []), str(len(row.records))]
-        rows.append((" & ".join([*identity, *(_latex_score(row.scores.get(c.name), c) for c in board.columns)]) + " \\\\\n",))
+        texts = {"method": row.group.label, "backbone": row.group.backbone, "category": row.category, "records": str(len(row.records))}
+        pieces = [Piece(f"{' & ' if name != 'method' else ''}{latex_text(text)}", name) for name, text in texts.items()]
+        pieces += [_latex_score(row, column) for column in board.columns]
+        rows.append((*pieces, Piece(" \\\\\n")))
     return Download(
         label="LaTeX",
         name=f"{file_stem(board.preset)}.tex",
         media="application/x-tex",
-        head="\n".join(lines) + "\n",
+        head=tuple(head),
         rows=tuple(rows),
         foot="\\bottomrule\n\\end{tabular}\n",
+        shown=frozenset(heads) - {"category"} - (frozenset() if len(board.backbones) > 1 else {"backbone"}),
+        best={column.name: _best(board, column) for column in board.columns if _ranked(column)},
     )
+
+
+_BOLD = f"bold: the best mean of a metric among these rows, {UPPER_BOUND} (the upper bound) aside"
+
+
+def _ranked(column: Column) -> bool:
+    return column.metric and bool(column.better)
+
+
+def _best(board: Board, column: Column) -> frozenset[int]:
+    """The rows of the best mean."""
+    sign = 1.0 if column.better == "up" else -1.0
+    means = {n: sign * row.scores[column.name].mean for n, row in enumerate(board.rows) if _competes(row, column)}
+    return frozenset(n for n, mean in means.items() if mean == max(means.values()))
+
+
+def _competes(row: Row, column: Column) -> bool:
+    return column.name in row.scores and row.method != UPPER_BOUND
 
 
 def _latex_head(column: Column) -> str:
@@ -148,11 +189,14 @@ def _latex_head(column: Column) -> str:
     return f"{latex_text(column.label)}{unit}{_ARROWS[column.better]}"
 
 
-def _latex_score(score: Score | None, column: Column) -> str:
+def _latex_score(row: Row, column: Column) -> Piece:
+    score = row.scores.get(column.name)
     if score is None:
-        return "--"
+        return Piece(" & --", column.name)
+    mean = _digits(score.mean, column)
     spread = "" if score.std != score.std else rf" \pm {_digits(score.std, column)}"
-    return f"${_digits(score.mean, column)}{spread}$"
+    bold = rf" & $\mathbf{{{mean}}}{spread}$" if _ranked(column) and _competes(row, column) else ""
+    return Piece(f" & ${mean}{spread}$", column.name, bold)
 
 
 def _digits(value: float, column: Column) -> str:
@@ -171,8 +215,8 @@ def _bibtex(board: Board, catalogue: Catalogue) -> Download:
         label="BibTeX",
         name=f"{file_stem(board.preset)}.bib",
         media="application/x-bibtex",
-        head=about + "".join(dict.fromkeys(shared)),
-        rows=tuple(tuple(entries) for entries in rows),
+        head=(Piece(about), *map(Piece, dict.fromkeys(shared))),
+        rows=tuple(tuple(map(Piece, entries)) for entries in rows),
         once=True,
     )
 

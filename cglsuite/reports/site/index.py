@@ -23,7 +23,7 @@ from cglsuite.reports.results.overview import NOTHING_DONE, notices
 from cglsuite.reports.results.summary import definitions
 from cglsuite.reports.site.across import across
 from cglsuite.reports.site.boards import Board, Row, boards
-from cglsuite.reports.site.downloads import Download, board_downloads
+from cglsuite.reports.site.downloads import Download, Piece, board_downloads
 from cglsuite.reports.site.key_results import key_results
 from cglsuite.reports.site.leaderboard import anchor, board_section, how_to_read, method_cards
 
@@ -70,11 +70,18 @@ def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
         "columns": {column.name: column.better for column in board.columns},
         "first": [*_first_columns(board)],
         "rows": [_row_data(board, row) for row in board.rows],
-        "files": [
-            {"media": file.media, "head": file.head, "rows": [list(row) for row in file.rows], "foot": file.foot, "once": file.once}
-            for file in files
-        ],
+        "files": [_file_data(file) for file in files],
     }
+
+
+def _file_data(file: Download) -> dict[str, Any]:
+    """A download as JSON types: a piece is its text, then its column and the text of the best row where it has these."""
+    head, *rows = ([_piece_data(piece) for piece in pieces] for pieces in (file.head, *file.rows))
+    return {"media": file.media, "head": head, "rows": rows, "foot": file.foot, "once": file.once}
+
+
+def _piece_data(piece: Piece) -> list[str]:
+    return [piece.text, *([piece.column] if piece.column else []), *([piece.best] if piece.best else [])]
 
 
 def _first_columns(board: Board) -> Iterator[str]:

@@ -230,6 +230,28 @@ def test_downloads_hold_what_is_shown_in_its_order(index: Browser, made: tuple[P
     assert len(rows) == len([n for n in named(made[1][0]) if n.endswith("gcn")]) > 0
 
 
+def test_a_table_for_latex_has_the_columns_that_are_shown(index: Browser, made: tuple[Path, list[Board]]) -> None:
+    """And the best of the rows that are shown in bold."""
+    board = made[1][0]
+    best, *others = [row for row in board.rows if row.method != "joint" and row.group.backbone == board.rows[0].group.backbone]
+
+    def table() -> list[str]:
+        address = index.one('[data-board="0"] a[data-file="1"]').get_attribute("href")
+        return [line for line in unquote(address.partition(",")[2]).splitlines() if line.endswith("\\\\")]
+
+    assert len(table()[0].split(" & ")) == len(columns_of(index, 0)) < len(board.columns)
+    index.one("#filter-columns summary").click()
+    index.one("#filter-columns input[value=intransigence]").click()
+    assert len(table()[0].split(" & ")) == len(columns_of(index, 0))
+    assert "INT" not in table()[0]
+    index.one("#filter-words").send_keys(f"{best.group.backbone} {best.method}")
+    assert best.method in table()[1]
+    assert "mathbf" in table()[1]
+    index.one("#filter-words").clear()
+    index.one("#filter-words").send_keys(f"{others[0].group.backbone} {others[0].method}")
+    assert all("mathbf" in line for line in table()[1:])
+
+
 def test_a_download_is_saved(index: Browser, made: tuple[Path, list[Board]], tmp_path: Path) -> None:
     """The page's policy lets its own files through: under their names, with their text."""
     from report_lab import catalogue_of

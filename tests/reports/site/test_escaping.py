@@ -92,7 +92,7 @@ def test_latex_prints_the_attack(page: str) -> None:
     text = files_of(page)["LaTeX"]
     code = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
     assert MARK in code
-    known = {"begin", "end", "toprule", "midrule", "bottomrule", "uparrow", "downarrow", "pm"}
+    known = {"begin", "end", "toprule", "midrule", "bottomrule", "uparrow", "downarrow", "pm", "mathbf"}
     known |= {
         f"text{name}" for name in ("backslash", "braceleft", "braceright", "asciitilde", "asciicircum", "less", "greater", "quotedbl")
     }

@@ -122,10 +122,26 @@ def test_latex_has_a_row_per_method(site: Site) -> None:
         body = [line for line in lines if line.endswith("\\\\")]
         assert len(body) == 1 + len(board.rows)
         assert {len(line.split(" & ")) for line in body} == {len(columns)}
-        first = board.rows[0]
-        score = first.scores["average_performance"]
-        assert body[1].startswith(f"{first.method} & {len(first.records)} & ")
-        assert f"${100 * score.mean:.1f} \\pm {100 * score.std:.1f}$" in body[1]
+        for row, line in zip(board.rows, body[1:], strict=True):
+            score, identity = row.scores["average_performance"], [row.method, *([row.group.backbone] if len(board.backbones) > 1 else [])]
+            assert line.split(" & ")[: len(identity) + 1] == [*identity, str(len(row.records))]
+            mean, spread = f"{100 * score.mean:.1f}", f" \\pm {100 * score.std:.1f}"
+            assert line.split(" & ")[len(identity) + 1] in (f"${mean}{spread}$", f"$\\mathbf{{{mean}}}{spread}$")
+
+
+def test_latex_has_the_best_in_bold(site: Site) -> None:
+    """In every column of a metric, among the methods that are no bound; nothing else is bold."""
+    for section, board in each_board(site):
+        lines = [line for line in files_of(section)["LaTeX"].splitlines() if line.endswith("\\\\") and not line.startswith("%")]
+        cells = [line.removesuffix(" \\\\").split(" & ")[-len(board.columns) :] for line in lines[1:]]
+        assert any(row.method == "joint" for row in board.rows)
+        for place, column in enumerate(board.columns):
+            bold = {row.method for row, texts in zip(board.rows, cells, strict=True) if "mathbf" in texts[place]}
+            scores = {n: r.scores[column.name].mean for n, r in enumerate(board.rows) if column.name in r.scores and r.method != "joint"}
+            end = {"up": max, "down": min}.get(column.better) if column.metric else None
+            assert bold == {board.rows[n].method for n, mean in scores.items() if end is not None and mean == end(scores.values())}, (
+                column.name
+            )
 
 
 def test_bibtex_cites_what_the_plugins_cite(site: Site) -> None:
@@ -144,8 +160,14 @@ def test_pieces_of_the_data_are_the_files(site: Site) -> None:
     """What the script would put together of all rows is what the links hold."""
     for (section, _), data in zip(each_board(site), data_of(site[0])["boards"], strict=True):
         for text, file in zip(files_of(section).values(), data["files"], strict=True):
-            pieces = [piece for row in file["rows"] for piece in row]
-            assert file["head"] + "".join(dict.fromkeys(pieces) if file["once"] else pieces) + file["foot"] == text
+            several = len(data["rows"]) and len({row["text"]["backbone"] for row in data["rows"]}) > 1
+            hidden = {"category", *([] if several else ["backbone"])}
+            best = "\\mathbf"
+            head, *rows = ([p for p in pieces if not hidden & set(p[1:2])] for pieces in (file["head"], *file["rows"]))
+            assert all(len(piece) == 1 or best in piece[2] for row in rows for piece in row if len(piece) != 2)
+            pieces = [piece[0] for row in rows for piece in row]
+            whole = "".join(piece[0] for piece in head) + "".join(dict.fromkeys(pieces) if file["once"] else pieces) + file["foot"]
+            assert whole == re.sub(r"\\mathbf\{([^}]*)\}", r"\1", text)
 
 
 def test_links_resolve_and_ids_are_unique(site: Site) -> None:

@@ -70,6 +70,7 @@
 
     /* A picture belongs to the column before it. Hidden columns are printed. */
     choose(names) {
+      this.names = names;
       let shown = true;
       const off = [...this.heads[0].parentElement.cells].map((head) => {
         if (head.dataset.column) shown = names.has(head.dataset.column);
@@ -77,17 +78,30 @@
       });
       for (const row of [this.heads[0].parentElement, ...this.rows])
         [...row.cells].forEach((cell, place) => cell.classList.toggle("off", off[place]));
+      this.refresh();
     }
 
-    /* Downloads hold the rows that are shown, in the order in which they are shown. */
+    /* Downloads hold the rows and columns that are shown, in the order in which they are shown. */
     refresh() {
       const rows = this.rows.filter((row) => !row.hidden).map((row) => Number(row.dataset.row));
+      const written = (pieces, row) =>
+        pieces
+          .filter(([, column]) => !column || !this.names || this.names.has(column))
+          .map(([text, column, best]) => (best && this.isBest(row, column, rows) ? best : text));
       for (const link of this.links) {
         const file = this.data.files[Number(link.dataset.file)];
-        const pieces = rows.flatMap((row) => file.rows[row]);
-        const text = file.head + (file.once ? [...new Set(pieces)] : pieces).join("") + file.foot;
+        const pieces = rows.flatMap((row) => written(file.rows[row], row));
+        const text = written(file.head).join("") + (file.once ? [...new Set(pieces)] : pieces).join("") + file.foot;
         link.href = `data:${file.media};charset=utf-8,${encodeURIComponent(text)}`;
       }
+    }
+
+    /* Among the rows that are shown and compete in the column: those whose piece has a text for the best. */
+    isBest(row, column, rows) {
+      const sign = this.data.columns[column] === "up" ? 1 : -1;
+      const competing = rows.filter((other) => this.data.files.some((file) => file.rows[other].some(([, name, best]) => name === column && best)));
+      const means = competing.map((other) => sign * this.data.rows[other].numbers[column]);
+      return sign * this.data.rows[row].numbers[column] === Math.max(...means);
     }
   }
 
