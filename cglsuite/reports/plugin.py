@@ -59,6 +59,11 @@ def cglsuite_notebooks() -> list[NotebookSpec]:
             path="cglsuite:_notebooks/category_ranks.ipynb",
         ),
         NotebookSpec(
+            name="stream_anatomy",
+            summary="what tasks are made of: sizes, class shares, drift, label homophily beside scores, degrees, published statistics",
+            path="cglsuite:_notebooks/stream_anatomy.ipynb",
+        ),
+        NotebookSpec(
             name="reproduction",
             summary="the reproduction ledger: every published value, the records that reproduce it, and a computed verdict",
             path="cglsuite:_notebooks/reproduction.ipynb",

@@ -1,0 +1,353 @@
+"""The anatomy of a data set in groups of its items: the tasks of a stream, years, domains or classes.
+
+A group's graph is the subgraph that its items induce (links: the links themselves; whole graphs: their union). Everything is a function of
+the data and the groups; work per group is in array operations over nodes and edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs.data import label_kind
+from cglsuite.graphs.homophily import graph_homophily, node_homophily
+from cglsuite.graphs.message import scipy_features
+from cglsuite.graphs.splits.partition import induced_subgraph
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Anatomy", "Drift", "Grouping", "dissect", "distinct_neighbours", "mean_drift"]
+
+_GRAPHS_AT_ONCE = 2000
+_DEGREE_BINS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouping:
+    """The groups of a data set's items.
+
+    Args:
+        what: what a group is, in the singular: ``task``, ``year``, ``class``. names: of the groups.
+        members: per group int64 ids of its items. outputs: bool [G, C], the labels that count for a group's homophily; ``None`` for all.
+        in_order: whether groups arrive one after the other, so that changes from one to the next mean something.
+    """
+
+    what: str
+    names: Sequence[str]
+    members: Sequence[Tensor]
+    outputs: Tensor | None = None
+    in_order: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """How the mean of the items moves from group to group.
+
+    Args:
+        of: what is averaged. places: float64 [G, D], D <= 2, principal components of the means. explained: float64 [D], their shares of the
+            variance between means. shift: float64 [G], distance of a group's mean from the first group's, in units of the items' own spread
+            (root of their total variance). chance: float64 [G], the root mean square of that distance if items were dealt to groups of
+            these sizes at random.
+    """
+
+    of: str
+    places: NDArray[np.float64]
+    explained: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    chance: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Anatomy:
+    """A data set and its groups.
+
+    Args:
+        name: of the scenario or data set. dataset: its data set. setting: of the scenario, empty for a data set alone.
+        level: problem level. what, names, in_order: see :class:`Grouping`.
+        whole: facts of the whole data set, in the columns of ``groups``, and ``loops`` (self-loops), ``features``, ``graphs``.
+        groups: a row per group: ``items``, ``nodes``, ``edges`` (as listed), ``pairs`` (of distinct nodes, either direction),
+            ``mean_degree`` (distinct neighbours), ``classes`` (with an item), ``labels`` (mean per item), ``homophily``, ``cut`` (share of
+            the edges of its nodes that lead out of the group). NaN where a column does not apply.
+        shares: float64 [G, C], the share of a group's labels that each class has (of a yes or no: [G, 2]); ``None`` without classes.
+        degrees, homophilies: values of single nodes (float64) by group, ``whole data set`` first.
+        drift: of the mean features; ``None`` for a single group.
+    """
+
+    name: str
+    dataset: str
+    setting: str
+    level: str
+    what: str
+    names: Sequence[str]
+    in_order: bool
+    whole: Mapping[str, float]
+    groups: pd.DataFrame
+    shares: NDArray[np.float64] | None
+    degrees: Mapping[str, NDArray[np.float64]]
+    homophilies: Mapping[str, NDArray[np.float64]]
+    drift: Drift | None
+    variant: str = ""
+    orders: Sequence[int] = (0,)
+    scores: pd.DataFrame = field(default_factory=pd.DataFrame)
+    measure: str = "performance"
+    percent: bool = True
+
+
+WHOLE = "whole data set"
+
+
+def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Tensor | None = None, **names: Any) -> Anatomy:
+    """The anatomy of ``data`` in the groups of ``grouping``.
+
+    Args:
+        edges: int64 [2, E], of nodes, in place of the data's own (a scenario may make them symmetric).
+        names: further fields of :class:`Anatomy`: name, dataset, setting, level.
+    """
+    if isinstance(data, NodeData):
+        parts = _nodes(data, grouping, data.edge_index if edges is None else edges)
+    elif isinstance(data, LinkData):
+        parts = _links(data, grouping)
+    else:
+        parts = _graphs(data, grouping)
+    rows = [facts | {"items": float(ids.numel())} | _labels(data, ids) for facts, ids in zip(parts.groups, grouping.members, strict=True)]
+    everything = torch.arange(data.n_items)
+    whole = parts.whole | {"items": float(data.n_items)} | _labels(data, everything)
+    return Anatomy(
+        what=grouping.what,
+        names=list(grouping.names),
+        in_order=grouping.in_order,
+        whole=whole,
+        groups=pd.DataFrame(rows, columns=COLUMNS),
+        shares=_shares(data, grouping.members),
+        degrees=parts.degrees,
+        homophilies=parts.homophilies,
+        drift=mean_drift(parts.described, parts.of, len(grouping.members)),
+        **names,
+    )
+
+
+COLUMNS = ["items", "nodes", "edges", "pairs", "mean_degree", "classes", "labels", "homophily", "cut"]
+
+
+# --- what a level has ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class _Parts:
+    """What differs between problem levels; ``described``: per group, features of its items (or of their nodes), [n, F]."""
+
+    whole: dict[str, float]
+    groups: list[dict[str, float]]
+    degrees: dict[str, NDArray[np.float64]]
+    homophilies: dict[str, NDArray[np.float64]]
+    described: list[Any]
+    of: str
+
+
+def distinct_neighbours(edge_index: Tensor, n_nodes: int) -> tuple[NDArray[np.int64], int, int]:
+    """Per node its number of distinct neighbours in either direction (int64 [N]), the number of pairs and of self-loops.
+
+    Example:
+        >>> distinct_neighbours(torch.tensor([[0, 1, 0, 2], [1, 0, 2, 2]]), 3)
+        (array([2, 1, 1]), 2, 1)
+    """
+    low, high = edge_index.min(dim=0).values, edge_index.max(dim=0).values
+    loops = low == high
+    pairs = torch.unique(low[~loops] * n_nodes + high[~loops])
+    ends = torch.cat([pairs // max(n_nodes, 1), pairs % max(n_nodes, 1)])
+    return torch.bincount(ends, minlength=n_nodes).numpy(), int(pairs.numel()), int(loops.sum())
+
+
+def _graph_facts(edge_index: Tensor, n_nodes: int) -> tuple[dict[str, float], NDArray[np.float64]]:
+    degrees, pairs, loops = distinct_neighbours(edge_index, n_nodes)
+    mean = float(degrees.mean()) if n_nodes else np.nan
+    facts = {
+        "nodes": float(n_nodes),
+        "edges": float(edge_index.shape[1]),
+        "pairs": float(pairs),
+        "loops": float(loops),
+        "mean_degree": mean,
+    }
+    return facts, degrees.astype(np.float64)
+
+
+def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
+    whole, all_degrees = _graph_facts(edges, data.n_nodes)
+    whole |= {"homophily": graph_homophily(data.y, edges), "features": float(data.n_features)}
+    out = _Parts(
+        whole=whole,
+        groups=[],
+        degrees={WHOLE: all_degrees},
+        homophilies={WHOLE: _known(node_homophily(data.y, edges))},
+        described=[],
+        of="features",
+    )
+    x: Any = scipy_features(data.x) if data.x.layout == torch.sparse_csr else data.x.numpy()
+    for k, (name, ids) in enumerate(zip(grouping.names, grouping.members, strict=True)):
+        inside = induced_subgraph(edges, ids, data.n_nodes)
+        mine = torch.zeros(data.n_nodes, dtype=torch.bool)
+        mine[ids] = True
+        touching = int((mine[edges[0]] | mine[edges[1]]).sum())
+        facts, degrees = _graph_facts(inside, ids.numel())
+        counting = None if grouping.outputs is None else grouping.outputs[k]
+        facts["homophily"] = graph_homophily(data.y[ids], inside, counting)
+        facts["cut"] = 1 - inside.shape[1] / touching if touching else np.nan
+        out.groups.append(facts)
+        out.degrees[name] = degrees
+        out.homophilies[name] = _known(node_homophily(data.y[ids], inside, counting))
+        out.described.append(x[ids.numpy()])
+    return out
+
+
+def _known(values: Tensor) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = values[~values.isnan()].numpy()
+    return found
+
+
+def _links(data: LinkData, grouping: Grouping) -> _Parts:
+    whole, all_degrees = _graph_facts(data.links, data.n_nodes)
+    whole |= {"features": float(data.n_features or 0)}
+    of = "features of the ends of links" if data.x is not None else "degree, in powers of two"
+    out = _Parts(whole=whole, groups=[], degrees={WHOLE: all_degrees}, homophilies={}, described=[], of=of)
+    x: Any = None
+    if data.x is not None:
+        x = scipy_features(data.x) if data.x.layout == torch.sparse_csr else data.x.numpy()
+    for name, ids in zip(grouping.names, grouping.members, strict=True):
+        met, ends = data.links[:, ids].flatten().unique(return_inverse=True)
+        facts, degrees = _graph_facts(ends.view(2, -1), met.numel())
+        out.groups.append(facts)
+        out.degrees[name] = degrees
+        out.described.append(_degree_indicators(degrees) if x is None else x[data.links[:, ids].flatten().numpy()])
+    return out
+
+
+def _degree_indicators(degrees: NDArray[np.float64]) -> scipy.sparse.csr_matrix:
+    """A one per node in the column of its degree's power of two: [N, 16]."""
+    place = np.floor(np.log2(np.maximum(degrees, 1))).astype(np.int64).clip(max=_DEGREE_BINS - 1)
+    rows = np.arange(len(place))
+    return scipy.sparse.csr_matrix((np.ones(len(place)), (rows, place)), shape=(len(place), _DEGREE_BINS))
+
+
+def _graphs(data: GraphData, grouping: Grouping) -> _Parts:
+    wanted = torch.cat(list(grouping.members)).unique()
+    sizes, edges, means = _per_graph(data, wanted)
+    place = torch.full((data.n_items,), -1, dtype=torch.int64)
+    place[wanted] = torch.arange(wanted.numel())
+
+    def facts(some: NDArray[np.int64]) -> dict[str, float]:
+        n, e = float(sizes[some].sum()), float(edges[some].sum())
+        return {"nodes": n, "edges": e, "pairs": e / 2, "mean_degree": e / n if n else np.nan, "graphs": float(len(some))}
+
+    rows = [place[ids].numpy() for ids in grouping.members]
+    whole = facts(np.arange(len(sizes))) | {"features": float(data.n_features)}
+    degrees = {name: _ratio(edges[some], sizes[some]) for name, some in zip(grouping.names, rows, strict=True)}
+    return _Parts(
+        whole=whole,
+        groups=[facts(some) for some in rows],
+        degrees={WHOLE: _ratio(edges, sizes)} | degrees,
+        homophilies={},
+        described=[means[some] for some in rows],
+        of="mean features of graphs",
+    )
+
+
+def _ratio(edges: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    return edges / np.maximum(sizes, 1)
+
+
+def _per_graph(data: GraphData, ids: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes [n], directed edges [n] and mean features [n, F] of graphs, a few thousand at a time."""
+    sizes, edges, means = [], [], []
+    for some in ids.split(_GRAPHS_AT_ONCE):
+        batch = data.items.queries(some, "cpu")
+        degree = torch.bincount(batch.edge_index[1], minlength=batch.n_nodes).to(torch.float32)
+        sizes.append(batch.pool(torch.ones(batch.n_nodes, 1), "sum").flatten().numpy())
+        edges.append(batch.pool(degree[:, None], "sum").flatten().numpy())
+        means.append(batch.mean_features().numpy())
+    return tuple(np.concatenate(parts).astype(np.float64) for parts in (sizes, edges, means))  # type: ignore[return-value]
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------------------
+
+
+def _labels(data: NodeData | LinkData | GraphData, ids: Tensor) -> dict[str, float]:
+    """How many classes have an item, and the mean number of labels of an item."""
+    counts = _class_counts(data, ids)
+    if counts is None:
+        return {}
+    return {"classes": float((counts > 0).sum()), "labels": float(counts.sum()) / max(1, int(_labelled(data, ids)))}
+
+
+def _labelled(data: NodeData | LinkData | GraphData, ids: Tensor) -> Tensor:
+    y = data.y[ids]
+    if y.dim() == 2 and data.n_classes == 1:
+        return torch.tensor(len(y)) if data.known is None else data.known[ids].sum()
+    return (y.any(dim=1) if y.dim() == 2 else y >= 0).sum()
+
+
+def _class_counts(data: NodeData | LinkData | GraphData, ids: Tensor) -> NDArray[np.int64] | None:
+    """int64 [C]; ``None`` for real targets and for the links of link prediction, which all exist."""
+    kind, y = label_kind(data.y), data.y[ids]
+    if kind == "real" or (kind == "multi" and data.n_classes == 1 and bool(data.y.all())):
+        return None
+    if kind == "multi" and data.n_classes == 1:  # a yes or no: both are classes
+        y = (y if data.known is None else y[data.known[ids]]).flatten().long()
+        counted = torch.bincount(y, minlength=2)
+    else:
+        counted = y.sum(dim=0) if kind == "multi" else torch.bincount(y[y >= 0], minlength=data.n_classes)
+    found: NDArray[np.int64] = counted.numpy()
+    return found
+
+
+def _shares(data: NodeData | LinkData | GraphData, members: Sequence[Tensor]) -> NDArray[np.float64] | None:
+    counts = [_class_counts(data, ids) for ids in members]
+    if any(c is None for c in counts):
+        return None
+    table = np.array(counts, dtype=np.float64)
+    shares: NDArray[np.float64] = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    return shares
+
+
+# --- drift -----------------------------------------------------------------------------------------------------------------------
+
+
+def mean_drift(described: Sequence[Any], of: str, n_groups: int) -> Drift | None:
+    """The drift of the mean of features (per group [n, F], dense or sparse) from group to group; ``None`` for a single group.
+
+    Principal components are exact (a full singular value decomposition of the means), so they need no seed.
+    """
+    if n_groups < 2 or not described or described[0].shape[1] == 0:
+        return None
+    from sklearn.decomposition import PCA
+
+    sizes = np.array([max(part.shape[0], 1) for part in described], dtype=np.float64)
+    means = np.array([np.asarray(part.mean(axis=0), dtype=np.float64).ravel() for part in described])
+    squares = np.array(
+        [
+            float(part.multiply(part).sum()) if scipy.sparse.issparse(part) else float((part.astype(np.float64) ** 2).sum())
+            for part in described
+        ]
+    )
+    centre = (means * sizes[:, None]).sum(axis=0) / sizes.sum()
+    spread = float(np.sqrt(max(squares.sum() / sizes.sum() - float(centre @ centre), 0.0)))
+    model = PCA(n_components=min(2, n_groups - 1, means.shape[1]), svd_solver="full")
+    places = model.fit_transform(means)
+    distance = np.linalg.norm(means - means[0], axis=1)
+    chance = np.sqrt(1 / sizes + 1 / sizes[0])
+    chance[0] = 0.0
+    return Drift(
+        of=of,
+        places=np.asarray(places, dtype=np.float64),
+        explained=np.asarray(model.explained_variance_ratio_, dtype=np.float64),
+        shift=distance / spread if spread > 0 else np.zeros(n_groups),
+        chance=chance,
+    )

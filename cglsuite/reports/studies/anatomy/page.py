@@ -1,0 +1,291 @@
+"""The page of a stream's anatomy. It formats what :mod:`cglsuite.reports.studies.anatomy.compute` computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cglsuite.markup import Fragment, element, join
+from cglsuite.reports.kit.figures import Panel, cumulative_figure
+from cglsuite.reports.kit.htmltable import (
+    empty,
+    exact_cell,
+    group_title,
+    head_cell,
+    mean_std_cell,
+    number_cell,
+    number_text,
+    row_head,
+    table,
+)
+from cglsuite.reports.kit.notices import Notes, key_box, notice
+from cglsuite.reports.kit.pictures import Gallery, Theme, picture
+from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.text import scenario_words
+from cglsuite.reports.studies.anatomy.compute import WHOLE
+from cglsuite.reports.studies.anatomy.figures import drift_figure, homophily_figure, share_figure
+from cglsuite.reports.studies.anatomy.published import CLOSE, published_beside
+from cglsuite.reports.studies.nodes.compute import cumulative
+
+if TYPE_CHECKING:
+    from cglsuite.reports.studies.anatomy.compute import Anatomy
+    from cglsuite.reports.studies.anatomy.subjects import Anatomies
+
+__all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes"]
+
+_COLUMNS = {
+    "items": ("items", 0),
+    "nodes": ("nodes", 0),
+    "edges": ("edges", 0),
+    "pairs": ("linked pairs", 0),
+    "mean_degree": ("mean degree", 2),
+    "classes": ("classes", 0),
+    "labels": ("labels per item", 2),
+    "homophily": ("label homophily", 3),
+    "cut": ("edges cut, %", 1),
+}
+
+
+# --- the message -----------------------------------------------------------------------------------------------------------------
+
+
+def message(found: Anatomies) -> Fragment:
+    """Key results: sizes, homophily, drift, and how many published statistics agree; and the subjects without data."""
+    lines = [element("li", element("strong", scenario_words(one.name)), ": ", "; ".join(_said(one)), ".") for one in found.shown]
+    absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in found.absent.items()]
+    return join([key_box(lines) if lines else empty("No data set of this page is here."), *absent])
+
+
+def _said(one: Anatomy) -> list[str]:
+    nodes, n = one.groups["nodes"], len(one.groups)
+    plural = f"{one.what}{'' if n == 1 else 'es' if one.what.endswith('s') else 's'}"
+    said = [f"{n} {plural} of {_range(nodes, 0)} nodes"]
+    known = one.groups["homophily"].dropna()
+    if len(known):
+        said.append(f"label homophily {_mean_of(one, 'homophily'):.2f} within a {one.what}, {one.whole['homophily']:.2f} in the full graph")
+    if one.groups["cut"].notna().any():
+        said.append(f"{100 * one.groups['cut'].mean():.0f} % of a {one.what}'s edges lead to others")
+    if one.drift is not None and one.in_order:
+        last, chance = one.drift.shift[-1], one.drift.chance[-1]
+        said.append(f"the mean of its {one.drift.of} moves by {last:.2f} of the items' spread (by chance {chance:.2f})")
+    frame = published_beside(one)
+    if len(frame):
+        said.append(f"{int(frame['agrees'].sum())} of {len(frame)} published statistics agree")
+    return said
+
+
+def _mean_of(one: Anatomy, name: str) -> float:
+    """The mean over groups, and over orders where there are several."""
+    return float(one.whole.get(f"mean_{name}", one.groups[name].mean()))
+
+
+def _range(values: Any, digits: int) -> str:
+    low, high = number_text(float(values.min()), digits), number_text(float(values.max()), digits)
+    return low if low == high else f"{low} to {high}"
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------------------
+
+
+def sizes(found: Anatomies) -> Fragment:
+    """A row per group: items, nodes, edges, mean degree, classes, homophily; the whole data set first."""
+    return join([_sizes(one) for one in found.shown]) if found.shown else empty("No data set of this page is here.")
+
+
+def _sizes(one: Anatomy) -> Fragment:
+    columns = [name for name in _COLUMNS if one.groups[name].notna().any() or name in one.whole]
+    if (one.groups["items"] == one.groups["nodes"]).all():
+        columns.remove("items")
+    if one.level.startswith("G"):
+        columns.remove("pairs")
+    head = [head_cell(one.what, "name"), *(head_cell(_COLUMNS[name][0], "number") for name in columns)]
+    rows = [[row_head(WHOLE), *(_cell(one.whole.get(name), name) for name in columns)]]
+    rows += [
+        [row_head(name), *(_cell(row[column], column) for column in columns)]
+        for name, row in zip(one.names, as_rows(one.groups), strict=True)
+    ]
+    orders = ", ".join(map(str, one.orders))
+    if len(one.orders) > 1:
+        rows.append([row_head(f"mean over orders {orders}"), *(_cell(one.whole.get(f"mean_{name}"), name) for name in columns)])
+    about = f" – {one.what}s of order {one.orders[0]}" if one.setting else f" – by {one.what}"
+    return table(head, rows, join([element("strong", scenario_words(one.name)), about]))
+
+
+def _cell(value: float | None, name: str) -> Fragment:
+    if value is None or value != value:
+        return number_cell(None)
+    scale = 100.0 if name == "cut" else 1.0
+    return exact_cell(number_text(scale * value, _COLUMNS[name][1]), value=value)
+
+
+def published(found: Anatomies) -> Fragment:
+    """What papers print of these data sets beside what is counted here."""
+    notes, rows = Notes(), []
+    head = [
+        head_cell("statistic", "name"),
+        head_cell("published", "number"),
+        head_cell("ours", "number"),
+        head_cell("ours / published", "number"),
+    ]
+    head += [head_cell("agrees"), head_cell("counted as"), head_cell("paper")]
+    for one in found.shown:
+        frame = published_beside(one)
+        if len(frame):
+            rows.append([group_title(scenario_words(one.name), len(head))])
+        for row in as_rows(frame):
+            ratio = row["ours"] / row["published"] if row["published"] else (1.0 if row["ours"] == 0 else np.nan)
+            paper = notes.mark(f"{row['paper']}, {row['dataset']}", row["remark"])
+            rows.append(
+                [
+                    row_head(row["quantity"]),
+                    number_cell(row["published"]) if row["published"] < 1000 else number_cell(row["published"], 0),
+                    exact_cell(_like(row["ours"]), value=row["ours"]),
+                    number_cell(ratio, 3),
+                    element("td", _yes(row["agrees"])),
+                    element("td", row["counted"], class_="quiet"),
+                    element("td", *paper, class_="nowrap"),
+                ]
+            )
+    if not rows:
+        return empty("No paper of the suite prints statistics of these data sets in these settings.")
+    about = (
+        f"Statistics agree if they differ by at most {100 * CLOSE:.0f} %, or not at all to the printed digits (AGALE prints 3K and 37K). "
+        "Papers count edges in several ways; the one nearest to the printed number is shown. "
+        "Footnotes are contradictions within the papers."
+    )
+    return join([table(head, rows, about), notes.listed()])
+
+
+def _yes(agrees: bool) -> Fragment:
+    return element("span", "yes" if agrees else "no", class_=f"badge {'good' if agrees else 'note'}")
+
+
+def _like(value: float) -> str:
+    return number_text(value, 0 if value == int(value) else 3 if value < 10 else 1)
+
+
+def scores(found: Anatomies) -> Fragment:
+    """Per task its label homophily and every method's score after the last task."""
+    shown = [one for one in found.shown if len(one.scores)]
+    if not shown:
+        return empty("No records were given: name a campaign whose cells are done.")
+    return join([_scores(one) for one in shown])
+
+
+def _scores(one: Anatomy) -> Fragment:
+    labels = list(dict.fromkeys(one.scores["label"]))
+    homophilous = bool(one.groups["homophily"].notna().any())
+    head = [head_cell(one.what, "name"), *([head_cell("label homophily", "number")] if homophilous else [])]
+    head += [head_cell(label, "number") for label in labels]
+    cells = {(row["label"], row["task"]): row for row in as_rows(one.scores)}
+    scale, digits = (100.0, 1) if one.percent else (1.0, 3)
+    rows = []
+    for k, name in enumerate(one.names):
+        row = [row_head(name), *([_cell(one.groups["homophily"].iloc[k], "homophily")] if homophilous else [])]
+        for label in labels:
+            score = cells.get((label, k))
+            row.append(mean_std_cell(score["mean"], score["std"], scale=scale, digits=digits) if score else number_cell(None))
+        rows.append(row)
+    n = ", ".join(sorted({str(n) for n in one.scores["n"]}))
+    unit = ", %" if one.percent else ""
+    about = f" – {one.measure}{unit} on each task after the last; order {one.orders[0]}, {n} record{'' if n == '1' else 's'} per method"
+    return table(head, rows, join([element("strong", scenario_words(one.name)), about]))
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------------------
+
+
+def shares(found: Anatomies) -> Gallery | Fragment:
+    """The share of every class in every group."""
+    return _gallery(
+        [_shares(one) for one in found.shown if one.shares is not None and len(one.groups) > 1], "These data sets have no classes."
+    )
+
+
+def _shares(one: Anatomy) -> Any:
+    every = one.shares
+    assert every is not None  # noqa: S101 - chosen by the caller
+    kept = np.flatnonzero((every > 0).any(axis=0))
+    table_, names = every[:, kept], [str(c) for c in kept]
+
+    def draw(theme: Theme) -> Any:
+        return share_figure(table_, names, theme, title=f"Share of labels by class (%), {scenario_words(one.name)}", what=one.what)
+
+    largest = [f"{one.names[k]}: class {kept[int(row.argmax())]} {100 * row.max():.0f} %" for k, row in _few(table_)]
+    return picture(draw, f"Class shares by {one.what} in {one.name}. Largest: {'; '.join(largest)}")
+
+
+def _few(rows: Any, most: int = 12) -> list[tuple[int, Any]]:
+    return [(k, rows[k]) for k in range(min(len(rows), most))]
+
+
+def drift(found: Anatomies) -> Gallery | Fragment:
+    """How the mean features move from group to group."""
+    return _gallery([_drift(one) for one in found.shown if one.drift is not None], "There is a single group, or there are no features.")
+
+
+def _drift(one: Anatomy) -> Any:
+    moved = one.drift
+
+    def draw(theme: Theme) -> Any:
+        title = f"Mean of {moved.of}, {scenario_words(one.name)}" if moved else ""
+        return drift_figure(moved, theme, title=title, what=one.what, in_order=one.in_order) if moved else None
+
+    shift = ", ".join(f"{value:.2f}" for value in (moved.shift if moved else ()))
+    return picture(draw, f"Drift of the mean {moved.of if moved else ''} in {one.name}; distance from the first: {shift}")
+
+
+def homophily(found: Anatomies) -> Gallery | Fragment:
+    """Label homophily per group beside the whole graph's, with the methods' scores where there are records."""
+    shown = [one for one in found.shown if one.groups["homophily"].notna().any()]
+    return _gallery([_homophily(one) for one in shown], "Label homophily is defined for labelled nodes only.")
+
+
+def _homophily(one: Anatomy) -> Any:
+    values = one.groups["homophily"].to_numpy(dtype=np.float64)
+    scored = one.scores if one.percent else one.scores.iloc[:0]
+    order = list(dict.fromkeys(scored["label"])) if len(scored) else []
+
+    def draw(theme: Theme) -> Any:
+        title = f"Label homophily, {scenario_words(one.name)}"
+        return homophily_figure(values, one.whole["homophily"], scored, theme, title=title, what=one.what, order=order, ylabel=one.measure)
+
+    said = ", ".join(f"{value:.2f}" for value in values)
+    alt = f"Label homophily by {one.what} in {one.name}: {said}; full graph {one.whole['homophily']:.2f}"
+    return picture(draw, alt)
+
+
+def degrees(found: Anatomies) -> Gallery | Fragment:
+    """Distributions of degree and of node homophily: the whole data set, and the first, the middle and the last group."""
+    return _gallery([_degrees(one) for one in found.shown], "No data set of this page is here.")
+
+
+def _degrees(one: Anatomy) -> Any:
+    names = [WHOLE, *_three(one.names)]
+    top = max(float(one.degrees[WHOLE].max(initial=1.0)), 1.0)
+    panels = [
+        Panel(
+            "degree", {name: cumulative(one.degrees[name]) for name in names}, (0.0, 1.1 * top), logarithmic=not one.level.startswith("G")
+        )
+    ]
+    valued = {name: one.homophilies[name] for name in names if name in one.homophilies and one.homophilies[name].size}
+    if valued:
+        panels.append(Panel("label homophily of nodes", {name: cumulative(values) for name, values in valued.items()}, (0.0, 1.0)))
+    unit = "graphs" if one.level.startswith("G") else "nodes"
+
+    def draw(theme: Theme) -> Any:
+        return cumulative_figure(panels, theme, title=f"Degrees, {scenario_words(one.name)}", order=names, unit=unit)
+
+    means = ", ".join(f"{name} {one.degrees[name].mean():.1f}" for name in names if one.degrees[name].size)
+    return picture(draw, f"Distribution of degrees in {one.name}. Means: {means}")
+
+
+def _three(names: Sequence[str]) -> list[str]:
+    """The first, the middle and the last."""
+    return list(dict.fromkeys([names[0], names[len(names) // 2], names[-1]]))
+
+
+def _gallery(pictures: Sequence[Any], otherwise: str) -> Gallery | Fragment:
+    return Gallery(tuple(pictures)) if pictures else empty(otherwise)
