@@ -16,7 +16,7 @@ device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = False  # train the campaign's cells missing from the store
 
 # %% [markdown]
-# The parameters above look at a synthetic stream. Others to try, where their data are: `["pcg/task-il@agale-2", "pcg/class-il@agale-2"]`
+# By default a synthetic stream. Others to try, where their data are: `["pcg/task-il@agale-2", "pcg/class-il@agale-2"]`
 # with `orders=[0, 1, 2]` (AGALE's Table 1), `["bitcoin-otc/time-il@begin-2"]` (a stream of time steps), and `["ogbn-arxiv"]` with
 # `key="year"`.
 

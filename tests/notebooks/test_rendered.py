@@ -105,6 +105,31 @@ def test_node_analysis(tmp_path: Path) -> None:
     assert "all methods" in texts(page, "th")
 
 
+def test_stream_anatomy(tmp_path: Path) -> None:
+    """Tasks of a scenario, and those of a campaign beside every method's scores on them."""
+    small = {"dataset.n_nodes": 120, "dataset.n_classes": 4}
+    alone = render_notebook("stream_anatomy", {"overrides": small}, tmp_path / "alone.html", catalogue=load_catalogue())
+    assert alone.done, alone.reason
+    page = alone.path.read_text()
+    assert_harmless(page)
+    assert text_of(page, "li", "2 tasks of 60 nodes")
+    assert "No records were given" in page
+    inline = {
+        "name": "parts",
+        "grid": {"scenarios": ["synthetic-csbm/class-il@begin-1"], "methods": ["bare", "joint"]},
+        "set": small | {"backbone.width": 16, "training.epochs": 3},
+        "run": {"device": "cpu"},
+    }
+    given = {"inline": inline, "store": str(tmp_path / "store"), "train_missing": True}
+    scored = render_notebook("stream_anatomy", given, tmp_path / "scored.html", catalogue=load_catalogue())
+    assert scored.done, scored.reason
+    page = scored.path.read_text()
+    shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
+    records = list(Store(tmp_path / "store").records())
+    assert len(records) == 2
+    assert {float(value) for record in records for value in record.performance()[-1]} <= shown
+
+
 def test_order_sensitivity(tmp_path: Path) -> None:
     """All orders of two tasks and a null of its own are trained; what the page shows is what the functions compute."""
     small = {"scenario.n_tasks": 2, "dataset.n_nodes": 120, "dataset.n_classes": 4, "backbone.width": 16, "training.epochs": 3}

@@ -30,6 +30,7 @@ __all__ = [
     "ink_on",
     "labels_in",
     "legend",
+    "legend_columns",
     "look_of",
     "plain_axes",
     "row_titles",
@@ -76,6 +77,12 @@ def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[s
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (left / width, 0.02 / height)}
     look = {"ncols": columns, "frameon": False, "fontsize": 9, "handlelength": 2.6, "labelspacing": 0.88}
     mark_entries(figure.legend(**place | look | more), hides)
+
+
+def legend_columns(labels: Sequence[str], inches: float) -> int:
+    """How many columns of a :func:`legend` with these labels fit a width in inches: at least one, at most as many as there are labels."""
+    widest = 0.7 + 0.08 * max((len(label) for label in labels), default=0)
+    return max(1, min(len(labels), int(inches / widest)))
 
 
 def plain_axes(axes: Axes, theme: Theme, grid: Literal["x", "y", "both", ""] = "", *, floor: bool = False) -> None:

@@ -25,6 +25,7 @@ from cglsuite.reports.kit.figure_parts import (
     ink_on,
     labels_in,
     legend,
+    legend_columns,
     look_of,
     plain_axes,
     wrapped,
@@ -288,9 +289,13 @@ def cumulative_figure(panels: Sequence[Panel], theme: Theme, *, title: str, orde
     styles: dict[str, dict[str, Any]] = {
         label: {"color": theme.lines[i], "linestyle": DASHES[i], "linewidth": 1.7} for i, label in enumerate(order)
     }
-    inner, plot_height, below, lines = 2.35, 2.05, 0.84, wrapped(title, 2.5 * len(panels), 10.5)
-    above, gap, left = 0.24 + 0.19 * len(lines), 0.3, 0.66
-    width, height = left + len(panels) * inner + (len(panels) - 1) * gap + 0.14, plot_height + below + above
+    inner, plot_height, gap, left = (2.35 if len(panels) > 1 else 3.4), 2.05, 0.3, 0.66
+    width = left + len(panels) * inner + (len(panels) - 1) * gap + 0.14
+    lines = wrapped(title, width - 0.4, 10.5)
+    drawn = [label for label in order if any(label in panel.curves for panel in panels)]
+    columns = legend_columns(drawn, width - 0.55)
+    below, above = 0.59 + LEGEND_ROW * int(np.ceil(len(drawn) / columns)), 0.24 + 0.19 * len(lines)
+    height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     for number, panel in enumerate(panels):
         place = ((left + number * (inner + gap)) / width, below / height, inner / width, plot_height / height)
@@ -305,9 +310,8 @@ def cumulative_figure(panels: Sequence[Panel], theme: Theme, *, title: str, orde
         else:
             axes.set_ylabel(f"share of {unit}, %")
     headline(figure, lines, theme)
-    drawn = [label for label in order if any(label in panel.curves for panel in panels)]
     handles = [Line2D([], [], label=label, **styles[label]) for label in drawn]
-    legend(figure, len(order), left=0.55, handles=handles, hides=drawn)
+    legend(figure, columns, left=0.55, handles=handles, hides=drawn)
     return figure
 
 

@@ -216,7 +216,7 @@ def _known(values: Tensor) -> NDArray[np.float64]:
 def _links(data: LinkData, grouping: Grouping) -> _Parts:
     whole, all_degrees = _graph_facts(data.links, data.n_nodes)
     whole |= {"features": float(data.n_features or 0)}
-    of = "features of the ends of links" if data.x is not None else "degree, in powers of two"
+    of = "features of the ends of links" if data.x is not None else "nodes by degree, in powers of two"
     out = _Parts(whole=whole, groups=[], degrees={WHOLE: all_degrees}, homophilies={}, described=[], of=of)
     x: Any = None
     if data.x is not None:
@@ -340,14 +340,15 @@ def mean_drift(described: Sequence[Any], of: str, n_groups: int) -> Drift | None
     centre = (means * sizes[:, None]).sum(axis=0) / sizes.sum()
     spread = float(np.sqrt(max(squares.sum() / sizes.sum() - float(centre @ centre), 0.0)))
     model = PCA(n_components=min(2, n_groups - 1, means.shape[1]), svd_solver="full")
-    places = model.fit_transform(means)
+    with np.errstate(invalid="ignore"):  # equal means have no variance to share out
+        places = model.fit_transform(means)
     distance = np.linalg.norm(means - means[0], axis=1)
     chance = np.sqrt(1 / sizes + 1 / sizes[0])
     chance[0] = 0.0
     return Drift(
         of=of,
         places=np.asarray(places, dtype=np.float64),
-        explained=np.asarray(model.explained_variance_ratio_, dtype=np.float64),
+        explained=np.nan_to_num(np.asarray(model.explained_variance_ratio_, dtype=np.float64)),
         shift=distance / spread if spread > 0 else np.zeros(n_groups),
         chance=chance,
     )

@@ -9,7 +9,19 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cglsuite.reports.kit.figure_parts import ANNOTATED_TASKS, RASTER_DPI, headline, heat_map, legend, look_of, plain_axes, wrapped
+from cglsuite.reports.kit.figure_parts import (
+    ANNOTATED_TASKS,
+    LEGEND_ROW,
+    RASTER_DPI,
+    headline,
+    heat_map,
+    labels_in,
+    legend,
+    look_of,
+    plain_axes,
+    wrapped,
+)
+from cglsuite.reports.kit.marks import mark_series, point_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,15 +41,15 @@ def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: The
     """The share of every class in every group, as a heat map: a row per class, a column per group.
 
     Args:
-        shares: float64 [G, C]. classes: names of the columns. what: a group is called.
+        shares: float64 [G, C]. classes: names of the columns. title: line breaks are kept. what: a group is called.
     """
     n_groups, n_classes = shares.shape
     annotated = n_groups <= ANNOTATED_TASKS and n_classes <= 24
     cell = (0.4, 0.26) if annotated else (max(0.07, min(0.4, 5.0 / n_groups)), max(0.06, min(0.26, 4.2 / n_classes)))
     inner = (cell[0] * n_groups, cell[1] * n_classes)
     left, right, below, above = 0.66, 0.14 if annotated else 0.7, 0.46, 0.36
-    lines = wrapped(title, max(inner[0] + right + 0.5, 2.6), 9.5)
-    width, height = max(inner[0] + left + right, 2.8), inner[1] + below + above + 0.17 * (len(lines) - 1)
+    lines = [line for part in title.split("\n") for line in wrapped(part, max(inner[0] + right + 0.5, 3.4), 9.5)]
+    width, height = max(inner[0] + left + right, 3.6), inner[1] + below + above + 0.17 * (len(lines) - 1)
     figure = Figure(figsize=(width, height), dpi=RASTER_DPI)
     axes = figure.add_axes((left / width, below / height, inner[0] / width, inner[1] / height))
     scale = ((left + inner[0] + 0.12) / width, below / height, 0.12 / width, inner[1] / height)
@@ -92,7 +104,7 @@ def drift_figure(drift: Drift, theme: Theme, *, title: str, what: str, in_order:
     distance.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     distance.set_xlim(0.4, n + 0.6)
     distance.set_xlabel(what)
-    distance.set_ylabel("distance of means / spread of items")
+    distance.set_ylabel("distance / spread of items")
     plain_axes(distance, theme, "y", floor=True)
     headline(figure, lines, theme)
     legend(figure, 2, left=left + inner + gap - 0.1)
@@ -117,10 +129,10 @@ def homophily_figure(
         ylabel: what the scores are, for the axis.
     """
     n = len(homophily)
-    labels = [label for label in order if (scores["label"] == label).any()] if len(scores) else []
+    labels = labels_in(scores, order) if len(scores) else []
     rows = int(np.ceil((len(labels) + 2) / 3))
     lines = wrapped(title, 5.9, 10.5)
-    width, plot_height, below, above = 6.2, 2.6, 0.62 + 0.22 * rows, 0.22 + 0.19 * len(lines)
+    width, plot_height, below, above = 6.2, 2.6, 0.62 + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
     height = plot_height + below + above
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.62 / width, below / height, (width - 0.76) / width, plot_height / height))
@@ -129,7 +141,10 @@ def homophily_figure(
     axes.axhline(100 * whole, color=theme.ink, linestyle=(0, (5, 2)), linewidth=1.3, label="homophily, full graph")
     for label in labels:
         part = scores[scores["label"] == label].sort_values("task")
-        axes.plot(part["task"] + 1, 100 * part["mean"], markersize=4.5, linewidth=1.5, label=label, **look_of(order.index(label), theme))
+        look = look_of(order.index(label), theme)
+        (line,) = axes.plot(part["task"] + 1, 100 * part["mean"], markersize=4.5, linewidth=1.5, label=label, **look)
+        where = [f"{what} {task + 1:.0f}" for task in part["task"]]
+        mark_series(label, line, points=point_texts(where, part["mean"], part["std"], percent=True))
     _percent(axes, scores)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
     axes.set_xlim(0.4, n + 0.6)
@@ -137,7 +152,7 @@ def homophily_figure(
     axes.set_ylabel(f"homophily; {ylabel} (%)" if labels else "label homophily (%)")
     plain_axes(axes, theme, "y", floor=True)
     headline(figure, lines, theme)
-    legend(figure, 3)
+    legend(figure, 3, hides=labels)
     return figure
 
 

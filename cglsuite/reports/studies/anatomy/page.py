@@ -69,7 +69,10 @@ def _said(one: Anatomy) -> list[str]:
         said.append(f"{100 * one.groups['cut'].mean():.0f} % of a {one.what}'s edges lead to others")
     if one.drift is not None and one.in_order:
         last, chance = one.drift.shift[-1], one.drift.chance[-1]
-        said.append(f"the mean of its {one.drift.of} moves by {last:.2f} of the items' spread (by chance {chance:.2f})")
+        said.append(
+            f"from the first to the last {one.what} the mean of its {one.drift.of} moves by {last:.2f} of the items' spread, "
+            f"where chance alone would move it by {chance:.2f}"
+        )
     frame = published_beside(one)
     if len(frame):
         said.append(f"{int(frame['agrees'].sum())} of {len(frame)} published statistics agree")
@@ -211,7 +214,7 @@ def _shares(one: Anatomy) -> Any:
     table_, names = every[:, kept], [str(c) for c in kept]
 
     def draw(theme: Theme) -> Any:
-        return share_figure(table_, names, theme, title=f"Share of labels by class (%), {scenario_words(one.name)}", what=one.what)
+        return share_figure(table_, names, theme, title=f"Share of labels by class (%)\n{scenario_words(one.name)}", what=one.what)
 
     largest = [f"{one.names[k]}: class {kept[int(row.argmax())]} {100 * row.max():.0f} %" for k, row in _few(table_)]
     return picture(draw, f"Class shares by {one.what} in {one.name}. Largest: {'; '.join(largest)}")

@@ -1,0 +1,251 @@
+"""The anatomy of streams and data sets: numbers by hand and by simulation, published statistics beside them, tables and figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+from page_elements import texts
+from report_lab import EVIL, Tables
+from tiny_graphs import tiny_molecules
+
+from cglsuite.errors import UnknownNameError
+from cglsuite.graphs import LinkData, NodeData
+from cglsuite.reports.kit.figure_parts import legend_columns
+from cglsuite.reports.kit.figures import Panel, cumulative_figure
+from cglsuite.reports.kit.pictures import LIGHT, Gallery
+from cglsuite.reports.rendering.page import sanitize
+from cglsuite.reports.studies.anatomy import page as show
+from cglsuite.reports.studies.anatomy.compute import WHOLE, Anatomy, Grouping, dissect, distinct_neighbours, mean_drift
+from cglsuite.reports.studies.anatomy.published import published_beside
+from cglsuite.reports.studies.anatomy.subjects import Anatomies, anatomies, anatomy_of
+
+# A triangle 0-1-2 (1 and 2 share both directions), a link 3-4, a bridge 2-3, and 5 alone with a self-loop.
+EDGES = torch.tensor([[0, 1, 2, 2, 3, 2, 5], [1, 2, 1, 0, 4, 3, 5]])
+FIRST, SECOND = torch.tensor([0, 1, 2]), torch.tensor([3, 4, 5])
+
+
+def nodes(**changes: Any) -> NodeData:
+    given = {
+        "x": torch.tensor([[0.0], [0.0], [3.0], [4.0], [4.0], [4.0]]),
+        "edge_index": EDGES,
+        "y": torch.tensor([0, 0, 1, 1, 1, 2]),
+        "n_classes": 4,
+        "name": "tiny",
+    }
+    return NodeData(**(given | changes))
+
+
+def anatomy(data: Any = None, setting: str = "class-il", name: str = "tiny/class-il@mine-1", **changes: Any) -> Anatomy:
+    grouping = Grouping(what="task", names=["1: a", "2: b"], members=[FIRST, SECOND])
+    made = dissect(data or nodes(), grouping, name=name, dataset=name.partition("/")[0], setting=setting, level="NC")
+    return dataclasses.replace(made, **changes)
+
+
+def test_sizes_by_hand() -> None:
+    """Edges as listed, distinct pairs without self-loops, distinct neighbours, and the edges that lead out of a group."""
+    made = anatomy()
+    first, second = made.groups.to_dict(orient="records")
+    assert (first["nodes"], first["edges"], first["pairs"], first["mean_degree"]) == (3, 4, 3, 2.0)
+    assert (second["nodes"], second["edges"], second["pairs"], second["mean_degree"]) == (3, 2, 1, pytest.approx(2 / 3))
+    assert (first["cut"], second["cut"]) == (pytest.approx(1 / 5), pytest.approx(1 / 3))
+    assert first["homophily"] == pytest.approx(1 / 4)  # 0-1 of one class; 1-2, 2-1 and 2-0 of two
+    assert (first["classes"], second["classes"], made.whole["classes"]) == (2, 2, 3)
+    assert (made.whole["nodes"], made.whole["edges"], made.whole["pairs"], made.whole["loops"]) == (6, 7, 5, 1)
+    assert list(made.degrees[WHOLE]) == [2, 2, 3, 2, 1, 0]
+    assert list(made.degrees["2: b"]) == [1, 1, 0]
+
+
+def test_labels_that_count() -> None:
+    """Labels outside the group's outputs are as if they were not there."""
+    outputs = torch.tensor([[True, False, False, False], [True, True, True, False]])
+    grouping = Grouping(what="task", names=["a", "b"], members=[FIRST, SECOND], outputs=outputs)
+    made = dissect(nodes(), grouping, name="t", dataset="t", setting="", level="NC")
+    assert made.groups["homophily"].iloc[0] == pytest.approx(1 / 4)
+    both = torch.tensor([[True, False], [True, True], [False, True], [False, False], [True, False], [False, False]])
+    many = dissect(nodes(y=both, n_classes=2), dataclasses.replace(grouping, outputs=None), name="t", dataset="t", setting="", level="NC")
+    assert many.whole["labels"] == pytest.approx(5 / 4)  # of the four nodes that have one
+    np.testing.assert_allclose(many.shares, [[0.5, 0.5], [1.0, 0.0]])
+
+
+def test_class_shares() -> None:
+    """Every class of the data set has a column, also one without an item; unlabelled items are in none; a yes or no has two columns."""
+    np.testing.assert_allclose(anatomy().shares, [[2 / 3, 1 / 3, 0, 0], [0, 2 / 3, 1 / 3, 0]])
+    np.testing.assert_allclose(anatomy(nodes(y=torch.tensor([0, -1, -1, 1, 1, 2]))).shares, [[1, 0, 0, 0], [0, 2 / 3, 1 / 3, 0]])
+    yes = torch.tensor([[True], [False], [False], [True], [True], [False]])
+    np.testing.assert_allclose(anatomy(nodes(y=yes, n_classes=1)).shares, [[2 / 3, 1 / 3], [1 / 3, 2 / 3]])
+
+
+def test_neighbours_against_counting() -> None:
+    """A random graph with double edges and self-loops."""
+    draw = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, 20, (2, 90), generator=draw)
+    near = [
+        {b for a, b in zip(*edges.tolist(), strict=True) if a == v} | {a for a, b in zip(*edges.tolist(), strict=True) if b == v}
+        for v in range(20)
+    ]
+    degrees, pairs, loops = distinct_neighbours(edges, 20)
+    assert list(degrees) == [len(found - {v}) for v, found in enumerate(near)]
+    assert pairs == degrees.sum() / 2
+    assert loops == int((edges[0] == edges[1]).sum())
+
+
+def test_drift_by_hand() -> None:
+    """Distances in units of the spread of all items; one component for two groups holds all variance."""
+    made = anatomy().drift
+    assert made is not None
+    spread = float(np.std([0, 0, 3, 4, 4, 4]))
+    np.testing.assert_allclose(made.shift, [0, 3 / spread])
+    np.testing.assert_allclose(made.chance, [0, math.sqrt(2 / 3)])
+    np.testing.assert_allclose(np.abs(made.places), [[1.5], [1.5]])
+    np.testing.assert_allclose(made.explained, [1.0])
+    assert mean_drift([np.ones((3, 2))], "features", 1) is None
+    still = mean_drift([np.ones((3, 2)), np.ones((2, 2))], "features", 2)
+    assert still is not None
+    assert list(still.shift) == [0, 0]
+
+
+def test_chance_is_what_a_random_deal_gives() -> None:
+    """The root mean square over deals of independent items; sparse features give the same as dense ones."""
+    draw = np.random.default_rng(0)
+    sizes, found = (30, 90), []
+    for _ in range(300):
+        parts = [draw.normal(size=(n, 5)) for n in sizes]
+        drift = mean_drift(parts, "features", 2)
+        assert drift is not None
+        found.append(drift.shift[1])
+    assert np.sqrt(np.mean(np.square(found))) == pytest.approx(math.sqrt(1 / 30 + 1 / 90), rel=0.1)
+    sparse = mean_drift([scipy.sparse.csr_matrix(part) for part in parts], "features", 2)
+    assert sparse is not None
+    assert drift is not None
+    np.testing.assert_allclose(sparse.shift, drift.shift)
+    np.testing.assert_allclose(np.abs(sparse.places), np.abs(drift.places))
+
+
+def test_links_and_whole_graphs() -> None:
+    """A task of links is the graph of its links; a task of graphs the union of its graphs, whose edges are counted in both directions."""
+    links = LinkData(links=EDGES, y=torch.tensor([0, 0, 1, 1, 0, 1, 1]), n_classes=2, n_nodes=6, name="links")
+    made = dissect(
+        links,
+        Grouping(what="task", names=["a", "b"], members=[torch.arange(4), torch.arange(4, 7)]),
+        name="links",
+        dataset="links",
+        setting="",
+        level="LC",
+    )
+    assert list(made.groups["nodes"]) == [3, 4]
+    assert list(made.groups["pairs"]) == [3, 2]
+    assert made.groups["homophily"].isna().all()
+    assert made.drift is not None
+    assert made.drift.of == "nodes by degree, in powers of two"
+
+    molecules = tiny_molecules(targets="label")
+    parts = [torch.arange(0, 90, 2), torch.arange(1, 90, 2)]
+    chemistry = dissect(
+        molecules, Grouping(what="task", names=["even", "odd"], members=parts), name="m", dataset="m", setting="", level="GC"
+    )
+    assert chemistry.groups["nodes"].sum() == chemistry.whole["nodes"]
+    assert chemistry.groups["edges"].sum() == chemistry.whole["edges"] == 2 * chemistry.whole["pairs"]
+    assert chemistry.whole["graphs"] == 90
+    assert chemistry.drift is not None
+
+
+def test_published_statistics() -> None:
+    """AGALE's rows of PCG in this setting: printed thousands are rounded, 2 % are close, edges are counted the nearest way."""
+    whole = {"nodes": 3233.0, "edges": 74702.0, "pairs": 37351.0, "labels": 1.928, "homophily": 0.174, "mean_degree": 23.1}
+    table = published_beside(anatomy(name="pcg/task-il@agale-2", setting="task-il", whole=whole)).set_index("quantity")
+    assert set(table["setting"]) == {"task-IL"}
+    assert table.loc[["nodes", "edges", "labels per node", "label homophily, full graph"], "agrees"].all()
+    assert table.loc["edges", "counted"] == "distinct pairs"
+    assert not table.loc[["tasks", "classes", "nodes per task"], "agrees"].any()
+    assert table.loc["nodes per task", "published"] == 808
+    alone = published_beside(anatomy(name="pcg", setting="", whole=whole))
+    assert "tasks" not in set(alone["quantity"])
+    assert published_beside(anatomy(name="pcg/task-il@cglb-1", setting="task-il", whole=whole)).empty
+    assert published_beside(anatomy()).empty
+
+
+def _scored(made: Anatomy) -> Anatomy:
+    rows = [{"label": label, "task": k, "mean": 0.4 + 0.1 * k, "std": 0.01, "n": 2} for label in ("bare", EVIL) for k in (0, 1)]
+    return dataclasses.replace(made, scores=pd.DataFrame(rows), measure="accuracy")
+
+
+def test_tables_and_the_message() -> None:
+    """Names are text; the key results hold the range of sizes, and whatever is left out gives its reason."""
+    found = Anatomies((_scored(anatomy(name=f"{EVIL}/class-il@mine-1")),), {"far/class-il@mine-1": f"no file {EVIL}"})
+    for made in (show.message(found), show.sizes(found), show.scores(found), show.published(found)):
+        assert EVIL not in sanitize(str(made))
+        assert "<script" not in sanitize(str(made))
+    said = " ".join(texts(str(show.message(found)), "li"))
+    assert "2 tasks of 3 nodes" in said
+    assert "label homophily 0.62 within a task, 0.57 in the full graph" in said
+    assert "far/class-il@mine-1 is left out" in str(show.message(found))
+    rows = Tables(str(show.sizes(found))).tables[0]
+    assert rows[1][0][0] == WHOLE
+    assert rows[2][0][0] == "1: a"
+    assert "No records were given" in str(show.scores(Anatomies((anatomy(),))))
+
+
+def test_figures() -> None:
+    """Every figure is drawn in both themes; methods' scores are lines that can be hidden, and the alternative text has the values."""
+    found = Anatomies((_scored(anatomy()),))
+    for made in (show.shares(found), show.drift(found), show.homophily(found), show.degrees(found)):
+        assert isinstance(made, Gallery)
+        (one,) = made.pictures
+        assert one.light != one.dark
+        assert "class-IL · mine-1" in one.light
+    (bars,) = show.homophily(found).pictures
+    assert "full graph 0.57" in bars.alt
+    assert "homophily; accuracy (%)" in bars.light
+    assert bars.light.count("data-series") >= 2
+    assert "There is a single group" in str(show.drift(Anatomies((anatomy(drift=None),))))
+
+
+def test_legends_stay_inside_the_figure() -> None:
+    """As many columns as the widest label allows, so that no name is cut off."""
+    names = [WHOLE, "1: classes 4, 1", "3: classes 3, 9", "5: classes 6, 2"]
+    assert legend_columns(names, 5.0) == 2
+    assert legend_columns(["a", "b"], 5.0) == 2
+    assert legend_columns(["x" * 200], 5.0) == 1
+    assert legend_columns([], 5.0) == 1
+    curve = (np.array([1.0, 2.0]), np.array([0.5, 1.0]))
+    panels = [Panel("degree", dict.fromkeys(names, curve), (0.0, 3.0)) for _ in range(2)]
+    figure = cumulative_figure(panels, LIGHT, title="Degrees", order=names)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert legend.get_window_extent().y1 < min(axes.get_tightbbox().y0 for axes in figure.axes)
+
+
+@pytest.mark.plugins
+def test_subjects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenarios by tasks, data sets by an attribute or by class; means over orders; absent data have a reason."""
+    from cglsuite.host import load_catalogue
+
+    catalogue = load_catalogue()
+    small = {"dataset.n_nodes": 120, "dataset.n_classes": 4}
+    made = anatomy_of(catalogue, "synthetic-csbm/class-il@begin-1", orders=[0, 1], overrides=small)
+    assert (made.what, len(made.groups), made.whole["nodes"]) == ("task", 2, 120)
+    assert made.whole["mean_nodes"] == 60
+    later = made.groups["homophily"].iloc[1]
+    alone = anatomy_of(catalogue, "synthetic-csbm/task-il@begin-1", overrides=small)
+    assert alone.whole["homophily"] == made.whole["homophily"]
+    assert 0 < later <= 1
+    by_class = anatomy_of(catalogue, "synthetic-csbm", overrides=small)
+    assert (by_class.what, len(by_class.groups), by_class.in_order) == ("class", 4, False)
+    assert by_class.groups["homophily"].dropna().eq(1.0).all()
+    by_domain = anatomy_of(catalogue, "synthetic-motifs", key="domain")
+    assert (by_domain.what, len(by_domain.groups)) == ("domain", 5)
+    with pytest.raises(UnknownNameError, match="yaer"):
+        anatomy_of(catalogue, "synthetic-motifs", key="yaer")
+    monkeypatch.setenv("CGLSUITE_DATA", str(tmp_path))
+    found = anatomies(catalogue, ["pcg", "synthetic-temporal-links"])
+    assert list(found.absent) == ["pcg"]
+    assert [one.what for one in found.shown] == ["step"]
