@@ -45,7 +45,7 @@ def _defaults(path: Path) -> dict[str, Any]:
 def _of_notebooks() -> Iterator[tuple[str, Mapping[str, Any]]]:
     for path in sorted((ROOT / "notebooks").glob("*.py")):
         given = _defaults(path)
-        if "inline" in given:
+        if given.get("inline"):
             yield f"notebooks/{path.stem}", given["inline"]
         elif "methods" in given:
             grid = {"scenarios": [given["scenario"]], "methods": given["methods"]}
@@ -89,7 +89,8 @@ SHIPPED = _shipped()
 
 def test_all_examples_are_found() -> None:
     pages_of = {name.partition(":")[0] for name in SHIPPED}
-    notebooks = {f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.py")} - {"notebooks/reproduction"}  # a paper's protocol
+    not_trained = {"notebooks/reproduction", "notebooks/stream_anatomy"}  # a paper's protocol; looks at data alone
+    notebooks = {f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.py")} - not_trained
     tutorials = {f"docs/tutorials/{name}.md" for name in ("first-report", "order-sensitivity", "publish-a-method", "own-data-and-method")}
     assert {"reports/demo.toml", *notebooks, *tutorials} <= pages_of
 
