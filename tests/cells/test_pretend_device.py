@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -115,3 +116,42 @@ def test_a_pairwise_cover_has_the_numbers_of_the_cpu(tmp_path: Path) -> None:
     assert len(equal) > 80
     assert {"evolve-gcn"} <= {trial["method"] for trial in equal}
     assert {"st-gcn"} <= {trial["backbone"] for trial in equal}
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "crossings.md"
+COLUMNS = {
+    "nodes": "full batch",
+    "nodes, task-IL": "full batch",
+    "pairs": "full batch",
+    "nodes, sampled": "mini-batches",
+    "nodes, task-free": "task-free",
+    "graphs, task-free": "task-free",
+}
+
+
+def budget() -> dict[str, dict[str, int]]:
+    """Method to the further waits per step that the page admits, by column, of every method with a reason."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.read_text(encoding="utf-8").splitlines() if "|" in line]
+    (method, *columns, why), _, *rows = rows
+    assert (method, why) == ("method", "what it waits for")
+    assert all(row[-1] for row in rows)
+    return {row[0].strip("`"): {c: int(n or 0) for c, n in zip(columns, row[1:-1], strict=True)} for row in rows}
+
+
+@pytest.mark.plugins
+@pytest.mark.slow
+def test_no_step_waits_more_often_than_the_documentation_says(tmp_path: Path) -> None:
+    """Bare and penalties once per epoch, or per step where a stream has no tasks; every further wait has a reason."""
+    streams = [word for stream in COLUMNS for word in ("--stream", stream)]
+    done = run(str(BENCHMARK), "crossings", "--json", str(tmp_path / "crossings.json"), *streams, folder=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    seen: dict[str, dict[str, float]] = {}
+    for one in json.loads((tmp_path / "crossings.json").read_text()):
+        if one["status"] == "counted":
+            of_method = seen.setdefault(one["trial"]["method"], dict.fromkeys(COLUMNS.values(), 0.0))
+            column = COLUMNS[one["trial"]["stream"]]
+            waits = [n for kind, places in one["crossings"].items() if kind != pretend_device.UPLOAD for n in places.values()]
+            of_method[column] = max(of_method[column], sum(waits))
+    assert len(seen) > 20
+    further = {method: {c: math.ceil(round(max(0.0, n - 1), 6)) for c, n in columns.items()} for method, columns in seen.items()}
+    assert {method: columns for method, columns in further.items() if any(columns.values())} == budget()
