@@ -107,7 +107,7 @@ START = """\
 cglsuite {version}: continual learning on graphs
 
 Train one cell of a benchmark, on embedded data:
-  cglsuite cell --scenario synthetic-csbm/class-il@begin-1 --method er-gnn --set training.epochs=30
+  cglsuite cell --scenario synthetic-csbm/class-il@example-1 --method er-gnn
 
 Look around:
   cglsuite list                    what is installed, counted
