@@ -383,6 +383,7 @@ def _keep_freed_memory() -> None:
 
 def _reset_peak(device: str) -> None:
     if device == "cuda":
+        torch.cuda.empty_cache()  # what earlier cells of this worker used is no part of this cell's peak
         torch.cuda.reset_peak_memory_stats()
     try:
         Path("/proc/self/clear_refs").write_text("5")  # Linux: reset VmHWM, since one worker runs many cells

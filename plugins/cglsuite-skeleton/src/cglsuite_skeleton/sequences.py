@@ -84,7 +84,7 @@ class SkeletonSet(GraphSet):
         n = len(self)
         bones = torch.tensor(self.layout.edges, dtype=torch.int64).view(-1, 2).T
         joints = torch.cat([bones, bones.flip(0), torch.arange(self.layout.n_joints).expand(2, -1)], dim=1)
-        return (joints.unsqueeze(-1) * n + torch.arange(n)).view(2, -1).to(self.device)
+        return uploaded((joints.unsqueeze(-1) * n + torch.arange(n)).view(2, -1), self.device)
 
     def propagate(self, kind: Operator, hidden: Tensor) -> Tensor:
         operator = _operator(self.layout, kind, self.device, hidden.dtype)
