@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides
+from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
 from cglsuite.errors import UsageError
 
 
@@ -23,3 +23,51 @@ def test_settings_texts_and_layers() -> None:
     assert merge_overrides({"training.lr": 1, "a": 0}, {"lr": 2}) == {"a": 0, "lr": 2}
     assert merge_overrides({"lr": 1}, {"training.lr": 2}) == {"training.lr": 2}
     assert merge_overrides({"method.dropout": 1}, {"backbone.dropout": 2}) == {"method.dropout": 1, "backbone.dropout": 2}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [("lr", "lr", True), ("training.lr", "lr", True), ("lr", "training.lr", True), ("lr", "flr", False), ("a.lr", "b.lr", False)],
+)
+def test_keys_that_name_one_value(one: str, other: str, same: bool) -> None:
+    assert same_key(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("pairs", "says"),
+    [
+        (["a"], "--set 'a': expected key=value, for example training.epochs=50"),
+        (["=1"], "--set '=1': expected key=value, for example training.epochs=50"),
+        (["a=1", "a=2"], "--set: 'a' is given twice ('1' and '2')"),
+        (["lr=1", "training.lr=2"], "--set: 'lr' or 'training.lr' is given twice ('1' and '2')"),
+    ],
+)
+def test_texts_that_are_no_overrides(pairs: list[str], says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_overrides(pairs, "--set")
+    assert str(error.value) == says
+
+
+def test_a_later_layer_wins_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line over the environment; what neither says is left to the campaign."""
+    for name in ("SET", "DEVICE", "WORKERS"):
+        monkeypatch.delenv(f"CGLSUITE_{name}", raising=False)
+    assert Overrides.of(None) == Overrides.of({}) == Overrides()
+    assert (Overrides().device, Overrides().workers, Overrides().executor, Overrides().run, Overrides().values) == (
+        None,
+        None,
+        None,
+        {},
+        {},
+    )
+    monkeypatch.setenv("CGLSUITE_SET", "training.lr=1;method.a=2; ;")
+    monkeypatch.setenv("CGLSUITE_DEVICE", "cpu")
+    monkeypatch.setenv("CGLSUITE_WORKERS", "3")
+    lower = Overrides(values={"training.lr": "1", "method.a": "2"}, device="cpu", workers=3)
+    assert Overrides.of(None) == Overrides.of(Overrides()) == lower
+    assert Overrides.of({"lr": 5}) == Overrides(values={"method.a": "2", "lr": 5}, device="cpu", workers=3)
+    upper = Overrides(values={"b": 1}, device="cuda", workers=7, executor="grid", run={"grid.x": 1})
+    expected = Overrides(values={"training.lr": "1", "method.a": "2", "b": 1}, device="cuda", workers=7, executor="grid", run={"grid.x": 1})
+    assert Overrides.of(upper) == expected
+    assert merge_overrides() == {}
+    assert merge_overrides({"a": 1}, {}, {"a": None}) == {"a": None}
