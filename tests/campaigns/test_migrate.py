@@ -314,7 +314,78 @@ def test_a_record_that_leaves_out_what_its_preset_states_is_planned_again_as_it_
         ([[1, 2], [3]], [[1, 2], [3, 4]], "x[1] (length): 1 then, 2 now"),
         ([1], [], "x: there then, absent now"),
         (None, {"a": 1}, "x: absent then, there now"),
+        ({"a": 1}, [1], "x: {'a': 1} then, [1] now"),
+        ([1], {"a": 1}, "x: [1] then, {'a': 1} now"),
+        ([[1], 2], [3, 2], "x[0]: [1] then, 3 now"),
+        ("a" * 90, "b", f"x: '{'a' * 59} then, 'b' now"),
     ],
 )
 def test_the_first_difference_is_named_whatever_the_shapes(old: Any, new: Any, told: str) -> None:
     assert migrate._difference_text("x", old, new) == told
+
+
+def rekeyed(tmp_path: Path, *names: str, **more: Any) -> tuple[Store, list[migrate.Candidate], Any]:
+    """Candidates whose records are in a store, and what became of them; the first one was run again and is equal."""
+    store, made = Store(tmp_path), []
+    for name in names:
+        one = candidate(name, 1, *more.get("changes", {}).get(name, ("core",)))
+        planned = dataclasses.replace(one.planned, key=digest(["today", name]))
+        made.append(dataclasses.replace(one, planned=planned, used={"core": {"version": "2", "source": "1" * 64}}))
+        store.put(one.record)
+    more.get("before", lambda store, made: None)(store, made)
+    written, left = migrate.rekey(made, made[:1], store, date="2020-01-02", versions={"torch": "3"}, **more.get("how", {}))
+    return store, made, (written, [(c.record.key, why) for c, why in left])
+
+
+def test_a_record_under_its_new_key_says_what_speaks_for_it(tmp_path: Path) -> None:
+    """All else is as it was; the old record stays unless it is to go."""
+    store, made, (written, left) = rekeyed(tmp_path, "a", "b")
+    assert left == []
+    assert [r.key for r in written] == [c.planned.key for c in made]
+    for one, record in zip(made, written, strict=True):
+        assert store.cached(record.key) == record
+        assert store.cached(one.record.key) == one.record
+        assert record.provenance["core"] == {"version": "2", "source": "1" * 64}
+        assert record.provenance["plugins"] == []
+        assert record.provenance["migrated"] == [
+            {
+                "from": one.record.key,
+                "to": one.planned.key,
+                "date": "2020-01-02",
+                "versions": {"torch": "3"},
+                "changes": [{"role": "method", "name": "core", "old": "old", "new": "new"}],
+                "rerun": [made[0].record.key],
+            }
+        ]
+        same = dataclasses.replace(record, key=one.record.key, provenance=one.record.provenance)
+        assert same == one.record
+    again = dataclasses.replace(made[0], record=written[0], planned=dataclasses.replace(made[0].planned, key=digest("later")))
+    ((twice,), _) = migrate.rekey([again], [again], store, date="d", versions={})
+    assert [entry["to"] for entry in twice.provenance["migrated"]] == [made[0].planned.key, digest("later")]
+    store, made, (written, left) = rekeyed(tmp_path / "other", "a", "b", how={"remove_old": True})
+    assert {r.key for r in store.records()} == {c.planned.key for c in made}
+
+
+def test_what_is_not_written_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that no rerun met, a cell that is running, a result that is there."""
+
+    def before(store: Store, made: list[migrate.Candidate]) -> None:
+        facts = {f.name: getattr(made[2].record, f.name) for f in dataclasses.fields(Record)}
+        store.put(Record(**{**facts, "key": made[2].planned.key}))
+        free = Store.lease
+        monkeypatch.setattr(Store, "lease", lambda self, key, *more: None if key == made[3].planned.key else free(self, key, *more))
+
+    changes = {"b": ("core", "ewc", "abc")}
+    store, made, (written, left) = rekeyed(tmp_path, "a", "b", "c", "d", changes=changes, before=before)
+    assert [r.key for r in written] == [made[0].planned.key]
+    assert left == [
+        (made[1].record.key, "no rerun covers the changes of: method abc, method ewc"),
+        (made[2].record.key, "a finished record under the current key has appeared meanwhile"),
+        (made[3].record.key, "another runner is running it"),
+    ]
+    written, left = migrate.rekey(made[:1], [], store, date="d", versions={})
+    assert (written, [why for _, why in left]) == ([], ["no rerun covers the changes of: method core"])
+    same = dataclasses.replace(made[0], changes=frozenset())
+    assert [why for _, why in migrate.rekey([same], [], store, date="d", versions={})[1]] == [
+        "no rerun covers the changes of: the key's form"
+    ]

@@ -180,6 +180,7 @@ def test_masks_and_positions(change: dict[str, Any], split: list[int]) -> None:
         ({"train": None, "validation": None}, "has test but no train: expected all of"),
         ({"test": np.array([0, 1, 1, 0])}, "item 1 is in validation and in test; expected disjoint masks"),
         ({"test": np.array([3])}, "item 3 is in train and in test; expected disjoint masks"),
+        ({"test": np.array([1, 1, 2, 2])}, "item 1 is in validation and in test; expected disjoint masks"),  # positions, as many as items
         ({"test": np.zeros(4)}, "test is empty; expected at least one item"),
         ({"test": np.array([], dtype=int)}, "test is empty; expected at least one item"),
         ({"test": np.array([4])}, "test is int64 [1]; expected a mask bool [4], or positions below 4"),
