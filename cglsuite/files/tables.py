@@ -128,7 +128,8 @@ def _folder(path: Path) -> dict[str, Any]:
     links, graphs = path / "links.csv", path / "graphs.csv"
     if links.is_file():
         table = _table(links)
-        return {**_columns(links, table, {"source", "target"}), "links": _ends(links, table, names), **_features_only(path, nodes)}
+        ends = _ends(links, table, names)  # before the columns: one that is missing is not told of as a feature
+        return {**_columns(links, table, {"source", "target"}), "links": ends, **_features_only(path, nodes)}
     if graphs.is_file():
         if "graph" not in nodes:
             raise DataError(f"{path / 'nodes.csv'}: with graphs.csv expected a column graph, the row (from 0) of each node's graph")

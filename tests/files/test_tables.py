@@ -170,6 +170,10 @@ def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
             {"nodes": "a,y,split 1,0,dev", "edges": "source,target 0,0"},
             "nodes.csv: column split holds 'dev'; expected train, validation, test",
         ),
+        (
+            {"nodes": NODES, "links": "source,to p,q"},
+            "links.csv has the columns source, to; expected source and target (target is missing)",
+        ),
         ({"nodes": NODES, "links": "source,target p,z"}, "links.csv, row 2: target 'z' is no id of nodes.csv"),
     ],
 )
