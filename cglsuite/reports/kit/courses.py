@@ -13,11 +13,11 @@ from cglsuite.reports.kit.figure_parts import (
     ANNOTATED_TASKS,
     RASTER_DPI,
     headline,
-    heat_map,
     plain_axes,
     wrapped,
 )
 from cglsuite.reports.kit.marks import mark_grid
+from cglsuite.reports.kit.statistical import heat_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Building blocks of all figures: titles, axes without a frame, the look of a method, heat maps with their values, legends."""
+"""Building blocks of all figures: titles, axes without a frame, the look of a method, legends."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from cglsuite.reports.kit.marks import mark_entries
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from cglsuite.reports.kit.pictures import Theme
 
@@ -26,7 +23,6 @@ __all__ = [
     "RASTER_DPI",
     "frameless",
     "headline",
-    "heat_map",
     "ink_on",
     "labels_in",
     "legend",
@@ -121,46 +117,7 @@ def look_of(index: int, theme: Theme) -> dict[str, Any]:
     return {"color": theme.lines[index % colours], "marker": _MARKERS[index % len(_MARKERS)], "linestyle": dash}
 
 
-# --- heat maps -------------------------------------------------------------------------------------------------------------------
-
-
-def heat_map(
-    axes: Axes,
-    values: NDArray[np.float64],
-    theme: Theme,
-    *,
-    bounds: tuple[float, float],
-    percent: bool,
-    bar: tuple[float, float, float, float] | None,
-    middle: float = 0.5,
-) -> Any:
-    """Values as colours, the first row on top: written out, or with a scale.
-
-    Args:
-        bounds: of the colour scale. bar: where the scale is (left, bottom, width, height, shares of the figure); None: values are written,
-            ``middle`` of the way down in their cells, and a dash where there is none.
-
-    Returns:
-        The image.
-    """
-    grid: dict[str, Any] = {"rasterized": True} if bar else {"edgecolors": theme.ground, "linewidth": 1.0, "clip_on": False}
-    image: Any = axes.pcolormesh(values, cmap=COLOUR_MAP, vmin=bounds[0], vmax=bounds[1], **grid)
-    axes.invert_yaxis()
-    scale = 100.0 if percent else 1.0
-    if bar:
-        figure: Any = axes.figure
-        shown = figure.colorbar(image, cax=figure.add_axes(bar))
-        shown.ax.yaxis.set_major_formatter(lambda value, _: f"{scale * value:g}")
-        shown.outline.set_visible(False)
-        return image
-    for (row, column), value in np.ndenumerate(values):
-        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
-        text = "–"
-        if np.isfinite(value):
-            text = f"{scale * value:.0f}" if percent else f"{value:.2g}"
-            look["color"] = ink_on(image.cmap(image.norm(value))[:3])
-        axes.text(column + 0.5, row + middle, text, **look)
-    return image
+# --- colours ------------------------------------------------------------------------------------------------------------------------
 
 
 def ink_on(colour: Sequence[float]) -> str:

@@ -21,7 +21,6 @@ from cglsuite.reports.kit.figure_parts import (
     LEGEND_ROW,
     frameless,
     headline,
-    heat_map,
     ink_on,
     labels_in,
     legend,
@@ -33,6 +32,7 @@ from cglsuite.reports.kit.figure_parts import (
 from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.kit.marks import mark_grid, mark_series, point_texts
 from cglsuite.reports.kit.pictures import picture
+from cglsuite.reports.kit.statistical import heat_map
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,7 @@ def _frame_tasks_just_learnt(axes: Axes, matrix: NDArray[np.float64], image: Any
     for k, value in enumerate(np.diagonal(matrix, -1)):
         if np.isfinite(value):
             ink = ink_on(image.cmap(image.norm(value))[:3])
-            axes.add_patch(Rectangle((k + 0.04, k + 1.05), 0.92, 0.9, fill=False, edgecolor=ink, linewidth=0.9))
+            axes.add_patch(Rectangle((k + 0.04, k + 1.05), 0.92, 0.9, fill=False, edgecolor=ink, linewidth=0.9, zorder=3))
 
 
 def curve_figure(

@@ -165,7 +165,7 @@ def category_study(
     members = {method.lower() for some in chosen.values() for method in some}
     frame, settings = summary(results), _settings(results)
     frame = frame.assign(
-        scenario=[f"{results.preset_title(row['preset'])} × {row['backbone']}" for row in as_rows(frame)],
+        scenario=[f"{row['preset']} × {row['backbone']}" for row in as_rows(frame)],
         setting=frame["preset"].map(settings),
         value=frame["mean"],
     )

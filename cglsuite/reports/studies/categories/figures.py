@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cglsuite.reports.kit.figure_parts import headline, look_of, plain_axes, row_titles, wrapped
+from cglsuite.reports.kit.statistical import box_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,24 +52,11 @@ def rank_boxes(panels: Sequence[Ranked], theme: Theme, *, title: str, order: Seq
 def _boxes(axes: Axes, panel: Ranked, theme: Theme, order: Sequence[str]) -> None:
     names = panel.categories
     values = [panel.ranks.loc[panel.ranks["category"] == name, "rank"].to_numpy(dtype=np.float64) for name in names]
-    places = np.arange(len(names))[::-1]
-    boxes = axes.boxplot(
-        values, positions=places, orientation="horizontal", widths=0.62, whis=(0, 100), patch_artist=True, manage_ticks=False
-    )
-    for number, name in enumerate(names):
-        index, place = order.index(name), places[number]
-        look = look_of(index, theme) | {"linestyle": "none"}
-        colour = look["color"]
-        boxes["boxes"][number].set(facecolor=colour, alpha=0.22, edgecolor=colour, linewidth=1.2)
-        boxes["medians"][number].set(color=colour, linewidth=2.2)
-        for part in (*boxes["whiskers"][2 * number : 2 * number + 2], *boxes["caps"][2 * number : 2 * number + 2]):
-            part.set(color=colour, linewidth=1.2)
-        ranks, count = np.unique(values[number], return_counts=True)
-        x = np.repeat(ranks, count)
-        y = place + np.concatenate([0.09 * (np.arange(n) - (n - 1) / 2) for n in count])
-        axes.plot(x, y, markersize=3.6, markeredgewidth=0, **look)
-        axes.vlines(values[number].mean(), place - 0.4, place + 0.4, color=theme.ink, linewidth=1.6)
-    axes.set_yticks(places, names)
-    axes.set_ylim(-0.5, len(names) - 0.5)
+    looks = {name: look_of(order.index(name), theme) | {"linestyle": "none"} for name in names}
+    box_rows(axes, list(zip(names, values, strict=True)), theme, colours={name: look["color"] for name, look in looks.items()})
+    for number, (name, own) in enumerate(zip(names, values, strict=True)):
+        ranks, count = np.unique(own, return_counts=True)
+        y = len(names) - 1 - number + np.concatenate([0.09 * (np.arange(n) - (n - 1) / 2) for n in count])
+        axes.plot(np.repeat(ranks, count), y, markersize=3.6, markeredgewidth=0, **looks[name])
     plain_axes(axes, theme, "x")
     row_titles(axes, theme)

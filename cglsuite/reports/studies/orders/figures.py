@@ -27,19 +27,16 @@ from cglsuite.reports.kit.figure_parts import (
     wrapped,
 )
 from cglsuite.reports.kit.marks import mark_series
+from cglsuite.reports.kit.statistical import MANY_POINTS, box_rows, mesh, spread_evenly
 from cglsuite.stats import af_bound
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from cglsuite.reports.kit.pictures import Theme
 
 __all__ = ["Spread", "bound_figure", "component_figure", "range_figure", "spread_figure", "win_figure"]
-
-_POINTS_AS_IMAGE = 1500
-"""Above this number of points a scatter is drawn as an image, to keep pages small."""
 
 
 def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, colour: int, percent: bool = True) -> Figure:
@@ -106,7 +103,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     axes.fill_between(100 * x, 100 * bound, 200.0, color=theme.rule, alpha=0.45, linewidth=0)
     axes.plot(100 * x, 100 * bound, color=theme.ink, linewidth=1.4, linestyle=DASHES[1])
     handles: list[Any] = [Line2D([], [], color=theme.ink, linewidth=1.4, linestyle=DASHES[1], label="bound")]
-    as_image = len(frame) > _POINTS_AS_IMAGE
+    as_image = len(frame) > MANY_POINTS
     for label in labels:
         part, index = frame[frame["label"] == label], order.index(label)
         style = look_of(index, theme) | {"linestyle": "none"}
@@ -143,12 +140,13 @@ def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order:
     width, height = left + inner + 0.2, row * n + above + below
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((left / width, below / height, inner / width, row * n / height))
+    colours = {s.label: theme.lines[order.index(s.label) % len(theme.lines)] for s in spreads}
+    raised = 0.14 if with_seeds else 0.0
+    box_rows(axes, [(s.label, scale * s.orders) for s in spreads], theme, colours=colours, height=0.44, raised=raised, whiskers=False)
     for place, spread in zip(range(n - 1, -1, -1), spreads, strict=True):
-        colour = theme.lines[order.index(spread.label) % len(theme.lines)]
-        _strip(axes, scale * spread.orders, place + (0.14 if with_seeds else 0.0), colour, theme, 3.6)
+        spread_evenly(axes, scale * spread.orders, place + raised, color=colours[spread.label], markersize=3.6)
         if spread.seeds.size:
-            _strip(axes, scale * spread.seeds, place - 0.27, theme.quiet, theme, 2.6, box=False)
-    axes.set_yticks(range(n - 1, -1, -1), [s.label for s in spreads])
+            spread_evenly(axes, scale * spread.seeds, place - 0.27, over=0.16, color=theme.quiet, markersize=2.6)
     axes.set_ylim(-0.55, n - 0.45)
     axes.set_xlabel(f"AA after the last task{', %' if percent else ''}")
     plain_axes(axes, theme, "x")
@@ -164,19 +162,6 @@ def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order:
     return figure
 
 
-def _strip(axes: Axes, values: NDArray[np.float64], centre: float, colour: str, theme: Theme, size: float, *, box: bool = True) -> None:
-    """Points spread evenly over a narrow band (deterministic), with quartiles and mean."""
-    golden = 0.618033988749895
-    jitter = ((np.arange(values.size) * golden) % 1.0 - 0.5) * (0.34 if box else 0.16)
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0, "markersize": size, "color": colour}
-    axes.plot(values, centre + jitter, alpha=0.55 if values.size > 20 else 0.8, rasterized=values.size > _POINTS_AS_IMAGE, **look)
-    if box and values.size >= 4:
-        low, high = np.quantile(values, [0.25, 0.75])
-        axes.fill_between([low, high], centre - 0.22, centre + 0.22, facecolor=colour, alpha=0.16, linewidth=0)
-    if box:
-        axes.vlines(values.mean(), centre - 0.26, centre + 0.26, color=theme.ink, linewidth=1.6)
-
-
 def win_figure(shares: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
     """Share of orders in which the row beats the column, in percent: blue if the row wins more often, orange if the column does."""
     names, n = [str(name) for name in shares.index], len(shares)
@@ -188,12 +173,11 @@ def win_figure(shares: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
     axes = figure.add_axes((left / width, 0.08 / height, side * n / width, side * 0.8 * n / height))
     colours = LinearSegmentedColormap.from_list("wins", [theme.lines[1], theme.ground, theme.lines[0]])
     values = shares.to_numpy(dtype=np.float64)
-    axes.pcolormesh(np.where(np.isfinite(values), values, 0.5), cmap=colours, vmin=0, vmax=1, edgecolors=theme.rule, linewidth=0.6)
+    mesh(axes, np.where(np.isfinite(values), values, 0.5), bounds=(0, 1), colours=colours, linecolor=theme.rule, linewidths=0.6)
     for (row, column), value in np.ndenumerate(values):
         if row != column:
             ink = ink_on(colours(value)[:3])
             axes.text(column + 0.5, row + 0.5, f"{100 * value:.0f}", ha="center", va="center", fontsize=8.5, color=ink)
-    axes.invert_yaxis()
     axes.xaxis.tick_top()
     places = [i + 0.5 for i in range(n)]
     axes.set_xticks(places, names, rotation=90 if max(map(len, names)) > 4 else 0)
