@@ -29,13 +29,14 @@ from cglsuite.specs import (
 if TYPE_CHECKING:
     from cglsuite.host.catalogue import Catalogue, load_catalogue
     from cglsuite.learning.method import Method
-    from cglsuite.study import Study, build_stream, load_dataset, run
+    from cglsuite.study import Explorer, Study, build_stream, explore, load_dataset, run
 
 __all__ = [
     "BackboneSpec",
     "Catalogue",
     "DatasetSpec",
     "ExecutorSpec",
+    "Explorer",
     "Hyperparameter",
     "MeasureSpec",
     "Method",
@@ -50,6 +51,7 @@ __all__ = [
     "TrainingSpec",
     "__version__",
     "build_stream",
+    "explore",
     "hookimpl",
     "load_catalogue",
     "load_dataset",
@@ -64,6 +66,7 @@ __getattr__, __dir__ = lazily(
     {
         "host.catalogue": ("Catalogue", "load_catalogue"),
         "learning.method": ("Method",),
+        "study.explorer": ("Explorer", "explore"),
         "study.streams": ("build_stream", "load_dataset"),
         "study.study": ("Study", "run"),
     },

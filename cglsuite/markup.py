@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import pkgutil
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,8 +36,19 @@ class Fragment:
     def _repr_html_(self) -> str:
         return self.source
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Its text, for consoles and front ends that show no HTML."""
+        printer.text(_text_of(self.source))
+
 
 Content = Fragment | str | int | float | None
+
+
+def _text_of(source: str) -> str:
+    """The text of HTML, a line per block, cells apart."""
+    lines = re.sub(r"</(?:p|li|h[1-6]|tr|caption|figcaption|summary|div|ul|section)>|<br>", "\n", source)
+    text = html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"</t[hd]>", "  ", lines)))
+    return "\n".join(line for line in (one.rstrip() for one in text.split("\n")) if line.strip())
 
 
 def element(tag: str, *children: Content, **attributes: str | int | float | None) -> Fragment:

@@ -4,6 +4,13 @@
 # How do average accuracy (AA) and forgetting (AF) depend on the width and depth of the backbone? Every number on this page is computed
 # from the records of campaigns that sweep hyper-parameters of the backbone (`grid.axes`).
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
 also = []  # more campaigns to pool with it: files next to it, or their content: depths beside widths

@@ -1,6 +1,13 @@
 # %% [markdown]
 # # Campaign report
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
 inline = {  # content of a campaign file; a small demonstration on synthetic data

@@ -4,6 +4,13 @@
 # Browse the installed plugins, run a few methods on one scenario, and see what they learnt and forgot. Change the parameters and run the
 # notebook again; cells that have already been trained are read from the store.
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 scenario = "synthetic-csbm/class-il@example-1"  # with data: the part after the slash is enough
 methods = ["bare", "er-gnn", "joint"]  # names, one or several
@@ -32,28 +39,30 @@ catalogue.backbones
 # ## A study
 #
 # `overrides` change the scenario's preset. Use a bare name if only one section has it, otherwise a dotted one (`training.lr`,
-# `method.lambda`). `catalogue.methods["ewc"]` lists a method's hyper-parameters.
-
-# %%
-study = cgl.run(
-    methods, data or None, scenario, orders=orders, backbone=backbone or None, overrides=overrides, store=store or None, progress=False
-)
-study
-
-# %% [markdown]
-# ## Performance matrices
+# `method.lambda`). `catalogue.methods["ewc"]` lists a method's hyper-parameters. In JupyterLab with `cglsuite[jupyter]` the scenario, the
+# methods and the seeds can be chosen below; elsewhere the figures are shown as they are.
 #
-# Performance in the scenario's own measure (named above the matrix). Rows are moments (before training, then after each task); columns
-# are tasks. The framed entry is the task just learnt; the entries below it in its column show how much of it is left later on.
+# Performance is in the scenario's own measure. Rows of a matrix are moments (before training, then after each task); columns are tasks.
+# The framed entry is the task just learnt; the entries below it in its column show how much of it is left later on. `study.compare()`
+# tests differences between methods, `study.report("out")` renders a full report.
 
 # %%
-study.matrices()
+explorer = cgl.explore(
+    scenario, methods, data=data or None, orders=orders, backbone=backbone or None, overrides=overrides, store=store or None
+)
+explorer
 
 # %% [markdown]
 # ## The numbers
 #
-# One row per cell. `study.compare()` tests differences between methods, `study.plot()` draws every cell, `study.report("out")` renders a
-# full report.
+# One row per cell. `explorer.study` is the study that is shown above, also after another choice there.
 
 # %%
-study.frame[["method", "order_seed", "average_performance", "forgetting_max", "total_s"]]
+study = explorer.study
+study.plot()
+
+# %%
+study.means()
+
+# %%
+explorer.frame

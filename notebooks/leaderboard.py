@@ -4,6 +4,13 @@
 # One table per scenario and protocol, one row per method: metrics with the names of their definitions, time, memory, the spread over
 # records and an interval for every mean. The index of a campaign's reports shows the same tables, with sorting, filtering and downloads.
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
 inline = {  # content of a campaign file; a small demonstration on synthetic data

@@ -6,6 +6,13 @@
 # follows the analysis of single nodes in AGALE (Zhao, Bartos & Khosla, TMLR 2024, Figure 6). The numbers describe the items queried here;
 # no test asks whether a difference between the groups generalises.
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 scenario = "synthetic-csbm/class-il@example-1"
 methods = ["bare", "er-gnn", "joint"]

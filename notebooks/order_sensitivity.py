@@ -4,6 +4,13 @@
 # How much do results depend on the order in which tasks or classes arrive? Every number on this page is computed from the records of
 # cells: one run of one method, in one order, with one set of seeds. A **repeat** is one seed with which all orders were run.
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
 also = []  # more campaigns to pool with it: files next to it, or their content: class orders, or one order with many seeds (the null)

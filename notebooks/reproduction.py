@@ -4,6 +4,13 @@
 # Every value printed in a paper's tables, next to the records that reproduce it here: same preset, method, backbone, number of
 # repetitions and metric definition. Verdicts are computed from records, with the same rule for all rows.
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 paper = "BeGin"  # BeGin, CGLB, AGALE, DRIFT or SkeletonCGL
 dataset = "Cora"  # its name in the paper or in this suite; empty: all

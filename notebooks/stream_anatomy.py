@@ -4,6 +4,13 @@
 # What are the tasks made of? Sizes, classes, drift and label homophily of the tasks of a scenario, or of the years, domains or classes of a
 # data set, beside the statistics that papers print. Given a campaign, also beside each method's score on every task.
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 subjects = ["synthetic-csbm/class-il@example-1"]  # scenarios, or data sets without a slash, one or several; not used with a campaign
 key = ""  # of a data set: the attribute that groups its items (year, domain, ...) or "class"; empty: the first that it has

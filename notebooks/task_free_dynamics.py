@@ -5,6 +5,13 @@
 # and how do methods cope with them? Streams are regenerated from their scenario and seeds; all results are computed from the records of
 # cells.
 
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
 also = []  # more campaigns to pool with it: files next to it, or their content

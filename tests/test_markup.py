@@ -34,6 +34,22 @@ def test_what_is_shown_is_what_was_given(text: str) -> None:
     assert Shape(str(element("p", text, title=text))).text.removesuffix("\n") == text
 
 
+def test_front_ends_without_html_get_the_text() -> None:
+    """A line per block, cells apart; escaped text as it was."""
+    tiles = element("ul", *(element("li", element("b", n), " ", element("span", what)) for n, what in ((4, "cells"), (2, "a < b"))))
+    table = element("table", element("tr", element("th", "x"), element("td", 1)), element("tr", element("th", "y"), element("td", 2)))
+
+    class Printer:
+        said = ""
+
+        def text(self, text: str) -> None:
+            self.said += text
+
+    printer = Printer()
+    join([element("h2", "<img> &amp;"), tiles, table])._repr_pretty_(printer, False)
+    assert printer.said == "<img> &amp;\n4 cells\n2 a < b\nx  1\ny  2"
+
+
 def test_fragments_are_joined_as_they_are() -> None:
     assert str(join([element("b", "a & b"), "<", None, 3])) == "<b>a &amp; b</b>&lt;3"
     assert str(element("br")) == "<br>"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from cglsuite.study.explorer import Explorer, explore
 from cglsuite.study.streams import build_stream, load_dataset
 from cglsuite.study.study import Study, run
 
-__all__ = ["Study", "build_stream", "load_dataset", "run"]
+__all__ = ["Explorer", "Study", "build_stream", "explore", "load_dataset", "run"]

@@ -200,14 +200,18 @@ class Study:
         return table[[*_FIRST, *(name for name in table.columns if name not in _FIRST)]]
 
     def plot(self, metric: str = "average_performance") -> Figure:
-        """A panel per scenario: every cell's value of a metric by method, with the mean and its 95 % interval."""
+        """A panel per scenario: every cell's value of a metric by method, with the mean and its 95 % interval.
+
+        A notebook shows the figure where it is the last value of a cell.
+        """
         import seaborn
-        from matplotlib.figure import Figure
+
+        from cglsuite.study.figure import ShownFigure
 
         frame = self.frame
         frame = frame[frame["status"] == "done"]
         names = list(dict.fromkeys(frame["scenario"]))
-        figure = Figure(figsize=(4.6 * max(1, len(names)), 0.5 * frame["method"].nunique() + 1.4), layout="constrained")
+        figure = ShownFigure(figsize=(4.6 * max(1, len(names)), 0.5 * frame["method"].nunique() + 1.4), layout="constrained")
         for axes, scenario in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
             part = frame[frame["scenario"] == scenario]
             seaborn.stripplot(part, x=metric, y="method", ax=axes, alpha=0.6, jitter=0.15, legend=False)
@@ -220,6 +224,12 @@ class Study:
         from cglsuite.reports.studies.campaign.page import matrices
 
         return matrices(self.results)
+
+    def curves(self, metric: str = "average_performance") -> Any:
+        """A metric after every task, a line per method and a figure per scenario, which a notebook shows."""
+        from cglsuite.reports.studies.campaign.page import curves
+
+        return curves(self.results, metric)
 
     def report(self, folder: str | Path, *, notebooks: Sequence[str] = ("method_comparison",)) -> list[RenderedReport]:
         """Render reports into a folder, beside ``study.toml``, from which ``cglsuite run`` repeats the study.

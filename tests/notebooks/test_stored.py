@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,18 @@ def test_every_notebook_is_provided() -> None:
     catalogue = load_catalogue()
     entries = [e for e in catalogue.entries("notebook") if e.record.distribution == "cglsuite"]
     assert sorted(catalogue.resolve(entry).name for entry in entries) == [path.name for path in NOTEBOOKS]
+
+
+def test_the_first_cell_installs_what_is_missing() -> None:
+    """All notebooks have the same one: on a host without the suite it runs the installer of a checkout beside the notebook."""
+    firsts = {next(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code") for path in NOTEBOOKS}
+    (first,) = firsts
+    assert 'find_spec("cglsuite") is None' in first
+    assert 'run_path("suite/binder/install.py"' in first
+    installer = runpy.run_path(str(FOLDER.parent / "binder" / "install.py"))
+    listed = installer["packages"]((FOLDER.parent / "requirements.txt").read_text())
+    assert listed[0] == "."
+    assert {folder.partition("[")[0] for folder in listed[1:]} == {f"plugins/{p.name}" for p in FOLDER.parent.glob("plugins/cglsuite-*")}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -41,7 +41,7 @@ PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}"  # each version has a b
 PTH = "_shared_base.pth"
 
 
-def requirements(root: Path, leave_out: tuple[str, ...] = ("dev",)) -> list[str]:
+def requirements(root: Path, leave_out: tuple[str, ...] = ("dev", "jupyter")) -> list[str]:
     """What every package of the repository needs from third parties: to run, to be built, to be tested; ``leave_out`` names extras."""
     found: set[str] = set()
     for path in sorted([root / "pyproject.toml", *root.glob("plugins/*/pyproject.toml")]):
@@ -49,7 +49,7 @@ def requirements(root: Path, leave_out: tuple[str, ...] = ("dev",)) -> list[str]
         project = content["project"]
         found.update(content["build-system"]["requires"], project.get("dependencies", ()))
         for name, extra in project.get("optional-dependencies", {}).items():
-            if name not in leave_out:  # dev adds tox, which is outside of every environment
+            if name not in leave_out:  # dev adds tox, which is outside of every environment; jupyter has one of its own
                 found.update(extra)
     return sorted(r for r in found if not OURS.match(r))
 

@@ -11,7 +11,7 @@ __all__ = ["Notes", "key_box", "notice", "tile"]
 
 def tile(value: Content, label: str) -> Fragment:
     """A number and its label."""
-    return element("li", element("b", value), element("span", label))
+    return element("li", element("b", value), " ", element("span", label))
 
 
 def key_box(lines: Iterable[Fragment]) -> Fragment:

@@ -1,0 +1,218 @@
+"""A study whose scenario, methods and seeds are chosen in the notebook: matrices, curves and numbers beside the controls."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer
+from cglsuite.errors import CglsuiteError, UsageError
+from cglsuite.study.study import Study, run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cglsuite.cells.records.record import Record
+    from cglsuite.learning import Method
+    from cglsuite.reports.kit.pictures import Gallery
+
+__all__ = ["Explorer", "explore"]
+
+VIEWS = ("matrices", "curves", "numbers")
+_MOST_SEEDS = 20
+_COLUMNS = ("method", "order_seed", "init_seed", "average_performance", "forgetting_max", "total_s")
+
+
+def explore(
+    scenario: str = "synthetic-csbm/class-il@example-1",
+    methods: str | type[Method] | Sequence[str | type[Method]] = ("bare", "er-gnn", "joint"),
+    *,
+    data: Any = None,
+    orders: int = 1,
+    seeds: int = 1,
+    backbone: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    store: str | Path | None = None,
+) -> Explorer:
+    """Run methods on a scenario and look at them in a notebook, with controls for scenario, methods and seeds where widgets are shown.
+
+    Controls need ``cglsuite[jupyter]``. Without it, on pages, and in front ends without widgets, the same figures are shown as they are.
+
+    Args:
+        scenario: as in ``cglsuite list scenarios``; with ``data`` the part after the slash. methods: names and classes, one or several.
+        data, orders, seeds, backbone, overrides, store: see :func:`cglsuite.run`.
+
+    Raises:
+        UsageError: see :func:`cglsuite.run`.
+        DataError: the data do not fit together.
+    """
+    chosen = [methods] if isinstance(methods, (str, type)) else list(methods)
+    fixed = {"data": data, "backbone": backbone, "overrides": overrides, "store": store}
+    return Explorer(scenario, chosen, orders=orders, seeds=seeds, fixed=fixed)
+
+
+class Explorer:
+    """What :func:`explore` returns.
+
+    Attributes:
+        study: the study that is shown. choice: its scenario, methods, orders and seeds. fixed: what no control changes.
+    """
+
+    def __init__(self, scenario: str, methods: Sequence[str | type[Method]], *, orders: int, seeds: int, fixed: Mapping[str, Any]) -> None:
+        self.fixed = dict(fixed)
+        self.classes = {one.__name__: one for one in methods if not isinstance(one, str)}
+        self.panel: Any = None
+        self.study = self._run(scenario, methods, orders, seeds)
+        self.choice: dict[str, Any] = {"scenario": scenario, "methods": list(methods), "orders": orders, "seeds": seeds}
+
+    def __repr__(self) -> str:
+        return repr(self.study)
+
+    def choose(self, **chosen: Any) -> Explorer:
+        """Run another choice and show it here.
+
+        Args:
+            chosen: ``scenario``, ``methods`` (a list), ``orders``, ``seeds``; what is left out stays.
+
+        Raises:
+            UsageError: a name that is none of these, or see :func:`cglsuite.run`.
+        """
+        if unknown := sorted(set(chosen) - set(self.choice)):
+            raise UsageError(f"an explorer has no choice {', '.join(unknown)}: expected some of {', '.join(self.choice)}")
+        wanted = {**self.choice, **chosen}
+        self.study = self._run(wanted["scenario"], wanted["methods"], wanted["orders"], wanted["seeds"])
+        self.choice = wanted
+        return self
+
+    def _run(self, scenario: str, methods: Sequence[str | type[Method]], orders: int, seeds: int) -> Study:
+        watching = [] if self.panel is None else [self.panel.progress]
+        fixed = {name: value for name, value in self.fixed.items() if name != "data"}
+        return run(methods, self.fixed["data"], scenario, orders=orders, seeds=seeds, progress=False, observers=watching, **fixed)
+
+    # --- what is shown -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The columns of the study's frame that a person looks at first, a row per cell."""
+        frame = self.study.frame
+        return frame[[name for name in _COLUMNS if name in frame.columns]]
+
+    def figures(self) -> Gallery:
+        """The study's matrices, then its curves."""
+        from cglsuite.reports.kit.pictures import Gallery
+
+        shown = [made for made in (self.study.matrices(), self.study.curves()) if isinstance(made, Gallery)]
+        return Gallery(tuple(picture for gallery in shown for picture in gallery.pictures))
+
+    def view(self, name: str) -> str:
+        """One of :data:`VIEWS` as HTML."""
+        if name == "numbers":
+            return str(self.frame.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0))
+        made = self.study.matrices() if name == "matrices" else self.study.curves()
+        bundle = getattr(made, "_repr_mimebundle_", None)
+        return str(bundle()["text/html"] if bundle else made)
+
+    def status(self) -> str:
+        """How many cells are in which state, and why some have no result."""
+        counts = ", ".join(f"{n} {state}" for state, n in self.study.outcome.counts.items())
+        reasons = dict.fromkeys(
+            f"{one.planned.request.method}: {one.reason or one.planned.reason}" for one in self.study.results.cells if not one.done
+        )
+        return ". ".join([counts, *(reason for reason in reasons if not reason.endswith(": "))])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """The controls for front ends that show widgets, and figures for all others."""
+        figures = self.figures()
+        if figures.pictures:
+            static = figures._repr_mimebundle_()
+            static["text/html"] = f"{static['text/html']}{self.view('numbers')}"
+        else:
+            static = {"text/plain": self.status(), "text/html": f"<p>{html.escape(self.status())}</p>"}
+        if (widgets := _widgets()) is None:
+            return static
+        if self.panel is None:
+            self.panel = _Panel(self, widgets)
+        controls = self.panel.box._repr_mimebundle_() or {}
+        return static | {kind: content for kind, content in controls.items() if kind.startswith("application/")}
+
+
+def _widgets() -> Any:
+    """The module ``ipywidgets``; ``None`` where it is not installed."""
+    try:
+        import ipywidgets
+    except ImportError:
+        return None
+    return ipywidgets
+
+
+class _Panel:
+    """The controls and the shown view. Callbacks run in the kernel's main thread, one at a time."""
+
+    def __init__(self, explorer: Explorer, widgets: Any) -> None:
+        self.explorer = explorer
+        chosen, catalogue = explorer.choice, explorer.study.catalogue
+        own_data = explorer.fixed["data"] is not None
+        names = {name.partition("/")[2] if own_data else name for name in catalogue.names("scenario")}
+        offered = [*catalogue.names("method"), *explorer.classes]
+        at_first = [one if isinstance(one, str) else one.__name__ for one in chosen["methods"]]
+        wide = widgets.Layout(width="32rem", max_width="100%")
+        counted = {"min": 1, "max": _MOST_SEEDS, "layout": widgets.Layout(width="11rem")}
+        self.scenario = widgets.Combobox(value=chosen["scenario"], options=sorted(names), description="scenario", layout=wide)
+        self.methods = widgets.SelectMultiple(
+            value=[m for m in at_first if m in offered],
+            options=offered,
+            rows=8,
+            description="methods",
+            layout=wide,
+            tooltip="hold Ctrl or Shift to choose several",
+        )
+        self.orders = widgets.BoundedIntText(value=chosen["orders"], description="orders", **counted)
+        self.seeds = widgets.BoundedIntText(value=chosen["seeds"], description="seeds", **counted)
+        self.button = widgets.Button(description="Run", button_style="primary", tooltip="train what the store lacks, and show the result")
+        self.views = widgets.ToggleButtons(options=VIEWS, value=VIEWS[0])
+        self.said = widgets.HTML()
+        self.shown = widgets.HTML()
+        self.progress = _Progress(self.said)
+        self.button.on_click(self._on_run)
+        self.views.observe(lambda _: self._show(), names="value")
+        row = widgets.HBox([self.orders, self.seeds, self.button], layout=widgets.Layout(flex_flow="row wrap"))
+        self.box = widgets.VBox([self.scenario, self.methods, row, self.said, self.views, self.shown])
+        self._show()
+
+    def _show(self) -> None:
+        self.said.value = html.escape(self.explorer.status())
+        self.shown.value = self.explorer.view(self.views.value)
+
+    def _on_run(self, _: Any) -> None:
+        """Run the choice; a choice that cannot run leaves what is shown as it was, and says why."""
+        self.button.disabled = True
+        self.said.value = "Reading the data ..."
+        try:
+            methods = [self.explorer.classes.get(name, name) for name in self.methods.value]
+            self.explorer.choose(scenario=self.scenario.value.strip(), methods=methods, orders=self.orders.value, seeds=self.seeds.value)
+            self._show()
+        except CglsuiteError as error:
+            self.said.value = f"<b>Not run.</b> {html.escape(str(error))}"
+        finally:
+            self.button.disabled = False
+
+
+class _Progress(Observer):
+    """Writes where training is into a widget."""
+
+    changes_nothing = True
+
+    def __init__(self, said: Any) -> None:
+        super().__init__()
+        self.said = said
+
+    def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
+        """The last of them."""
+        last = epochs[-1]
+        self.said.value = html.escape(f"{cell.label}: {cell.position(last.task, last.epoch)}")
+
+    def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
+        """The cell's status."""
+        self.said.value = html.escape(f"{cell.label}: {'interrupted' if record is None else record.status}")
