@@ -27,7 +27,7 @@ import tempfile
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -186,6 +186,21 @@ def compared(trial: Trial, catalogue: Catalogue, *, killed: bool) -> Outcome:
     return Outcome(trial, "differs" if unequal else "equal", ", ".join(unequal), resumed)
 
 
+def _imported_as_by(trial: Trial, catalogue: Catalogue) -> None:
+    """Import what a cell imports, once: it takes longer than a tiny cell, and children inherit it."""
+    with tempfile.TemporaryDirectory() as room:
+        names = Path(room, "names")
+
+        def work() -> None:
+            run_cell(trial.cell(catalogue, "cpu"), catalogue, Store(Path(room, "store")))
+            names.write_text("\n".join(sys.modules))
+
+        if _in_child(work) == 0:
+            for name in names.read_text().split():
+                with suppress(ImportError):
+                    importlib.import_module(name)
+
+
 def _killed_after_a_task(cell: Any, catalogue: Catalogue, folder: Path) -> None:
     def progress(learnt: int, of: int) -> None:
         if learnt:
@@ -294,7 +309,7 @@ def main() -> int:
         return 3
     if options.what == "cells":
         pretend_device.built()  # children load it, each before its first backward pass
-        importlib.import_module("torch._dynamo")  # Adam imports it, which takes longer than such a cell: once, not in every child
+        importlib.import_module("torch._dynamo")  # Adam imports it
     else:
         pretend_device.install()  # torch counts its devices at the first backward pass of the process
     left_out: list[tuple[Trial, str]] = []
@@ -324,6 +339,8 @@ def _names(trial: Trial) -> tuple[str, str, str]:
 
 def _trained(every: list[Trial], catalogue: Catalogue, what: str, file: Path | None) -> list[Outcome]:
     chosen = cover([trial for trial in every if trial.stream in COVERED]) if what == "cover" else every
+    for stream in {trial.stream: trial for trial in chosen}.values() if what == "cells" else ():
+        _imported_as_by(stream, catalogue)
     known_equal = {one.key: one for one in _read(file) if one.status == "equal"}
     outcomes = []
     for trial in chosen:
