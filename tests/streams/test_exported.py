@@ -110,3 +110,26 @@ def test_whatever_is_not_as_it_was_written_is_an_error(tmp_path: Path, change: C
     change(path)
     with pytest.raises(DataError, match=message):
         read_export(path)
+
+
+class Evil:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.mark,)
+
+
+def test_an_export_that_describes_its_own_pickle_runs_no_code(tmp_path: Path) -> None:
+    """Whoever can write the file can write its hash."""
+    path, mark = written(tmp_path), tmp_path / "ran"
+    buffer = io.BytesIO()
+    np.savez(buffer, evil=np.array([Evil(mark)], dtype=object))
+    path.write_bytes(buffer.getvalue())
+    described = json.loads(path.with_suffix(".json").read_text()) | {"file": {"sha256": hashlib.sha256(buffer.getvalue()).hexdigest()}}
+    path.with_suffix(".json").write_text(json.dumps(described))
+    with pytest.raises((ValueError, DataError)):
+        read_export(path)
+    assert not mark.exists()
