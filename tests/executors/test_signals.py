@@ -123,3 +123,23 @@ def test_in_another_thread_nothing_is_held() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_handlers_are_exchanged_while_their_signals_are_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that came in the middle of an exchange would leave the rest exchanged. What was blocked before stays so, and nothing else."""
+    exchange, seen = signal.signal, []
+
+    def watched(number: int, handler: Any) -> Any:
+        seen.append((number, number in signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+        return exchange(number, handler)
+
+    monkeypatch.setattr(signal, "signal", watched)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with held_signals():
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+        assert seen
+        assert all(blocked for _, blocked in seen)
+        n = len(seen)
+    assert sorted(seen[:n]) == sorted(seen[n:])
+    assert {number for number, _ in seen} >= set(ENDING)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
