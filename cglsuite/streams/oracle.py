@@ -120,26 +120,27 @@ class Oracle:
 
     def _by_class(self, sheets: list[_Sheet], answers: list[Tensor], allowed: list[Tensor]) -> tuple[dict[int, Score], dict[int, Score]]:
         """Scores of single-label items, in one pass over all parts and tasks."""
-        y, tasks, test = (torch.cat([getattr(s, name) for s in sheets]) for name in ("y", "tasks", "test"))
-        given = torch.cat(answers).to(y.device)
+        # On the CPU from here on: measures run there, and a GPU would be waited for at every count and task.
+        y, tasks, test = (torch.cat([getattr(s, name) for s in sheets]).cpu() for name in ("y", "tasks", "test"))
+        given, allowed = torch.cat(answers).cpu(), [outputs.cpu() for outputs in allowed]
         # One count over (part, task, class) gives hits and items per class for all scores.
         n_tasks = int(tasks.max()) + 1
         part_task = test.long() * n_tasks + tasks
         cell = part_task * self._n_outputs + y
         shape = (2, n_tasks, self._n_outputs)
-        counts = torch.bincount(cell, minlength=math.prod(shape)).view(shape).double().cpu()
-        hits = torch.bincount(cell[given == y], minlength=math.prod(shape)).view(shape).double().cpu()
+        counts = torch.bincount(cell, minlength=math.prod(shape)).view(shape).double()
+        hits = torch.bincount(cell[given == y], minlength=math.prod(shape)).view(shape).double()
         order = part_task.argsort(stable=True)
         sizes = torch.bincount(part_task, minlength=2 * n_tasks).tolist()
-        labels, guesses, first = (values[order].cpu() for values in (y, given, torch.arange(len(y), device=y.device)))
+        labels, guesses = y[order], given[order]
         scores: tuple[dict[int, Score], dict[int, Score]] = ({}, {})
         start = 0
         for place, size in enumerate(sizes):
             if size:
                 test_part, k = divmod(place, n_tasks)
-                outputs = _outputs_of(allowed, [len(sheet.y) for sheet in sheets], int(first[start]))
+                outputs = _outputs_of(allowed, [len(sheet.y) for sheet in sheets], int(order[start]))
                 part = slice(start, start + size)
-                scored = self._score(labels[part], guesses[part], outputs.cpu())
+                scored = self._score(labels[part], guesses[part], outputs)
                 scores[1 - test_part][k] = replace(scored, hits=hits[test_part, k], counts=counts[test_part, k])
                 start += size
         return scores
@@ -147,17 +148,19 @@ class Oracle:
     def _by_sheet(self, sheets: list[_Sheet], answers: list[Tensor], allowed: list[Tensor]) -> tuple[dict[int, Score], dict[int, Score]]:
         """Scores of items with real scores or targets, task by task; a task's items are all on one sheet."""
         scores: tuple[dict[int, Score], dict[int, Score]] = ({}, {})
-        for sheet, given, outputs in zip(sheets, answers, allowed, strict=True):
+        for sheet, answered, permitted in zip(sheets, answers, allowed, strict=True):
+            y, tasks, test = sheet.y.cpu(), sheet.tasks.cpu(), sheet.test.cpu()  # as above
+            given, outputs = answered.cpu(), permitted.cpu()
             if not bool(torch.isfinite(given).all()):
                 raise DivergenceError("the predicted scores are not finite: lower training.lr or the method's weights")
-            common = sheet.tasks == EVERY_TASK
-            for k in sheet.tasks[sheet.tasks >= 0].unique().tolist():
-                own = sheet.tasks == k
+            common = tasks == EVERY_TASK
+            for k in tasks[tasks >= 0].unique().tolist():
+                own = tasks == k
                 columns = outputs if outputs.dim() == 1 else outputs[own][0]
-                for part, which in ((0, sheet.test), (1, ~sheet.test)):
+                for part, which in ((0, test), (1, ~test)):
                     if bool((which & own).any()):
                         rows = which & (own | common)
-                        scores[part][k] = self._score(sheet.y[rows].cpu(), given[rows].cpu(), columns.cpu())
+                        scores[part][k] = self._score(y[rows], given[rows], columns)
         return scores
 
     def _score(self, y: Tensor, answers: Tensor, outputs: Tensor) -> Score:
