@@ -48,7 +48,13 @@ catalogue.backbones
 
 # %%
 explorer = cgl.explore(
-    scenario, methods, data=data or None, orders=orders, backbone=backbone or None, overrides=overrides, store=store or None
+    scenario,
+    methods,
+    data=data or None,
+    orders=orders,
+    backbone=backbone or None,
+    overrides=overrides,
+    store=store or None,
 )
 explorer
 

@@ -116,7 +116,9 @@ class Explorer:
 
     def status(self) -> str:
         """How many cells are in which state, and why some have no result."""
-        counts = ", ".join(f"{n} {state}" for state, n in self.study.outcome.counts.items())
+        states = self.study.outcome.counts
+        total = sum(states.values())
+        counts = f"{total} cell{'' if total == 1 else 's'}: {', '.join(f'{n} {state}' for state, n in states.items())}"
         reasons = dict.fromkeys(
             f"{one.planned.request.method}: {one.reason or one.planned.reason}" for one in self.study.results.cells if not one.done
         )
@@ -155,13 +157,13 @@ class _Panel:
         chosen, catalogue = explorer.choice, explorer.study.catalogue
         own_data = explorer.fixed["data"] is not None
         names = {name.partition("/")[2] if own_data else name for name in catalogue.names("scenario")}
-        offered = [*catalogue.names("method"), *explorer.classes]
         at_first = [one if isinstance(one, str) else one.__name__ for one in chosen["methods"]]
+        offered = list(dict.fromkeys([*at_first, *explorer.classes, *catalogue.names("method")]))  # the chosen ones are seen at once
         wide = widgets.Layout(width="32rem", max_width="100%")
         counted = {"min": 1, "max": _MOST_SEEDS, "layout": widgets.Layout(width="11rem")}
         self.scenario = widgets.Combobox(value=chosen["scenario"], options=sorted(names), description="scenario", layout=wide)
         self.methods = widgets.SelectMultiple(
-            value=[m for m in at_first if m in offered],
+            value=at_first,
             options=offered,
             rows=8,
             description="methods",

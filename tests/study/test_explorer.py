@@ -68,7 +68,7 @@ def test_a_choice_keeps_what_is_left_out(explorer: Explorer, store: Path) -> Non
 def test_a_cell_that_does_not_apply_has_its_reason(tmp_path: Path) -> None:
     """No figure, and the reason in its place."""
     explorer = cgl.explore(CLASSES, "packnet", overrides={k: v for k, v in SMALL.items() if k[0] == "d"}, store=tmp_path / "store")
-    assert explorer.status().startswith("1 n/a. packnet: ")
+    assert explorer.status().startswith("1 cell: 1 n/a. packnet: ")
     assert "packnet: " in explorer._repr_mimebundle_()["text/plain"]
 
 
@@ -76,8 +76,9 @@ def test_controls_offer_what_is_installed(explorer: Explorer) -> None:
     panel = controls(explorer)
     assert {TASKS, CLASSES} <= set(panel.scenario.options)
     assert {"bare", "er-gnn"} <= set(panel.methods.options)
+    assert panel.methods.options[0] == "bare", "the chosen ones come first, where they are seen"
     assert (panel.methods.value, panel.orders.value, panel.seeds.value) == (("bare",), 1, 1)
-    assert panel.said.value == "1 done"
+    assert panel.said.value == "1 cell: 1 done"
     shown = {}
     for view in VIEWS:
         panel.views.value = view
@@ -97,7 +98,7 @@ def test_run_trains_and_shows_the_choice(explorer: Explorer) -> None:
     panel.button.click()
     assert explorer.study.outcome.counts == {"done": 4}
     assert "er-gnn" in panel.shown.value
-    assert panel.said.value == "4 done"
+    assert panel.said.value == "4 cells: 4 done"
     assert any("task 2/2" in text for text in said), "progress of training is shown"
     assert not panel.button.disabled
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 import matplotlib as mpl
@@ -57,14 +58,24 @@ class Gallery:
     pictures: tuple[Picture, ...]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        captions = [" – ".join(filter(None, [p.group, p.caption])) for p in self.pictures]
-        images = [element("img", src=_data_uri(p.light), alt=p.alt) for p in self.pictures]
-        shown = [element("figure", image, element("figcaption", text)) for image, text in zip(images, captions, strict=True)]
         return {
             FIGURES: {"figures": [asdict(p) for p in self.pictures]},
-            "text/html": str(element("div", join(shown), style="display:flex;flex-wrap:wrap;gap:1rem")),
+            "text/html": "".join(_row(group, list(pictures)) for group, pictures in groupby(self.pictures, key=lambda p: p.group)),
             "text/plain": "\n".join(p.alt for p in self.pictures),
         }
+
+
+def _row(group: str, pictures: Sequence[Picture]) -> str:
+    """Pictures of one group side by side below its name, for a front end without a style sheet of ours."""
+    flat = "margin:0 0 1rem 0"
+    shown = [
+        element(
+            "figure", element("img", src=_data_uri(p.light), alt=p.alt), element("figcaption", p.caption) if p.caption else None, style=flat
+        )
+        for p in pictures
+    ]
+    title = element("p", element("strong", group)).source if group else ""
+    return title + element("div", join(shown), style="display:flex;flex-wrap:wrap;gap:1rem;align-items:start").source
 
 
 def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "", group: str = "", *, wide: bool = False) -> Picture:
