@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
-__all__ = ["HOW_TO_INSTALL", "Browser", "started"]
+__all__ = ["AXE_HOW_TO_INSTALL", "HOW_TO_INSTALL", "Browser", "axe_source", "started"]
 
+ROOT = Path(__file__).resolve().parents[2]
 HOW_TO_INSTALL = "python -m pip install selenium, and on Debian: apt-get install chromium chromium-driver"
+AXE_HOW_TO_INSTALL = "npm install --no-save axe-core in the checkout, or AXE_CORE=/path/to/axe.min.js"
 _SWITCHES = (
     "--headless=new",
     "--disable-gpu",
@@ -53,6 +55,19 @@ class Browser:
         """Run a script in every page from now on, before any of its own."""
         self._tell("Page.addScriptToEvaluateOnNewDocument", source=script)
 
+    def print_media(self, *, landscape: bool) -> int:
+        """Show the page as on A4 with margins of 1.2 cm, and return the width of the printed area in pixels."""
+        width = int((297 if landscape else 210) / 25.4 * 96 - 2 * 12 / 25.4 * 96)
+        self._tell("Emulation.setEmulatedMedia", media="print")
+        self._tell("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        return width
+
+    def violations(self, axe: str) -> dict[str, list[str]]:
+        """What axe-core finds in the page, by rule: the elements, as selectors."""
+        self.run(axe)
+        found = self.driver.execute_async_script("axe.run(document, {resultTypes: ['violations']}).then(arguments[0])")
+        return {rule["id"]: [" ".join(map(str, node["target"])) for node in rule["nodes"]] for rule in found["violations"]}
+
     def press(self, *keys: str) -> None:
         """Press keys, wherever the focus is."""
         from selenium.webdriver.common.action_chains import ActionChains
@@ -87,6 +102,15 @@ class Browser:
 
     def _tell(self, command: str, **words: Any) -> None:
         self.driver.execute_cdp_cmd(command, words)
+
+
+def axe_source() -> str:
+    """The source of axe-core, which comes from npm; where it is not here, the test is skipped with what would install it."""
+    named = os.environ.get("AXE_CORE")
+    path = Path(named) if named else ROOT / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.is_file():
+        pytest.skip(f"needs axe-core ({path} is absent): {AXE_HOW_TO_INSTALL}")
+    return path.read_text(encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption:
     return element(
         "figure",
         element("figcaption", caption) if caption else None,
-        element("div", inner, class_="scroll", tabindex=0, role="region", aria_label="table"),
+        element("div", inner, class_="scroll", tabindex=0, role="group", aria_label="table"),
         class_="table",
     )
 

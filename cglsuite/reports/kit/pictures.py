@@ -68,12 +68,9 @@ class Gallery:
 def _row(group: str, pictures: Sequence[Picture]) -> str:
     """Pictures of one group side by side below its name, for a front end without a style sheet of ours."""
     flat = "margin:0 0 1rem 0"
-    shown = [
-        element(
-            "figure", element("img", src=_data_uri(p.light), alt=p.alt), element("figcaption", p.caption) if p.caption else None, style=flat
-        )
-        for p in pictures
-    ]
+    captions = [element("figcaption", p.caption) if p.caption else None for p in pictures]
+    images = [element("img", src=_data_uri(p.light), alt=p.alt) for p in pictures]
+    shown = [element("figure", image, caption, style=flat) for image, caption in zip(images, captions, strict=True)]
     title = element("p", element("strong", group)).source if group else ""
     return title + element("div", join(shown), style="display:flex;flex-wrap:wrap;gap:1rem;align-items:start").source
 

@@ -20,6 +20,7 @@ from hostile_plugin import MARK, attacked_results, attacked_site
 from made_records import made_results
 from report_lab import page_with
 
+from cglsuite.markup import element
 from cglsuite.reports.rendering.failure import failure_html
 from cglsuite.reports.rendering.job import Outcome
 from cglsuite.reports.rendering.notebook import RenderedReport
@@ -28,6 +29,7 @@ from cglsuite.reports.site import leaderboard as show_leaderboard
 from cglsuite.reports.site.boards import Board, boards
 from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.index import site_html
+from cglsuite.reports.studies.campaign import page as show_campaign
 
 pytestmark = pytest.mark.slow
 FIRST = {"method", "records", "average_performance", "forgetting_from_diagonal", "intransigence", "total_s", "backbone"}
@@ -73,8 +75,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Board]]:
     results, catalogue = made_results(folder / "store")
     outcome = Outcome(status="failed", reason="cell 2: ValueError: no", details="Traceback\n" + "a long line " * 30)
     (folder / "bad.html").write_text(failure_html("Bad", "bad", outcome))
-    shown = [overview(results), show_leaderboard.leaderboard(results, catalogue), show_leaderboard.method_cards(results, catalogue)]
-    (folder / "leaderboard.html").write_text(page_with(*shown))
+    heading = element("h1", "A page")
+    board = [show_leaderboard.leaderboard(results, catalogue), show_leaderboard.method_cards(results, catalogue)]
+    (folder / "leaderboard.html").write_text(page_with(heading, overview(results), element("h2", "Boards"), *board))
+    figures = [show_campaign.curves(results), show_campaign.matrices(results)]
+    (folder / "figures.html").write_text(page_with(heading, overview(results), *figures))
     rendered = [
         RenderedReport(notebook="leaderboard", path=folder / "leaderboard.html", status="done", reason="", seconds=3.0),
         RenderedReport(notebook="bad", path=folder / "bad.html", status="failed", reason=outcome.reason, seconds=1.0),
@@ -361,6 +366,35 @@ def test_pages_are_silent_and_readable(made: tuple[Path, list[Board]], browser: 
     assert browser.run("return document.documentElement.scrollWidth") <= width  # with all folds open too
     assert browser.console() == []
     assert [address for address in browser.requests() if not address.startswith("data:")] == [(made[0] / page).as_uri()]
+
+
+@pytest.mark.parametrize("page", ["index.html", "leaderboard.html", "bad.html", "figures.html"])
+@pytest.mark.parametrize(("width", "dark"), [(420, True), (1200, False)])
+def test_axe_finds_nothing(made: tuple[Path, list[Board]], browser: Browser, page: str, width: int, dark: bool) -> None:
+    """No rule of axe-core is broken, with all folds open."""
+    axe = chromium.axe_source()
+    browser.open(made[0] / page, width=width, dark=dark)
+    browser.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    assert browser.violations(axe) == {}
+
+
+@pytest.mark.parametrize("page", ["index.html", "leaderboard.html", "figures.html"])
+def test_paper_loses_nothing(made: tuple[Path, list[Board]], browser: Browser, page: str) -> None:
+    """On A4 no table and no figure is wider than the sheet, every column is there, and nothing waits behind a scroll bar."""
+    browser.open(made[0] / page)
+    columns = browser.run("return document.querySelectorAll('th').length")
+    width = browser.print_media(landscape=page == "index.html")
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    cut = browser.run(
+        """return [...document.querySelectorAll("main table, main img, main svg, main figure")].filter((e) => e.getClientRects().length)
+             .map((e) => [e.tagName, e.className.baseVal ?? e.className, Math.round(e.getBoundingClientRect().right)])
+             .filter(([, , right]) => right > arguments[0] + 1)""",
+        width,
+    )
+    assert cut == []
+    scrolled = browser.run("return [...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth + 1).length")
+    assert scrolled == 0
+    assert columns == browser.run("return document.querySelectorAll('th').length")
 
 
 def contrast(one: list[float], other: list[float]) -> float:
