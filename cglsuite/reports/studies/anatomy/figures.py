@@ -14,7 +14,6 @@ from cglsuite.reports.kit.figure_parts import (
     LEGEND_ROW,
     RASTER_DPI,
     headline,
-    heat_map,
     labels_in,
     legend,
     look_of,
@@ -22,6 +21,7 @@ from cglsuite.reports.kit.figure_parts import (
     wrapped,
 )
 from cglsuite.reports.kit.marks import mark_series, point_texts
+from cglsuite.reports.kit.statistical import heat_map
 
 if TYPE_CHECKING:
     import pandas as pd
