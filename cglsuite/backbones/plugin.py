@@ -5,7 +5,7 @@ from __future__ import annotations
 from cglsuite import BackboneSpec, Hyperparameter, hookimpl
 from cglsuite.backbones import graph_hyperparameters as graphs
 from cglsuite.protocols.begin import GRAPH_NETWORK
-from cglsuite.specs import CORE_MEASURES, MeasureSpec
+from cglsuite.specs import CORE_MEASURES, Citation, MeasureSpec
 
 _HEAD = Hyperparameter(
     name="head",
@@ -63,7 +63,7 @@ def _width(default: int) -> Hyperparameter:
 _GINE = BackboneSpec(
     name="gine",
     summary="graph isomorphism network with edge features in its messages (GIN without them) and an MLP per layer",
-    citation="Hu et al., Strategies for Pre-training Graph Neural Networks, ICLR 2020",
+    citation=Citation(authors=("Hu", "others"), title="Strategies for Pre-training Graph Neural Networks", year=2020, booktitle="ICLR"),
     factory="cglsuite.backbones.graphwise:gine",
     levels=graphs.WHOLE_GRAPHS,
     hyperparameters=(
@@ -85,7 +85,13 @@ _GINE = BackboneSpec(
 _GRAPH_GCN = BackboneSpec(
     name="graph-gcn",
     summary="residual graph convolutions, a readout per graph and a small predictor",
-    citation="Zhang et al., CGLB: Benchmark Tasks for Continual Graph Learning, NeurIPS 2022 (graph level)",
+    citation=Citation(
+        authors=("Zhang", "Song", "Tao"),
+        title="CGLB: Benchmark Tasks for Continual Graph Learning",
+        year=2022,
+        booktitle="NeurIPS Datasets and Benchmarks",
+        note="graph level",
+    ),
     factory="cglsuite.backbones.graphwise:graph_gcn",
     levels=graphs.WHOLE_GRAPHS,
     hyperparameters=(
@@ -147,7 +153,9 @@ _GRAPH_GCN = BackboneSpec(
 _PYG = BackboneSpec(
     name="pyg",
     summary="a stack of one of PyG's stock convolutions, for items of every level",
-    citation="Fey, Lenssen: Fast Graph Representation Learning with PyTorch Geometric, ICLR Workshop, 2019",
+    citation=Citation(
+        authors=("Fey", "Lenssen"), title="Fast Graph Representation Learning with PyTorch Geometric", year=2019, booktitle="ICLR Workshop"
+    ),
     factory="cglsuite.backbones.stock:pyg",
     levels=("NC", "LC", "LP", "GC", "GR"),
     hyperparameters=(
@@ -169,7 +177,12 @@ _PYG = BackboneSpec(
 _LINK_GCN = BackboneSpec(
     name="link-gcn",
     summary="graph convolutions over the nodes, the product of a link's two ends and a small predictor",
-    citation="Ko et al., BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning, ACM TIST, 2025",
+    citation=Citation(
+        authors=("Ko", "others"),
+        title="BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning",
+        year=2025,
+        journal="ACM TIST 16(1)",
+    ),
     factory="cglsuite.backbones.linkwise:link_gcn",
     levels=("LC", "LP"),
     hyperparameters=(
@@ -259,7 +272,12 @@ def cglsuite_backbones() -> list[BackboneSpec]:
         BackboneSpec(
             name="gcn",
             summary="graph convolutional network, with symmetric normalisation or plain sums",
-            citation="Kipf & Welling, Semi-Supervised Classification with Graph Convolutional Networks, ICLR 2017",
+            citation=Citation(
+                authors=("Kipf", "Welling"),
+                title="Semi-Supervised Classification with Graph Convolutional Networks",
+                year=2017,
+                booktitle="ICLR",
+            ),
             factory="cglsuite.backbones.convolutional:gcn",
             hyperparameters=(
                 _LAYERS,
@@ -296,7 +314,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
         BackboneSpec(
             name="gat",
             summary="graph attention network",
-            citation="Veličković et al., Graph Attention Networks, ICLR 2018",
+            citation=Citation(authors=("Veličković", "others"), title="Graph Attention Networks", year=2018, booktitle="ICLR"),
             factory="cglsuite.backbones.convolutional:gat",
             hyperparameters=(
                 _LAYERS,
@@ -311,7 +329,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
         BackboneSpec(
             name="gin",
             summary="graph isomorphism network with one linear layer per convolution",
-            citation="Xu et al., How Powerful are Graph Neural Networks?, ICLR 2019",
+            citation=Citation(authors=("Xu", "others"), title="How Powerful are Graph Neural Networks?", year=2019, booktitle="ICLR"),
             factory="cglsuite.backbones.convolutional:gin",
             hyperparameters=(
                 _LAYERS,

@@ -47,7 +47,7 @@ _LABELS = {
 def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
     """(label, value) of what is known of any spec; empty fields are left out."""
     for attribute, label in _LABELS.items():
-        value = getattr(spec, attribute, None)
+        value = "; ".join(map(str, spec.citations)) if attribute == "citation" else getattr(spec, attribute, None)
         if value not in (None, "", ()):
             yield label, value
     if hasattr(spec, "direction"):

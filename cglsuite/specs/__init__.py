@@ -3,6 +3,7 @@
 The names below are the public ones; the modules they come from may change.
 """
 
+from cglsuite.specs.citation import Citation
 from cglsuite.specs.hyperparameters import Hyperparameter, Value, resolve_hyperparameters
 from cglsuite.specs.kinds import KINDS
 from cglsuite.specs.levels import LevelSpec, LinkPredictionSpec
@@ -37,6 +38,7 @@ __all__ = [
     "SETTINGS",
     "TASK_ORDERS",
     "BackboneSpec",
+    "Citation",
     "DatasetSpec",
     "ExecutorSpec",
     "Hyperparameter",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.specs.citation import Citation
 from cglsuite.specs.plugins import PluginSpec
 from cglsuite.specs.vocabulary import LEVELS
 
@@ -67,7 +68,9 @@ CORE_MEASURES: tuple[MeasureSpec, ...] = (
     MeasureSpec(
         name="macro",
         summary="accuracy, averaged over the classes of a task",
-        citation="Brodersen et al., The Balanced Accuracy and Its Posterior Distribution, ICPR 2010",
+        citation=Citation(
+            authors=("Brodersen", "others"), title="The Balanced Accuracy and Its Posterior Distribution", year=2010, booktitle="ICPR"
+        ),
         factory="cglsuite.streams.measures.classes:macro",
         labels=("single",),
         label="accuracy (mean over classes)",
@@ -75,7 +78,9 @@ CORE_MEASURES: tuple[MeasureSpec, ...] = (
     MeasureSpec(
         name="average-precision",
         summary="average precision, averaged over labels; 0 for a label without a positive",
-        citation="Zhao et al., AGALE: A Graph-Aware Continual Learning Evaluation Framework, TMLR 2024",
+        citation=Citation(
+            authors=("Zhao", "others"), title="AGALE: A Graph-Aware Continual Learning Evaluation Framework", year=2024, journal="TMLR"
+        ),
         factory="cglsuite.streams.measures.rankings:average_precision",
         labels=("multi",),
         label="average precision (mean over labels)",
@@ -83,7 +88,9 @@ CORE_MEASURES: tuple[MeasureSpec, ...] = (
     MeasureSpec(
         name="roc-auc",
         summary="area under the ROC curve, averaged over labels with positives and negatives",
-        citation="Fawcett, An Introduction to ROC Analysis, Pattern Recognition Letters 27(8), 2006",
+        citation=Citation(
+            authors=("Fawcett",), title="An Introduction to ROC Analysis", year=2006, journal="Pattern Recognition Letters 27(8)"
+        ),
         factory="cglsuite.streams.measures.rankings:roc_auc",
         labels=("multi",),
         label="ROC-AUC (mean over labels)",
@@ -91,7 +98,9 @@ CORE_MEASURES: tuple[MeasureSpec, ...] = (
     MeasureSpec(
         name="hits",
         summary="Hits@K: the share of links that rank above all but K - 1 of the pairs without a link (K: scenario.hits_k)",
-        citation="Hu et al., Open Graph Benchmark: Datasets for Machine Learning on Graphs, NeurIPS 2020",
+        citation=Citation(
+            authors=("Hu", "others"), title="Open Graph Benchmark: Datasets for Machine Learning on Graphs", year=2020, booktitle="NeurIPS"
+        ),
         factory="cglsuite.streams.measures.links:hits",
         labels=("multi",),
         levels=("LP",),
@@ -100,7 +109,7 @@ CORE_MEASURES: tuple[MeasureSpec, ...] = (
     MeasureSpec(
         name="negative-mae",
         summary="minus the mean absolute error, averaged over targets",
-        citation="Dwivedi et al., Benchmarking Graph Neural Networks, JMLR 24(43), 2023",
+        citation=Citation(authors=("Dwivedi", "others"), title="Benchmarking Graph Neural Networks", year=2023, journal="JMLR 24(43)"),
         factory="cglsuite.streams.measures.targets:negative_mae",
         labels=("real",),
         range=(-math.inf, 0.0),

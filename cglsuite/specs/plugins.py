@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from cglsuite.errors import SpecError, UnknownNameError
 from cglsuite.markup import displayed
+from cglsuite.specs.citation import Citation
 from cglsuite.specs.hyperparameters import Hyperparameter, Value
 from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import API_VERSION, LEVELS, SETTINGS
@@ -34,7 +35,7 @@ class PluginSpec:
 
     name: str
     summary: str
-    citation: str = ""
+    citation: str | Citation | tuple[str | Citation, ...] = ""
     api_version: int = API_VERSION
     replaces: str | None = None
 
@@ -44,6 +45,8 @@ class PluginSpec:
             raise SpecError(f"{type(self).__name__} name {self.name!r}: expected {form}")
         if not isinstance(self.summary, str) or not self.summary.strip():
             raise SpecError(f"{type(self).__name__} {self.name!r}: expected a one-line summary")
+        if not all(isinstance(part, (str, Citation)) for part in self.citations):
+            raise SpecError(f"{type(self).__name__} {self.name!r}: citation {self.citation!r} is neither text nor a Citation")
         factory = getattr(self, "factory", None)
         if factory is not None and not (isinstance(factory, str) and _FACTORY.fullmatch(factory)):
             raise SpecError(f'{type(self).__name__} {self.name!r}: factory {factory!r} is not a "package.module:Object" string')
@@ -53,6 +56,12 @@ class PluginSpec:
         for setting in getattr(self, "settings", ()):
             if setting not in SETTINGS:
                 raise UnknownNameError("incremental setting", setting, SETTINGS)
+
+    @property
+    def citations(self) -> tuple[str | Citation, ...]:
+        """Every publication that it cites; texts where they are not structured."""
+        parts = self.citation if isinstance(self.citation, tuple) else (self.citation,)
+        return tuple(part for part in parts if part != "")
 
     def _repr_html_(self) -> str:
         return displayed("facts:spec_card", self)

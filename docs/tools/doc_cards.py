@@ -92,7 +92,7 @@ def method_page(catalogue: Catalogue, entry: Entry) -> Page:
             ("problem levels", _levels(spec)),
             ("settings", text(", ".join(spec.settings))),
             *([("needs", text(needs))] if needs else []),
-            ("citation", text(spec.citation) or "–"),
+            ("citation", text("; ".join(map(str, spec.citations))) or "–"),
             ("provided by", text(entry.provider)),
         ],
     )
@@ -118,7 +118,7 @@ def dataset_page(catalogue: Catalogue, entry: Entry) -> Page:
             ("licence", text(spec.licence)),
             ("home", home),
             ("embedded", "yes: there is nothing to download" if spec.embedded else "no"),
-            ("citation", text(spec.citation) or "–"),
+            ("citation", text("; ".join(map(str, spec.citations))) or "–"),
             ("provided by", text(entry.provider)),
         ],
     )
@@ -173,8 +173,8 @@ def kind_page(catalogue: Catalogue, kind: str) -> Page:
             yield from (f"Settings: {text(', '.join(spec.settings))}.", "")
         if levels := getattr(spec, "levels", ()):
             yield from (f"Problem levels: {', '.join(LEVELS[level] for level in levels)}.", "")
-        if spec.citation:
-            yield from (_sentence(spec.citation), "")
+        if spec.citations:
+            yield from (_sentence("; ".join(map(str, spec.citations))), "")
         yield _declared(kind, getattr(spec, "hyperparameters", ()))
 
 

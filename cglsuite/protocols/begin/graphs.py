@@ -7,7 +7,7 @@ import dataclasses
 from cglsuite.backbones import graph_hyperparameters as graphs
 from cglsuite.protocols.begin.table import CITATION, TRAINING, method_defaults, noted
 from cglsuite.protocols.shared import trained_outputs
-from cglsuite.specs import BackboneSpec, ScenarioSpec, Value
+from cglsuite.specs import BackboneSpec, Citation, ScenarioSpec, Value
 
 __all__ = ["GRAPH_NETWORK", "graph_preset"]
 
@@ -15,8 +15,16 @@ _BUILDER = "cglsuite.streams.graphwise:build_graph_stream"
 GRAPH_NETWORK = BackboneSpec(
     name="begin-graph-gcn",
     summary="GCN with symmetric normalisation and an edge encoder (if edges have features), mean pooling, an MLP of halving width",
-    citation="Ko et al., BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning, ACM TIST 2025; "
-    "edge encoder: Hu et al., Open Graph Benchmark, NeurIPS 2020",
+    citation=(
+        CITATION,
+        Citation(
+            authors=("Hu", "others"),
+            title="Open Graph Benchmark: Datasets for Machine Learning on Graphs",
+            year=2020,
+            booktitle="NeurIPS",
+            note="edge encoder",
+        ),
+    ),
     factory="cglsuite.protocols.begin.network:begin_graph_gcn",
     levels=graphs.WHOLE_GRAPHS,
     hyperparameters=(

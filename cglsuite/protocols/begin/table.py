@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from cglsuite.specs import TrainingSpec, Value
+from cglsuite.specs import Citation, TrainingSpec, Value
 
 __all__ = ["CITATION", "FIRST_NOTE", "TRAINING", "VERSIONS", "method_defaults", "noted"]
 
-CITATION = "Ko et al., BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning, ACM TIST 16(1), 2025"
+CITATION = Citation(
+    authors=("Ko", "others"),
+    title="BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning",
+    year=2025,
+    journal="ACM TIST 16(1)",
+)
 """The paper."""
 TRAINING = TrainingSpec(
     backbone="gcn",

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cglsuite.specs import Value
+from cglsuite.specs import Citation, Value
 
 __all__ = ["CITATION", "VERSIONS", "graph_method_defaults", "method_defaults", "node_method_defaults"]
 
-CITATION = "Zhang, Song & Tao, CGLB: Benchmark Tasks for Continual Graph Learning, NeurIPS 2022 Datasets and Benchmarks"
+CITATION = Citation(
+    authors=("Zhang", "Song", "Tao"),
+    title="CGLB: Benchmark Tasks for Continual Graph Learning",
+    year=2022,
+    booktitle="NeurIPS Datasets and Benchmarks",
+)
 """The paper."""
 VERSIONS = (1, 2)
 """Versions of the presets. The second follows the published code where the first left what it does to the methods' own forms."""

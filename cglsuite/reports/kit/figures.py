@@ -177,7 +177,7 @@ def legend_figure(labels: Sequence[str], theme: Theme, *, order: Sequence[str], 
     if chance:
         handles.append(Line2D([], [], label=CHANCE, color=theme.quiet, linewidth=1.3, linestyle=":"))
     shown = [handle.get_label() for handle in handles]
-    columns = max(1, min(len(shown), int(5.6 / (0.75 + 0.085 * max(map(len, map(str, shown)))))))
+    columns = max(1, min(len(shown), int(5.9 / (0.62 + 0.085 * max(map(len, map(str, shown)))))))
     figure = Figure(figsize=(5.9, LEGEND_ROW * int(np.ceil(len(shown) / columns)) + 0.1))
     legend(figure, columns, left=0.0, hides=[*names, CHANCE], handles=handles)
     return figure

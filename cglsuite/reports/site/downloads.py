@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from cglsuite.reports.site.boards import board_frame
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue, Entry
     from cglsuite.reports.site.boards import Board, Column, Row
+    from cglsuite.specs import Citation
 
 __all__ = ["Download", "Piece", "board_downloads", "csv_text", "file_stem", "latex_text"]
 
@@ -204,19 +206,23 @@ def _digits(value: float, column: Column) -> str:
 
 
 def _bibtex(board: Board, catalogue: Catalogue) -> Download:
-    """Citations: of the scenario, dataset and metrics in the head, of methods and backbones per row."""
+    """Citations: of the scenario, dataset and metrics in the head, of methods and backbones per row; each once."""
     scenario = _find(catalogue, "scenario", board.scenario)
     dataset = _find(catalogue, "dataset", str(getattr(scenario.spec, "dataset", ""))) if scenario else None
     metrics = [_find(catalogue, "metric", column.name) for column in board.columns if column.metric]
-    shared = _entries([scenario, dataset, *metrics])
-    rows = [_entries([_find(catalogue, "method", row.method), _find(catalogue, "backbone", row.group.backbone)]) for row in board.rows]
-    about = "% Citations as given by the plugins of this leaderboard. An unparsed citation becomes the note of a @misc entry.\n\n"
+    by_row = [[_find(catalogue, "method", row.method), _find(catalogue, "backbone", row.group.backbone)] for row in board.rows]
+    shared = [scenario, dataset, *metrics]
+    components = {(entry.kind, entry.name): entry for some in (shared, *by_row) for entry in some if entry is not None}
+    entries = _entries(components.values())
+    head = dict.fromkeys(cited for entry in shared for cited in _cited(entry))
+    rows = [[entries[cited] for entry in some for cited in _cited(entry) if cited not in head] for some in by_row]
+    about = "% Citations as given by the plugins of this leaderboard. A citation without fields becomes the note of a @misc entry.\n\n"
     return Download(
         label="BibTeX",
         name=f"{file_stem(board.preset)}.bib",
         media="application/x-bibtex",
-        head=(Piece(about), *map(Piece, dict.fromkeys(shared))),
-        rows=tuple(tuple(map(Piece, entries)) for entries in rows),
+        head=(Piece(about), *(Piece(entries[cited]) for cited in head)),
+        rows=tuple(tuple(map(Piece, texts)) for texts in rows),
         once=True,
     )
 
@@ -225,20 +231,50 @@ def _find(catalogue: Catalogue, kind: str, name: str) -> Entry | None:
     return next((entry for entry in catalogue.entries(kind) if entry.name == name), None)
 
 
-def _entries(candidates: Sequence[Entry | None]) -> list[str]:
-    """One BibTeX entry per citation; components that share a citation share its entry, under the key of the first."""
-    by_text: dict[str, list[Entry]] = {}
-    for entry in candidates:
-        if entry is not None:
-            by_text.setdefault(_line(entry.spec.citation), []).append(entry)
-    return [_misc(text, citing) for text, citing in by_text.items() if text]
+def _cited(entry: Entry | None) -> list[str | Citation]:
+    parts = entry.spec.citations if entry is not None else ()
+    return [part for part in (_line(part) if isinstance(part, str) else part for part in parts) if part]
 
 
-def _misc(text: str, citing: Sequence[Entry]) -> str:
-    fields = {"note": text, "annote": f"cited by {'; '.join(f'{e.kind} {e.name} ({e.provider})' for e in citing)}"}
+def _entries(components: Iterable[Entry]) -> dict[str | Citation, str]:
+    """The BibTeX entry of every citation, which says what cites it. No two have the same key."""
+    citing: dict[str | Citation, list[Entry]] = {}
+    for component in components:
+        for cited in _cited(component):
+            citing.setdefault(cited, []).append(component)
+    entries: dict[str | Citation, str] = {}
+    taken: set[str] = set()
+    for cited, by in citing.items():
+        kind, name, fields = _fields(cited) if not isinstance(cited, str) else _fields_of_text(cited, by[0])
+        key = re.sub(r"[^A-Za-z0-9:.+-]+", "-", name)
+        key = next(one for one in (key, *(f"{key}-{n}" for n in range(2, len(citing) + 2))) if one not in taken)
+        taken.add(key)
+        fields["annote"] = f"cited by {'; '.join(f'{e.kind} {e.name} ({e.provider})' for e in by)}"
+        body = "".join(f"  {field} = {{{latex_text(value)}}},\n" for field, value in fields.items())
+        entries[cited] = f"@{kind}{{{key},\n{body}}}\n\n"
+    return entries
+
+
+def _fields_of_text(cited: str, component: Entry) -> tuple[str, str, dict[str, str]]:
+    """A text as the note of a ``@misc``, with the identifiers that can be read off."""
+    text = _line(cited)
+    fields = {"note": text}
     if arxiv := _ARXIV.search(text):
         fields |= {"eprint": arxiv[1], "archiveprefix": "arXiv"}
     if doi := _DOI.search(text):
         fields["doi"] = doi[1]
-    key = re.sub(r"[^A-Za-z0-9:.+-]+", "-", f"{citing[0].kind}:{citing[0].name}")
-    return f"@misc{{{key},\n" + "".join(f"  {name} = {{{latex_text(value)}}},\n" for name, value in fields.items()) + "}\n\n"
+    return "misc", f"{component.kind}:{component.name}", fields
+
+
+def _fields(cited: Citation) -> tuple[str, str, dict[str, str]]:
+    """The type of the entry, its key (author, year and the first word of the title), and its fields."""
+    kind = "article" if cited.journal else "inproceedings" if cited.booktitle else "misc"
+    fields = {"author": " and ".join(cited.authors), "title": cited.title, "year": str(cited.year)}
+    fields |= {name: value for name, value in (("booktitle", cited.booktitle), ("journal", cited.journal)) if value}
+    fields |= {"eprint": cited.arxiv, "archiveprefix": "arXiv"} if cited.arxiv else {}
+    fields |= {
+        name: value for name, value in (("doi", cited.doi), ("howpublished" if cited.venue == cited.note else "note", cited.note)) if value
+    }
+    words = re.findall(r"\w+", cited.title)
+    ascii_name = unicodedata.normalize("NFKD", f"{cited.authors[0]}{cited.year}{next((w for w in words if len(w) > 3), words[0])}")
+    return kind, ascii_name.encode("ascii", "ignore").decode().lower(), fields

@@ -312,7 +312,7 @@ def _card(name: str, entry: Entry | None, results: CampaignResults) -> Fragment:
     if entry is not None:
         facts = {
             "computes": spec.summary,
-            "cites": spec.citation or "nothing",
+            "cites": "; ".join(map(str, spec.citations)) or "nothing",
             "provided by": entry.provider,
             "problem levels": value_text(spec.levels),
             "settings": value_text(spec.settings),

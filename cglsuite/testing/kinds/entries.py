@@ -38,7 +38,7 @@ def entry_checks(
 
 def _documented(docstring: str, entry: Entry, hyperparameters: Iterable[Hyperparameter], cited: bool) -> None:
     spec: Any = entry.spec
-    lacking = ["the spec has no citation"] if cited and not spec.citation.strip() else []
+    lacking = ["the spec has no citation"] if cited and not any(str(part).strip() for part in spec.citations) else []
     if not docstring.strip():
         lacking.append(f"the factory of the {entry.kind} has no docstring")
     lacking += [f"hyper-parameter {h.name!r} has no doc" for h in hyperparameters if not h.doc.strip()]

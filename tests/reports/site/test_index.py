@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from bs4 import BeautifulSoup
 from made_records import fill_store, made_catalogue, made_results
 from page_elements import text_of
-from report_lab import EVIL, Elements, catalogue_of, toy_engine
+from report_lab import EVIL, PLUGIN, Elements, catalogue_of, toy_engine
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.host import Catalogue, PluginRecord
@@ -28,6 +29,7 @@ from cglsuite.reports.results.results import CampaignResults, load_campaign_resu
 from cglsuite.reports.site.boards import Board, board_frame, boards
 from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.index import site_html
+from cglsuite.specs import Citation
 
 Site = tuple[BeautifulSoup, str, CampaignResults, Catalogue]
 
@@ -145,7 +147,7 @@ def test_latex_has_the_best_in_bold(site: Site) -> None:
 
 
 def test_bibtex_cites_what_the_plugins_cite(site: Site) -> None:
-    """One @misc per citation, with its text, and the identifier where it can be read off."""
+    """One @misc per unstructured citation, with its text, and the identifier where it can be read off."""
     section, board = each_board(site)[0]
     text = files_of(section)["BibTeX"]
     assert text.count("@misc{method:si,") == 1
@@ -154,6 +156,41 @@ def test_bibtex_cites_what_the_plugins_cite(site: Site) -> None:
     assert text.count("{") == text.count("}")
     assert "method:bare" not in text  # it cites nothing
     assert [file.name for file in board_downloads(board, site[3])][2] == "cora-task-il@begin-1.bib"
+
+
+def test_structured_citations_are_entries_with_their_fields(site: Site) -> None:
+    """Author, title, year and venue, once for all that cite them; type and key follow from them."""
+    attention = Citation(authors=("Serrà", "others"), title="A Hard Attention & the Task", year=2018, booktitle="ICML", arxiv="1801.01423")
+    multitask = Citation(authors=("Caruana",), title="Multitask Learning", year=1997, journal="Machine Learning 28", doi="10.1/x")
+    twitter = Citation(authors=("Go", "Bhayani"), title="Twitter", year=2009, note="Stanford")
+    cites = {"bare": multitask, "si": (attention, twitter), "er-gnn": ("As in", attention)}
+    entries = [entry for kind in ("scenario", "dataset", "metric", "method", "backbone") for entry in site[3].entries(kind)]
+    changed = [replace(e, spec=replace(e.spec, citation=cites.get(e.name, e.spec.citation))) for e in entries]
+    board = each_board(site)[0][1]
+    text = board_downloads(board, Catalogue([PLUGIN], changed))[2].text
+    bodies = re.findall(r"^@\w+\{(.*?),\n(.*?)^\}$", text, re.M | re.S)
+    fields = {key: dict(re.findall(r"^  (\w+) = \{(.*)\},$", body, re.M)) for key, body in bodies}
+    assert len(fields) == len(bodies)
+    assert {k: v for k, v in fields["serra2018hard"].items() if k != "annote"} == {
+        "author": "Serrà and others",
+        "title": "A Hard Attention \\& the Task",
+        "year": "2018",
+        "booktitle": "ICML",
+        "eprint": "1801.01423",
+        "archiveprefix": "arXiv",
+    }
+    assert {k: v for k, v in fields["caruana1997multitask"].items() if k != "annote"} == {
+        "author": "Caruana",
+        "title": "Multitask Learning",
+        "year": "1997",
+        "journal": "Machine Learning 28",
+        "doi": "10.1/x",
+    }
+    (provider,) = {entry.provider for entry in changed}
+    assert fields["serra2018hard"]["annote"] == f"cited by method er-gnn ({provider}); method si ({provider})"
+    assert fields["go2009twitter"]["howpublished"] == "Stanford"
+    assert fields["method:er-gnn"]["note"] == "As in"
+    assert [text.count(f"@{kind}{{") for kind in ("inproceedings", "article")] == [1, 1]
 
 
 def test_pieces_of_the_data_are_the_files(site: Site) -> None:

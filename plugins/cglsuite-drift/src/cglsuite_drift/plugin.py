@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from cglsuite import DatasetSpec, Hyperparameter, ScenarioSpec, hookimpl
-from cglsuite.specs import ScheduleSpec
+from cglsuite.specs import Citation, ScheduleSpec
 
 __all__ = ["cglsuite_datasets", "cglsuite_scenarios", "cglsuite_schedules"]
 
-_DRIFT = (
-    "Sun, Zhang, Ni, Song: DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts. arXiv:2605.12998"
+_DRIFT = Citation(
+    authors=("Sun", "Zhang", "Ni", "Song"),
+    title="DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts",
+    year=2026,
+    arxiv="2605.12998",
 )
 _OWN = "The cglsuite authors, 2026 (unpublished)"
 

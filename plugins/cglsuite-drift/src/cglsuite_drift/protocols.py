@@ -11,12 +11,15 @@ from typing import NamedTuple
 
 from cglsuite import ScenarioSpec, TaskFreeSpec, TrainingSpec
 from cglsuite.protocols.cglb import GRAPH_BACKBONE
-from cglsuite.specs import Value
+from cglsuite.specs import Citation, Value
 
 __all__ = ["SIGMAS", "drift_presets"]
 
-_CITATION = (
-    "Sun, Zhang, Ni & Song, DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts, arXiv:2605.12998"
+_CITATION = Citation(
+    authors=("Sun", "Zhang", "Ni", "Song"),
+    title="DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts",
+    year=2026,
+    arxiv="2605.12998",
 )
 _TRAINING = TrainingSpec(backbone="gcn", lr=5e-3, weight_decay=5e-4, epochs=1, batch_size=10, fan_out=(10, 25))
 _SEQUENCE_TRAINING = replace(_TRAINING, backbone="graph-gcn", fan_out=())

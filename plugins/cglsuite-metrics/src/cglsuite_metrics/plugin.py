@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from cglsuite import MetricSpec, hookimpl
+from cglsuite.specs import Citation
 
 __all__ = ["cglsuite_metrics"]
 
-_CHAUDHRY = "Chaudhry et al., Riemannian Walk for Incremental Learning, ECCV 2018"
-_LOPEZ_PAZ = "Lopez-Paz & Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017"
-_DRIFT = "Sun et al., DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts, arXiv:2605.12998"
+_BEGIN = Citation(
+    authors=("Ko", "others"),
+    title="BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning",
+    year=2025,
+    journal="ACM TIST 16(1)",
+)
+_CHAUDHRY = Citation(authors=("Chaudhry", "others"), title="Riemannian Walk for Incremental Learning", year=2018, booktitle="ECCV")
+_LOPEZ_PAZ = Citation(
+    authors=("Lopez-Paz", "Ranzato"), title="Gradient Episodic Memory for Continual Learning", year=2017, booktitle="NeurIPS"
+)
+_DRIFT = Citation(
+    authors=("Sun", "others"),
+    title="DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts",
+    year=2026,
+    arxiv="2605.12998",
+)
 _TASK_FREE = ("task-free",)
 
 
@@ -39,7 +53,7 @@ def _of_tasks() -> list[MetricSpec]:
             range=(-1.0, 1.0),
             label="AF (BeGin)",
             factory="cglsuite.metrics:forgetting_from_diagonal",
-            citation="Ko et al., BeGin, ACM TIST 2025",
+            citation=_BEGIN,
         ),
         MetricSpec(
             name="backward_transfer",

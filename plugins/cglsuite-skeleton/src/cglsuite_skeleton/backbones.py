@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cglsuite import BackboneSpec, Hyperparameter
+from cglsuite.specs import Citation
 
 __all__ = ["backbones"]
 
@@ -101,7 +102,12 @@ def backbones() -> list[BackboneSpec]:
         BackboneSpec(
             name="st-gcn",
             summary="spatial-temporal graph convolutional network over joints and frames",
-            citation="Yan, Xiong & Lin, Spatial Temporal Graph Convolutional Networks for Skeleton-Based Action Recognition, AAAI 2018",
+            citation=Citation(
+                authors=("Yan", "Xiong", "Lin"),
+                title="Spatial Temporal Graph Convolutional Networks for Skeleton-Based Action Recognition",
+                year=2018,
+                booktitle="AAAI",
+            ),
             factory="cglsuite_skeleton.stgcn:st_gcn",
             levels=("GC",),
             hyperparameters=(*_SPACE, *_SIZE, *_TIME),

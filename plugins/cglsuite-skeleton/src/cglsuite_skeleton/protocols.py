@@ -7,12 +7,15 @@ from collections.abc import Mapping
 
 from cglsuite import ScenarioSpec
 from cglsuite.protocols.cglb import GRAPH_BACKBONE, GRAPH_TRAINING, VERSIONS, graph_method_defaults
-from cglsuite.specs import Value
+from cglsuite.specs import Citation, Value
 
 __all__ = ["skeleton_presets"]
 
-_CITATION = (
-    "Wei, De Schepper & Mets, Benchmarking Sensitivity of Continual Graph Learning for Skeleton-Based Action Recognition, arXiv:2401.18054"
+_CITATION = Citation(
+    authors=("Wei", "De Schepper", "Mets"),
+    title="Benchmarking Sensitivity of Continual Graph Learning for Skeleton-Based Action Recognition",
+    year=2024,
+    arxiv="2401.18054",
 )
 #: What the paper does not say is that of CGLB's graph-level code, on which its code is built: Adam without decay whose moments outlive a
 #: task, and classes weighed by 1 / count. Its batches of 10,000 sequences are all of them in one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cglsuite.specs import DatasetSpec, Hyperparameter
+from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 
 __all__ = ["DATASETS", "SIZES", "SPLITS", "Sizes"]
 
@@ -44,8 +44,13 @@ DATASETS: tuple[DatasetSpec, ...] = (
         summary="Words of an article on the Roman Empire; edges join consecutive words and syntactic dependencies, classes are syntactic "
         f"roles; heterophilous: {SIZES['roman-empire']}. {SPLITS} official splits. No checksum is published: the SHA-256 of the first "
         "download is recorded in the cache, and later downloads must match it.",
-        citation="Platonov, Kuznedelev, Diskin, Babenko, Prokhorenkova: A Critical Look at the Evaluation of GNNs under Heterophily: Are "
-        "We Really Making Progress? ICLR 2023. arXiv:2302.11640",
+        citation=Citation(
+            authors=("Platonov", "Kuznedelev", "Diskin", "Babenko", "Prokhorenkova"),
+            title="A Critical Look at the Evaluation of GNNs under Heterophily: Are We Really Making Progress?",
+            year=2023,
+            booktitle="ICLR",
+            arxiv="2302.11640",
+        ),
         factory="cglsuite_drift.datasets.roman_empire:roman_empire",
         licence="MIT (repository)",
         home="https://github.com/yandex-research/heterophilous-graphs",
@@ -55,7 +60,13 @@ DATASETS: tuple[DatasetSpec, ...] = (
         name="actor",
         summary="Actors, joined if they co-occur on a page (edges directed as in the source), with keywords of their pages as features; "
         f"heterophilous: {SIZES['actor']}. {SPLITS} official splits. Checksums are verified.",
-        citation="Pei, Wei, Chang, Lei, Yang: Geom-GCN: Geometric Graph Convolutional Networks. ICLR 2020. arXiv:2002.05287",
+        citation=Citation(
+            authors=("Pei", "Wei", "Chang", "Lei", "Yang"),
+            title="Geom-GCN: Geometric Graph Convolutional Networks",
+            year=2020,
+            booktitle="ICLR",
+            arxiv="2002.05287",
+        ),
         factory="cglsuite_drift.datasets.actor:actor",
         home="https://github.com/graphdml-uiuc-jlu/geom-gcn",
         hyperparameters=(_SPLIT_NUMBER,),
@@ -64,7 +75,13 @@ DATASETS: tuple[DatasetSpec, ...] = (
         name="uai2010",
         summary=f"Wiki pages joined by links, words as features, self-loops removed: {SIZES['uai2010']} of 9 to 475 nodes. No official "
         "split. The checksum is verified; the file cannot be downloaded in this form.",
-        citation="Wang, Zhu, Bo, Cui, Shi, Pei: AM-GCN: Adaptive Multi-channel Graph Convolutional Networks. KDD 2020. arXiv:2007.02265",
+        citation=Citation(
+            authors=("Wang", "Zhu", "Bo", "Cui", "Shi", "Pei"),
+            title="AM-GCN: Adaptive Multi-channel Graph Convolutional Networks",
+            year=2020,
+            booktitle="KDD",
+            arxiv="2007.02265",
+        ),
         factory="cglsuite_drift.datasets.uai2010:uai2010",
         licence="MIT (collection); of the data itself: not stated",
         home="https://github.com/EdisonLeeeee/GraphData",

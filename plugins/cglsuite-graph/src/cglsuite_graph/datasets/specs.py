@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cglsuite.specs import DatasetSpec, Hyperparameter
+from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 from cglsuite_graph.datasets.sizes import Sizes
 
 __all__ = ["CONTENT", "DATASETS", "MOTIF_HYPERPARAMETERS", "REGRESSION_HYPERPARAMETERS", "SIDER_CLASSES", "SIZES", "TOX21_ASSAYS"]
@@ -136,19 +136,63 @@ REGRESSION_HYPERPARAMETERS = (
 )
 
 _RDKIT = "Read through RDKit (`cglsuite-graph[molecules]`); rows that it rejects are recovered."
-_BEGIN = "Ko et al.: BeGin. ACM TIST 16(1), 2025"
-_MOLECULENET = "Wu et al.: MoleculeNet: A Benchmark for Molecular Machine Learning. Chemical Science 9, 2018. arXiv:1703.00564"
-_OGB = "Hu et al.: Open Graph Benchmark: Datasets for Machine Learning on Graphs. NeurIPS 2020. arXiv:2005.00687"
-_BENCHMARKING = "Dwivedi et al.: Benchmarking Graph Neural Networks. JMLR 24, 2023. arXiv:2003.00982"
-_ATTENTIVE = "Xiong et al.: Pushing the Boundaries of Molecular Representation for Drug Discovery. J. Med. Chem. 63, 2020"
+_BEGIN = Citation(
+    authors=("Ko", "others"),
+    title="BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning",
+    year=2025,
+    journal="ACM TIST 16(1)",
+)
+_MOLECULENET = Citation(
+    authors=("Wu", "others"),
+    title="MoleculeNet: A Benchmark for Molecular Machine Learning",
+    year=2018,
+    journal="Chemical Science 9",
+    arxiv="1703.00564",
+)
+_OGB = Citation(
+    authors=("Hu", "others"),
+    title="Open Graph Benchmark: Datasets for Machine Learning on Graphs",
+    year=2020,
+    booktitle="NeurIPS",
+    arxiv="2005.00687",
+)
+_BENCHMARKING = Citation(
+    authors=("Dwivedi", "others"), title="Benchmarking Graph Neural Networks", year=2023, journal="JMLR 24", arxiv="2003.00982"
+)
+_LECUN = Citation(
+    authors=("LeCun", "Bottou", "Bengio", "Haffner"),
+    title="Gradient-Based Learning Applied to Document Recognition",
+    year=1998,
+    journal="Proceedings of the IEEE 86(11)",
+    note="images",
+)
+_KRIZHEVSKY = Citation(
+    authors=("Krizhevsky",), title="Learning Multiple Layers of Features from Tiny Images", year=2009, note="University of Toronto"
+)
+_ATTENTIVE = Citation(
+    authors=("Xiong", "others"),
+    title="Pushing the Boundaries of Molecular Representation for Drug Discovery",
+    year=2020,
+    journal="J. Med. Chem. 63",
+    note="as CGLB and BeGin use it",
+)
+_ZINC = Citation(
+    authors=("Irwin", "others"), title="ZINC: A Free Tool to Discover Chemistry for Biology", year=2012, journal="J. Chem. Inf. Model. 52"
+)
+_JUNCTION_TREES = Citation(
+    authors=("Jin", "Barzilay", "Jaakkola"),
+    title="Junction Tree Variational Autoencoder for Molecular Graph Generation",
+    year=2018,
+    booktitle="ICML",
+)
 
 
-def _superpixels(name: str, summary: str, source: str) -> DatasetSpec:
+def _superpixels(name: str, summary: str, images: Citation) -> DatasetSpec:
     return DatasetSpec(
         name=name,
         summary=f"{summary}; {SIZES[name]}. Official split of the source. "
         "No checksum is published: the first download's SHA-256 is recorded.",
-        citation=f"{_BENCHMARKING}. Images: {source}",
+        citation=(_BENCHMARKING, images),
         factory=f"cglsuite_graph.datasets.superpixels:{name}",
         levels=("GC",),
         licence="MIT (graphs, benchmarking-gnns project); images: not stated",
@@ -162,7 +206,7 @@ _MOLECULE_SETS = (
         name="aromaticity",
         summary="PubChem bioassay molecules by their stated number of aromatic atoms, for numbers that at least 20 molecules have: "
         f"{SIZES['aromaticity']}; keys `row`, `scaffold`, `aromatic_atoms`. {_RDKIT} Official split: BeGin's, on request.",
-        citation=f"{_ATTENTIVE}. As CGLB (Zhang et al., NeurIPS 2022) and BeGin (Ko et al., ACM TIST 2025) use it",
+        citation=_ATTENTIVE,
         factory="cglsuite_graph.datasets.molecules.moleculenet:aromaticity",
         levels=("GC",),
         licence="CC0 1.0 (data directory of the AttentiveFP project)",
@@ -173,7 +217,15 @@ _MOLECULE_SETS = (
         name="sider",
         summary=f"Side effects of drugs by system organ class, one label each: {SIZES['sider']}, all labels known; keys `row`, `scaffold`. "
         f"{_RDKIT} No official split.",
-        citation=f"{_MOLECULENET}. Kuhn et al.: The SIDER database of drugs and side effects. Nucleic Acids Research 44, 2016",
+        citation=(
+            _MOLECULENET,
+            Citation(
+                authors=("Kuhn", "others"),
+                title="The SIDER database of drugs and side effects",
+                year=2016,
+                journal="Nucleic Acids Research 44",
+            ),
+        ),
         factory="cglsuite_graph.datasets.molecules.moleculenet:sider",
         levels=("GC",),
         licence="not stated (file); MIT (DeepChem project)",
@@ -184,7 +236,7 @@ _MOLECULE_SETS = (
         name="tox21",
         summary=f"Toxicity in twelve assays: {SIZES['tox21']}, 77,946 of 93,972 labels known; keys `row`, `scaffold`. {_RDKIT} No official "
         "split.",
-        citation=f"{_MOLECULENET}. Tox21 Challenge, 2014",
+        citation=(_MOLECULENET, "Tox21 Challenge, 2014"),
         factory="cglsuite_graph.datasets.molecules.moleculenet:tox21",
         levels=("GC",),
         licence="CC0 1.0 (data directory of the AttentiveFP project)",
@@ -195,7 +247,7 @@ _MOLECULE_SETS = (
         name="ogbg-molhiv",
         summary=f"Whether a molecule inhibits HIV: {SIZES['ogbg-molhiv']}; HIV.csv, whose rows are the graphs of ogbg-molhiv, or OGB's raw "
         f"files; keys `row`, `scaffold`, `domain` (BeGin's 20 groups of scaffolds). {_RDKIT} Official split: BeGin's.",
-        citation=f"{_OGB}. {_MOLECULENET}",
+        citation=(_OGB, _MOLECULENET),
         factory="cglsuite_graph.datasets.molecules.moleculenet:molhiv",
         levels=("GC",),
         licence="MIT (ogbg-molhiv); CC0 1.0 (HIV.csv, data directory of the AttentiveFP project)",
@@ -220,7 +272,15 @@ _MOLECULE_SETS = (
         summary=f"Solubility (log mol/L) of AqSolDB's molecules that have a bond: {SIZES['aqsol']}; keys `row`, `scaffold`, `group` "
         "(reliability, 1 to 5), `domain` (whole scaffolds in five parts of nearly equal size: ours, not BeGin's). "
         f"{_RDKIT} Official split: the scaffold split of the benchmark AQSOL.",
-        citation=f"Sorkun, Khetan, Er: AqSolDB. Scientific Data 6, 2019. {_BENCHMARKING}",
+        citation=(
+            Citation(
+                authors=("Sorkun", "Khetan", "Er"),
+                title="AqSolDB, a curated reference set of aqueous solubility and 2D descriptors for a diverse set of compounds",
+                year=2019,
+                journal="Scientific Data 6",
+            ),
+            _BENCHMARKING,
+        ),
         factory="cglsuite_graph.datasets.molecules.regression:aqsol",
         levels=("GR",),
         licence="CC0 1.0 (data); MIT (split)",
@@ -243,7 +303,7 @@ _MOLECULE_SETS = (
         summary=f"Penalised logP of molecules of ZINC 250k: {SIZES['zinc-standin']}. Stands in for ZINC-12k: its validation and test "
         f"molecules, but 10,000 other training molecules, and recomputed targets; keys `row`, `scaffold`, `domain` (size). {_RDKIT} "
         "Official split of the source.",
-        citation=f"Irwin et al.: ZINC. J. Chem. Inf. Model. 52, 2012. Jin et al.: Junction Tree VAE. ICML 2018. {_BENCHMARKING}",
+        citation=(_ZINC, _JUNCTION_TREES, _BENCHMARKING),
         factory="cglsuite_graph.datasets.molecules.regression:zinc_standin",
         levels=("GR",),
         licence="MIT (projects of the splits); ZINC data: not stated",
@@ -257,19 +317,19 @@ _OTHER_SETS = (
         name="zinc",
         summary=f"Penalised logP of ZINC-12k, 28 types of atoms and 4 of bonds: {SIZES['zinc']}; keys `row`, `domain` (atoms less 18, cut "
         "to 0..10). From the official pickles. Official split of the source.",
-        citation=f"Irwin et al.: ZINC. J. Chem. Inf. Model. 52, 2012. {_BENCHMARKING}",
+        citation=(_ZINC, _BENCHMARKING),
         factory="cglsuite_graph.datasets.molecules.zinc_pickles:zinc",
         levels=("GR",),
         licence="MIT (benchmarking-gnns project); ZINC data: not stated",
         home="https://github.com/graphdeeplearning/benchmarking-gnns",
     ),
-    _superpixels("mnist", "MNIST digits as about 71 superpixels: intensity and position", "LeCun et al., Proc. IEEE 1998"),
-    _superpixels("cifar10", "CIFAR10 images as about 118 superpixels: colour and position", "Krizhevsky, 2009"),
+    _superpixels("mnist", "MNIST digits as about 71 superpixels: intensity and position", _LECUN),
+    _superpixels("cifar10", "CIFAR10 images as about 118 superpixels: colour and position", _KRIZHEVSKY),
     DatasetSpec(
         name="ogbg-ppa",
         summary=f"Protein neighbourhoods of species by taxonomic group, 1,100 graphs of each: {SIZES['ogbg-ppa']}, as BeGin sampled them; "
         "keys `row`, `domain` (11, one species of every group each). About 16 GB of memory. Official split: BeGin's.",
-        citation=f"{_OGB}. {_BEGIN}",
+        citation=(_OGB, _BEGIN),
         factory="cglsuite_graph.datasets.ogbg:ppa",
         levels=("GC",),
         licence="CC0 1.0",
@@ -280,7 +340,7 @@ _OTHER_SETS = (
         name="nyc-taxi",
         summary="Yellow-taxi passengers between 265 zones of New York, a graph per hour of 2018 to 2021, weekday or weekend: "
         f"{SIZES['nyc-taxi']}; made from the public monthly files; keys `row`, `quarter` (0 to 15). Official split: BeGin's.",
-        citation=f"NYC Taxi and Limousine Commission, TLC Trip Record Data. {_BEGIN}",
+        citation=("NYC Taxi and Limousine Commission, TLC Trip Record Data", _BEGIN),
         factory="cglsuite_graph.datasets.nyc_taxi:nyc_taxi",
         levels=("GC",),
         licence="terms of use of nyc.gov",
@@ -290,7 +350,15 @@ _OTHER_SETS = (
         name="sentiment140",
         summary="Posts of 11 days of 2009 as dependency trees, positive or negative: 5,500 graphs, 300-dimensional token vectors; keys "
         "`row`, `day`. Parsed by spaCy (`cglsuite-graph[text]` and the model en_core_web_lg). No official split.",
-        citation=f"Go, Bhayani, Huang: Twitter Sentiment Classification using Distant Supervision. Stanford, 2009. {_BEGIN}",
+        citation=(
+            Citation(
+                authors=("Go", "Bhayani", "Huang"),
+                title="Twitter Sentiment Classification using Distant Supervision",
+                year=2009,
+                note="Stanford",
+            ),
+            _BEGIN,
+        ),
         factory="cglsuite_graph.datasets.sentiment:sentiment140",
         levels=("GC",),
         licence="not stated",

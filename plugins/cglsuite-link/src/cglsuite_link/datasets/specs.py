@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cglsuite.specs import DatasetSpec, Hyperparameter
+from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 from cglsuite_link.datasets.sizes import Sizes
 
 __all__ = [
@@ -42,10 +42,17 @@ _CHECKED = "Checksums are known."
 _RECORDED = "No checksum is published: that of the first download is recorded, and counts are checked."
 _NO_FEATURES = "No node features"
 _SIGNED = (
-    "Kumar, Spezzano, Subrahmanian, Faloutsos: Edge Weight Prediction in Weighted Signed Networks. ICDM 2016; Kumar et al.: REV2: "
-    "Fraudulent User Prediction in Rating Platforms. WSDM 2018"
+    Citation(
+        authors=("Kumar", "Spezzano", "Subrahmanian", "Faloutsos"),
+        title="Edge Weight Prediction in Weighted Signed Networks",
+        year=2016,
+        booktitle="ICDM",
+    ),
+    Citation(authors=("Kumar", "others"), title="REV2: Fraudulent User Prediction in Rating Platforms", year=2018, booktitle="WSDM"),
 )
-_MOTIFS = "Paranjape, Benson, Leskovec: Motifs in Temporal Networks. WSDM 2017. arXiv:1612.09259"
+_MOTIFS = Citation(
+    authors=("Paranjape", "Benson", "Leskovec"), title="Motifs in Temporal Networks", year=2017, booktitle="WSDM", arxiv="1612.09259"
+)
 
 
 def _steps(default: int, what: str = "links") -> Hyperparameter:
@@ -67,7 +74,7 @@ _LABELS = Hyperparameter(
 )
 
 
-def _interactions(name: str, summary: str, home: str, skip_months: int, citation: str = _MOTIFS) -> DatasetSpec:
+def _interactions(name: str, summary: str, home: str, skip_months: int, citation: Citation = _MOTIFS) -> DatasetSpec:
     return DatasetSpec(
         name=name,
         summary=f"{summary}; the earliest of the interactions of two people is their link, undirected, keys `time` and `month`; "
@@ -215,7 +222,12 @@ DATASETS: tuple[DatasetSpec, ...] = (
         summary=f"Wikipedia articles on computer science and the undirected links between them: {SIZES['wiki-cs']}, 300 features; "
         f"key `domain` = the unordered pair of the areas of its ends (10 areas, 55 pairs, one without links). No official split. "
         f"{_RECORDED}",
-        citation="Mernyei, Cangea: Wiki-CS: A Wikipedia-Based Benchmark for Graph Neural Networks. 2020. arXiv:2007.02901",
+        citation=Citation(
+            authors=("Mernyei", "Cangea"),
+            title="Wiki-CS: A Wikipedia-Based Benchmark for Graph Neural Networks",
+            year=2020,
+            arxiv="2007.02901",
+        ),
         factory="cglsuite_link.datasets.wiki_cs:wiki_cs",
         levels=("LP",),
         licence="MIT (repository)",
@@ -226,7 +238,13 @@ DATASETS: tuple[DatasetSpec, ...] = (
         summary=f"Facebook pages and mutual likes within categories: {SIZES['facebook']}; key `domain` = category (in order "
         f"{', '.join(FACEBOOK_CATEGORIES)}). {_NO_FEATURES}, no official split. Checksums are known except artist's; without that category "
         f"{SIZES['facebook-7']}. Links of pages to themselves are among these counts and are left out (674 of the seven categories).",
-        citation="Rozemberczki, Davies, Sarkar, Sutton: GEMSEC: Graph Embedding with Self Clustering. ASONAM 2019. arXiv:1802.03997",
+        citation=Citation(
+            authors=("Rozemberczki", "Davies", "Sarkar", "Sutton"),
+            title="GEMSEC: Graph Embedding with Self Clustering",
+            year=2019,
+            booktitle="ASONAM",
+            arxiv="1802.03997",
+        ),
         factory="cglsuite_link.datasets.facebook:facebook",
         levels=("LP",),
         licence="GPL-3.0 (repository)",
@@ -245,7 +263,13 @@ DATASETS: tuple[DatasetSpec, ...] = (
         name="ogbl-collab",
         summary=f"Co-authors, a link per year in which they wrote together, key `year`: {SIZES['ogbl-collab']}, 128 features; official "
         f"split: OGB's by time. {_RECORDED}",
-        citation="Hu et al.: Open Graph Benchmark: Datasets for Machine Learning on Graphs. NeurIPS 2020. arXiv:2005.00687",
+        citation=Citation(
+            authors=("Hu", "others"),
+            title="Open Graph Benchmark: Datasets for Machine Learning on Graphs",
+            year=2020,
+            booktitle="NeurIPS",
+            arxiv="2005.00687",
+        ),
         factory="cglsuite_link.datasets.collab:ogbl_collab",
         levels=("LP",),
         licence="ODC-BY",
@@ -269,8 +293,12 @@ DATASETS: tuple[DatasetSpec, ...] = (
         f"Private messages between students: {SIZES['college-msg']}. {_CHECKED}",
         "https://snap.stanford.edu/data/CollegeMsg.html",
         0,
-        "Panzarasa, Opsahl, Carley: Patterns and Dynamics of Users' Behavior and Interaction: Network Analysis of an Online Community. "
-        "JASIST 60(5), 2009",
+        Citation(
+            authors=("Panzarasa", "Opsahl", "Carley"),
+            title="Patterns and Dynamics of Users' Behavior and Interaction: Network Analysis of an Online Community",
+            year=2009,
+            journal="JASIST 60(5)",
+        ),
     ),
     DatasetSpec(
         name="gowalla",
@@ -278,7 +306,12 @@ DATASETS: tuple[DatasetSpec, ...] = (
         "Published: 29,858 users, 40,981 places, 1,027,370 links, the 10-core that recommender systems are tested on; the core is taken "
         "here from the check-ins themselves and may differ by a few places. No official split. "
         f"{_RECORDED.replace(', and counts are checked', '')}",
-        citation="Cho, Myers, Leskovec: Friendship and Mobility: User Movement in Location-Based Social Networks. KDD 2011",
+        citation=Citation(
+            authors=("Cho", "Myers", "Leskovec"),
+            title="Friendship and Mobility: User Movement in Location-Based Social Networks",
+            year=2011,
+            booktitle="KDD",
+        ),
         factory="cglsuite_link.datasets.bipartite:gowalla",
         levels=("LP",),
         home="https://snap.stanford.edu/data/loc-Gowalla.html",
@@ -298,7 +331,9 @@ DATASETS: tuple[DatasetSpec, ...] = (
         summary=f"MovieLens-1M, users and the films to which they gave four stars or five: {SIZES['movielens']} (6,040 users, film "
         "numbers up to 3,952), 42 features (two for gender, age group, 21 occupations; 18 genres); keys `time` and `step`. No official "
         f"split. {_RECORDED}",
-        citation="Harper, Konstan: The MovieLens Datasets: History and Context. ACM TiiS 5(4), 2015",
+        citation=Citation(
+            authors=("Harper", "Konstan"), title="The MovieLens Datasets: History and Context", year=2015, journal="ACM TiiS 5(4)"
+        ),
         factory="cglsuite_link.datasets.bipartite:movielens",
         levels=("LP",),
         licence="research use, no redistribution (see the home page)",

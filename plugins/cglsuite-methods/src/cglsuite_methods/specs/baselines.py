@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cglsuite import Hyperparameter, MethodSpec
+from cglsuite.specs import Citation
 from cglsuite_methods.specs.shared import LEVELS, NEIGHBOURHOOD
 
 __all__ = ["BASELINES"]
@@ -14,7 +15,12 @@ BASELINES = (
         name="bare",
         levels=LEVELS,
         summary="fine-tuning on each task in turn; the lower bound",
-        citation="McCloskey & Cohen, Catastrophic Interference in Connectionist Networks: The Sequential Learning Problem, 1989",
+        citation=Citation(
+            authors=("McCloskey", "Cohen"),
+            title="Catastrophic Interference in Connectionist Networks: The Sequential Learning Problem",
+            year=1989,
+            booktitle="Psychology of Learning and Motivation 24",
+        ),
         factory="cglsuite:Method",
         category="baseline",
         settings=_EVERYWHERE,
@@ -23,7 +29,7 @@ BASELINES = (
         name="joint",
         levels=LEVELS,
         summary="a fresh model on the union of all tasks so far; the upper bound",
-        citation="Caruana, Multitask Learning, Machine Learning 28, 1997",
+        citation=Citation(authors=("Caruana",), title="Multitask Learning", year=1997, journal="Machine Learning 28"),
         factory="cglsuite_methods.baselines.joint:Joint",
         category="baseline",
         settings=_EVERYWHERE,
@@ -62,7 +68,9 @@ BASELINES = (
         elsewhere=("er",),
         levels=LEVELS,
         summary="trains on a random sample of every past task along with the current one",
-        citation="Robins, Catastrophic Forgetting, Rehearsal and Pseudorehearsal, Connection Science 7, 1995",
+        citation=Citation(
+            authors=("Robins",), title="Catastrophic Forgetting, Rehearsal and Pseudorehearsal", year=1995, journal="Connection Science 7"
+        ),
         factory="cglsuite_methods.baselines.replay:Replay",
         category="baseline",
         needs=("task-boundaries",),
@@ -81,7 +89,12 @@ BASELINES = (
         name="evolve-gcn",
         levels=("NC", "LC", "LP"),
         summary="a recurrent cell evolves the convolution weights from task to task; a dynamic-graph baseline",
-        citation="Pareja et al., EvolveGCN: Evolving Graph Convolutional Networks for Dynamic Graphs, AAAI 2020",
+        citation=Citation(
+            authors=("Pareja", "others"),
+            title="EvolveGCN: Evolving Graph Convolutional Networks for Dynamic Graphs",
+            year=2020,
+            booktitle="AAAI",
+        ),
         factory="cglsuite_methods.baselines.evolve_gcn:EvolveGCN",
         category="dynamic",
         needs=("task-boundaries",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cglsuite import Hyperparameter, MethodSpec
+from cglsuite.specs import Citation
 from cglsuite_methods.specs.shared import ITEMS, LEVELS, MEMORY, NEIGHBOURHOOD, SMALL_CHUNK, TASK_FREE
 
 __all__ = ["GRADIENTS"]
@@ -13,7 +14,9 @@ GRADIENTS = (
         elsewhere=("a-gem",),
         levels=LEVELS,
         summary="gradient episodic memory: projects gradients that would raise the loss on a past task's memory",
-        citation="Lopez-Paz & Ranzato, Gradient Episodic Memory for Continual Learning, NeurIPS 2017",
+        citation=Citation(
+            authors=("Lopez-Paz", "Ranzato"), title="Gradient Episodic Memory for Continual Learning", year=2017, booktitle="NeurIPS"
+        ),
         factory="cglsuite_methods.gradients.gem:GEM",
         category="Rep",
         needs=("task-boundaries",),
@@ -51,7 +54,7 @@ GRADIENTS = (
         levels=ITEMS,
         settings=TASK_FREE,
         summary="averaged gradient episodic memory: projects the gradient so that no step opposes that of a reservoir memory",
-        citation="Chaudhry et al., Efficient Lifelong Learning with A-GEM, ICLR 2019",
+        citation=Citation(authors=("Chaudhry", "others"), title="Efficient Lifelong Learning with A-GEM", year=2019, booktitle="ICLR"),
         factory="cglsuite_methods.gradients.a_gem:AGEM",
         category="Rep",
         hyperparameters=(
@@ -73,7 +76,12 @@ GRADIENTS = (
         levels=ITEMS,
         settings=TASK_FREE,
         summary="gradient-based sample selection (greedy): replays a memory of items with diverse gradients",
-        citation="Aljundi et al., Gradient based sample selection for online continual learning, NeurIPS 2019",
+        citation=Citation(
+            authors=("Aljundi", "others"),
+            title="Gradient based sample selection for online continual learning",
+            year=2019,
+            booktitle="NeurIPS",
+        ),
         factory="cglsuite_methods.gradients.gss:GSS",
         category="Rep",
         hyperparameters=(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cglsuite import Hyperparameter, MethodSpec
+from cglsuite.specs import Citation
 from cglsuite_methods.specs.shared import LEVELS
 
 __all__ = ["ISOLATION"]
@@ -22,7 +23,12 @@ ISOLATION = (
         levels=LEVELS,
         settings=_TASK_IL,
         summary="gives each task the largest weights that earlier ones left free, and never moves them again",
-        citation="Mallya & Lazebnik, PackNet: Adding Multiple Tasks to a Single Network by Iterative Pruning, CVPR 2018",
+        citation=Citation(
+            authors=("Mallya", "Lazebnik"),
+            title="PackNet: Adding Multiple Tasks to a Single Network by Iterative Pruning",
+            year=2018,
+            booktitle="CVPR",
+        ),
         factory="cglsuite_methods.isolation.packnet:PackNet",
         category="Iso",
         needs=("task-id", "task-boundaries", "epochs"),
@@ -52,7 +58,12 @@ ISOLATION = (
         levels=LEVELS,
         settings=_TASK_IL,
         summary="hard attention to the task: learns which units each task uses, and holds the weights between used units",
-        citation="Serrà et al., Overcoming Catastrophic Forgetting with Hard Attention to the Task, ICML 2018",
+        citation=Citation(
+            authors=("Serrà", "others"),
+            title="Overcoming Catastrophic Forgetting with Hard Attention to the Task",
+            year=2018,
+            booktitle="ICML",
+        ),
         factory="cglsuite_methods.isolation.hat:HAT",
         category="Iso",
         needs=("task-id", "task-boundaries", "epochs"),
@@ -92,7 +103,9 @@ ISOLATION = (
         name="pi-gnn",
         levels=LEVELS,
         summary="trains one block of units per task, which reads all earlier blocks; those stay as they are",
-        citation="Zhang et al., Continual Learning on Dynamic Graphs via Parameter Isolation, SIGIR 2023",
+        citation=Citation(
+            authors=("Zhang", "others"), title="Continual Learning on Dynamic Graphs via Parameter Isolation", year=2023, booktitle="SIGIR"
+        ),
         factory="cglsuite_methods.isolation.pi_gnn:PIGNN",
         category="Iso",
         needs=("task-boundaries", "epochs"),

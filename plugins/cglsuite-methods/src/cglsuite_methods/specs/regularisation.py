@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cglsuite import Hyperparameter, MethodSpec
+from cglsuite.specs import Citation
 from cglsuite_methods.specs.shared import CHUNK, FISHER, IMPORTANCE_MODE, ITEMS, LEVELS, NEIGHBOURHOOD, SMALL_CHUNK, TASK_FREE
 
 __all__ = ["REGULARISATION"]
@@ -14,7 +15,9 @@ REGULARISATION = (
         name="ewc",
         levels=LEVELS,
         summary="elastic weight consolidation",
-        citation="Kirkpatrick et al., Overcoming catastrophic forgetting in neural networks, PNAS 2017",
+        citation=Citation(
+            authors=("Kirkpatrick", "others"), title="Overcoming catastrophic forgetting in neural networks", year=2017, journal="PNAS"
+        ),
         factory="cglsuite_methods.regularisation.ewc:EWC",
         category="Reg",
         needs=("task-boundaries",),
@@ -35,7 +38,7 @@ REGULARISATION = (
         name="lwf",
         levels=LEVELS,
         summary="learning without forgetting: distils the outputs of the model from before the task",
-        citation="Li & Hoiem, Learning without Forgetting, ECCV 2016",
+        citation=Citation(authors=("Li", "Hoiem"), title="Learning without Forgetting", year=2016, booktitle="ECCV"),
         factory="cglsuite_methods.regularisation.lwf:LwF",
         category="Reg",
         needs=("task-boundaries",),
@@ -58,7 +61,9 @@ REGULARISATION = (
         elsewhere=("mas-star",),
         levels=LEVELS,
         summary="memory aware synapses",
-        citation="Aljundi et al., Memory Aware Synapses: Learning what (not) to forget, ECCV 2018",
+        citation=Citation(
+            authors=("Aljundi", "others"), title="Memory Aware Synapses: Learning what (not) to forget", year=2018, booktitle="ECCV"
+        ),
         factory="cglsuite_methods.regularisation.mas:MAS",
         category="Reg",
         needs=("task-boundaries",),
@@ -78,7 +83,9 @@ REGULARISATION = (
         name="twp",
         levels=LEVELS,
         summary="topology-aware weight preserving: protects weights that matter to the loss and to the attention over edges",
-        citation="Liu et al., Overcoming Catastrophic Forgetting in Graph Neural Networks, AAAI 2021",
+        citation=Citation(
+            authors=("Liu", "others"), title="Overcoming Catastrophic Forgetting in Graph Neural Networks", year=2021, booktitle="AAAI"
+        ),
         factory="cglsuite_methods.regularisation.twp:TWP",
         category="Reg",
         needs=("task-boundaries",),
@@ -133,7 +140,7 @@ REGULARISATION = (
         levels=ITEMS,
         settings=TASK_FREE,
         summary="memory aware synapses, consolidated whenever the loss plateaus",
-        citation="Aljundi et al., Task-Free Continual Learning, CVPR 2019",
+        citation=Citation(authors=("Aljundi", "others"), title="Task-Free Continual Learning", year=2019, booktitle="CVPR"),
         factory="cglsuite_methods.regularisation.mas_star:MASStar",
         category="Reg",
         hyperparameters=(

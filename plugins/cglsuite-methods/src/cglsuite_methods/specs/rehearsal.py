@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cglsuite import Hyperparameter, MethodSpec
-from cglsuite.specs import SETTINGS
+from cglsuite.specs import SETTINGS, Citation
 from cglsuite_methods.specs.shared import CHUNK, FISHER, ITEMS, LEVELS, MEMORY, NEIGHBOURHOOD, TASK_FREE
 
 __all__ = ["REHEARSAL"]
@@ -36,7 +36,12 @@ REHEARSAL = (
         name="er-gnn",
         levels=LEVELS,
         summary="experience replay of selected nodes",
-        citation="Zhou & Cao, Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay, AAAI 2021",
+        citation=Citation(
+            authors=("Zhou", "Cao"),
+            title="Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay",
+            year=2021,
+            booktitle="AAAI",
+        ),
         factory="cglsuite_methods.rehearsal.er_gnn:ERGNN",
         category="Rep",
         needs=("task-boundaries",),
@@ -60,7 +65,9 @@ REHEARSAL = (
         name="cat",
         levels=("NC", "LC"),
         summary="condenses each task into a few synthetic items without edges, and trains on those of all tasks alone",
-        citation="Liu et al., CaT: Balanced Continual Graph Learning with Graph Condensation, ICDM 2023",
+        citation=Citation(
+            authors=("Liu", "others"), title="CaT: Balanced Continual Graph Learning with Graph Condensation", year=2023, booktitle="ICDM"
+        ),
         factory="cglsuite_methods.rehearsal.cat:CaT",
         category="Rep",
         needs=("task-boundaries", "epochs"),
@@ -84,7 +91,9 @@ REHEARSAL = (
         name="continual-gnn",
         levels=LEVELS,
         summary="replays a class-proportional memory and the old items that new data affects most, with an EWC penalty",
-        citation="Wang et al., Streaming Graph Neural Networks via Continual Learning, CIKM 2020",
+        citation=Citation(
+            authors=("Wang", "others"), title="Streaming Graph Neural Networks via Continual Learning", year=2020, booktitle="CIKM"
+        ),
         factory="cglsuite_methods.rehearsal.continual_gnn:ContinualGNN",
         category="Reg+Rep",
         needs=("task-boundaries",),
@@ -113,7 +122,9 @@ REHEARSAL = (
         levels=ITEMS,
         settings=TASK_FREE,
         summary="experience replay from a reservoir: every batch is joined by as many stored items",
-        citation="Chaudhry et al., On Tiny Episodic Memories in Continual Learning, arXiv:1902.10486, 2019",
+        citation=Citation(
+            authors=("Chaudhry", "others"), title="On Tiny Episodic Memories in Continual Learning", year=2019, arxiv="1902.10486"
+        ),
         factory="cglsuite_methods.rehearsal.task_free.er:ER",
         category="Rep",
         hyperparameters=(MEMORY, NEIGHBOURHOOD),
@@ -123,7 +134,12 @@ REHEARSAL = (
         levels=LEVELS,
         settings=SETTINGS,
         summary="dark experience replay: stored outputs should stay, and stored labels are learnt again",
-        citation="Buzzega et al., Dark Experience for General Continual Learning: a Strong, Simple Baseline, NeurIPS 2020",
+        citation=Citation(
+            authors=("Buzzega", "others"),
+            title="Dark Experience for General Continual Learning: a Strong, Simple Baseline",
+            year=2020,
+            booktitle="NeurIPS",
+        ),
         factory="cglsuite_methods.rehearsal.task_free.der:DERPlusPlus",
         category="Rep",
         hyperparameters=(
@@ -151,7 +167,12 @@ REHEARSAL = (
         settings=SETTINGS,
         elsewhere=("replay",),
         summary="experience replay with asymmetric cross-entropy: new items compete among the classes of their batch only",
-        citation="Caccia et al., New Insights on Reducing Abrupt Representation Change in Online Continual Learning, ICLR 2022",
+        citation=Citation(
+            authors=("Caccia", "others"),
+            title="New Insights on Reducing Abrupt Representation Change in Online Continual Learning",
+            year=2022,
+            booktitle="ICLR",
+        ),
         factory="cglsuite_methods.rehearsal.task_free.er_ace:ERACE",
         category="Rep",
         hyperparameters=(replace(MEMORY, default=200), NEIGHBOURHOOD),
@@ -161,7 +182,12 @@ REHEARSAL = (
         levels=ITEMS,
         settings=TASK_FREE,
         summary="sparsified subgraph memory: stores nodes with a sample of their neighbours",
-        citation="Zhang et al., Sparsified Subgraph Memory for Continual Graph Representation Learning, ICDM 2022",
+        citation=Citation(
+            authors=("Zhang", "others"),
+            title="Sparsified Subgraph Memory for Continual Graph Representation Learning",
+            year=2022,
+            booktitle="ICDM",
+        ),
         factory="cglsuite_methods.rehearsal.task_free.ssm:SSM",
         category="Rep",
         hyperparameters=(
@@ -183,7 +209,12 @@ REHEARSAL = (
         levels=ITEMS,
         settings=TASK_FREE,
         summary="subgraph memory sparsified by curvature: stored nodes keep their edges of highest Ricci curvature",
-        citation="Zhang et al., Ricci Curvature-Based Graph Sparsification for Continual Graph Representation Learning, TNNLS 2023",
+        citation=Citation(
+            authors=("Zhang", "others"),
+            title="Ricci Curvature-Based Graph Sparsification for Continual Graph Representation Learning",
+            year=2023,
+            journal="TNNLS",
+        ),
         factory="cglsuite_methods.rehearsal.task_free.sem:SEM",
         category="Rep",
         hyperparameters=(
@@ -208,7 +239,12 @@ REHEARSAL = (
         levels=ITEMS,
         settings=TASK_FREE,
         summary="diversified memory selection, replayed as embeddings synthesised by a variational layer",
-        citation="Qiao et al., Towards Continuous Reuse of Graph Models via Holistic Memory Diversification, ICLR 2025",
+        citation=Citation(
+            authors=("Qiao", "others"),
+            title="Towards Continuous Reuse of Graph Models via Holistic Memory Diversification",
+            year=2025,
+            booktitle="ICLR",
+        ),
         factory="cglsuite_methods.rehearsal.task_free.dmsg:DMSG",
         category="Rep",
         hyperparameters=(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from cglsuite import ScenarioSpec, TrainingSpec
 from cglsuite.protocols import TOPOLOGY_NOTE, trained_outputs
-from cglsuite.specs import Value
+from cglsuite.specs import Citation, Value
 from cglsuite_node.datasets.specs import AGALE_ORDERS
 
 __all__ = ["agale", "agale_presets"]
 
-_AGALE = "Zhao, Bartos & Khosla, AGALE: A Graph-Aware Continual Learning Evaluation Framework, TMLR 2024"
+_AGALE = Citation(
+    authors=("Zhao", "Bartos", "Khosla"), title="AGALE: A Graph-Aware Continual Learning Evaluation Framework", year=2024, journal="TMLR"
+)
 _AGALE_TRAINING = TrainingSpec(
     backbone="gcn",
     lr=1e-2,

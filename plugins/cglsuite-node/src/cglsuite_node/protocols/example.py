@@ -33,7 +33,7 @@ def _example(setting: str) -> ScenarioSpec:
         begin,
         name=f"synthetic-csbm/{setting}@example-1",
         summary="classes of a small synthetic-csbm arrive 2 at a time in random order (an example, no paper's protocol)",
-        citation="An example of cglsuite; streams follow " + begin.citation,
+        citation=("An example of cglsuite; streams follow", *begin.citations),
         protocol="example-1",
         method_defaults={**begin.method_defaults, "ewc": {"method.fisher": "items", "method.lambda": 1e6}},
         note=_NOTE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cglsuite.specs import DatasetSpec, Hyperparameter
+from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 from cglsuite_skeleton.datasets.sizes import Sizes
 
 __all__ = ["DATASETS", "MOTION_HYPERPARAMETERS", "NTU_CLASSES", "SIZES"]
@@ -71,8 +71,23 @@ DATASETS: tuple[DatasetSpec, ...] = (
         name="nw-ucla",
         summary=f"Northwestern-UCLA Multiview Action 3D, skeletons of one person: {SIZES['nw-ucla']}, 1 to 201 frames per sequence; keys "
         "`subject`, `view`, `episode`. No official split. Not downloadable: an npz, or the folder of JSON files as released.",
-        citation="Wang, Nie, Xia, Wu, Zhu: Cross-view Action Modeling, Learning and Recognition. CVPR 2014. arXiv:1405.2941. Skeletons and "
-        "preparation: Chen et al.: Channel-wise Topology Refinement Graph Convolution. ICCV 2021. arXiv:2107.12213",
+        citation=(
+            Citation(
+                authors=("Wang", "Nie", "Xia", "Wu", "Zhu"),
+                title="Cross-view Action Modeling, Learning and Recognition",
+                year=2014,
+                booktitle="CVPR",
+                arxiv="1405.2941",
+            ),
+            Citation(
+                authors=("Chen", "others"),
+                title="Channel-wise Topology Refinement Graph Convolution for Skeleton-Based Action Recognition",
+                year=2021,
+                booktitle="ICCV",
+                arxiv="2107.12213",
+                note="skeletons and preparation",
+            ),
+        ),
         factory="cglsuite_skeleton.datasets.nw_ucla:nw_ucla",
         levels=("GC",),
         licence="not stated (data); CC BY-NC 4.0 (repository of the skeletons)",
@@ -84,7 +99,13 @@ DATASETS: tuple[DatasetSpec, ...] = (
         summary="NTU RGB+D, skeletons of up to two persons, the training part of the cross-subject protocol: 25 joints, the first classes "
         f"of {NTU_CLASSES} (6,667 sequences in 10). No official split. Not downloadable: the prepared npz, or raw .skeleton files (keys "
         "`subject`, `view`, `episode`).",
-        citation="Shahroudy, Liu, Ng, Wang: NTU RGB+D: A Large Scale Dataset for 3D Human Activity Analysis. CVPR 2016. arXiv:1604.02808",
+        citation=Citation(
+            authors=("Shahroudy", "Liu", "Ng", "Wang"),
+            title="NTU RGB+D: A Large Scale Dataset for 3D Human Activity Analysis",
+            year=2016,
+            booktitle="CVPR",
+            arxiv="1604.02808",
+        ),
         factory="cglsuite_skeleton.datasets.ntu_rgbd:ntu_rgbd",
         levels=("GC",),
         licence="academic use on request (ROSE Lab, see the home page)",
