@@ -29,6 +29,7 @@ def _paths(text: str) -> str:
 
 VARIABLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "CGLSUITE_CACHE": (_path, "the folder of what is derived from data"),
+    "CGLSUITE_CHECKPOINT_EVERY": (lambda text: real_number(text, maximum=1e9), "seconds of finished work that an interruption may cost"),
     "CGLSUITE_DATA_FILES": (text_value, "data files, separated as in PATH"),
     "CGLSUITE_PLUGIN_FILES": (text_value, "plugin files, separated as in PATH"),
     "CGLSUITE_DATA": (_paths, "folders of raw data, separated as in PATH"),

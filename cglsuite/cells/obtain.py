@@ -72,11 +72,10 @@ def run_if_free(
                 attempt.finished()
                 return record
 
-            covered: list[int] = []
+            saved = store.saved
 
             def advance(learnt: int, n_tasks: int) -> None:
-                covered.append(learnt)  # the first call tells what checkpoints cover
-                if learnt > covered[0]:
+                if store.saved > saved:  # what was learnt since is lost with this process
                     attempt.progressed()
                 if progress is not None:
                     progress(learnt, n_tasks)
@@ -104,8 +103,8 @@ def _poisonous(planned: PlannedCell, catalogue: Catalogue, store: Store, engine:
     """The record of a cell that whoever runs it does not survive."""
     who = "; ".join(attempt.fallen)
     reason = (
-        f"not taken over a {MOST_TAKEOVERS + 1}th time: {len(attempt.fallen)} runners ended in the middle of it before any finished "
-        f"a task ({who}). Memory that ran out is the usual cause. The next run tries it again"
+        f"not taken over a {MOST_TAKEOVERS + 1}th time: {len(attempt.fallen)} runners ended in the middle of it before any saved "
+        f"a checkpoint ({who}). Memory that ran out is the usual cause. The next run tries it again"
     )
     if planned.cell is None:
         raise NotApplicable(planned.reason or "nothing was resolved")

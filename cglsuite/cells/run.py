@@ -30,6 +30,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cells.storage.waiting import Backoff, TaskElsewhere
 from cglsuite.datafiles import DataRoot
+from cglsuite.environment import variable
 from cglsuite.errors import CglsuiteError, DivergenceError, NotApplicable, UncleanError, UsageError
 from cglsuite.hashing import digest, plain
 from cglsuite.learning import launch
@@ -73,7 +74,7 @@ def run_cell(
     Raises:
         UsageError: the request itself is wrong (an unknown name, a class order that is not a permutation).
         TaskElsewhere: with ``in_common``, a task that this cell begins with is being trained on another machine.
-        KeyboardInterrupt: passed on; finished tasks stay in their checkpoints.
+        KeyboardInterrupt: passed on; checkpoints stay.
     """
     key = cell_key(cell, catalogue)
     if (cached := store.cached(key)) is not None:
@@ -154,7 +155,7 @@ def _train(
             observation.attach(runner)
         prefixes += runner.prefixes
         keep = in_common() if in_common else 0
-        return runner.run(checkpoints, keep=keep, last=in_common is None, claim=checkpoints.claim)
+        return runner.run(checkpoints, keep=keep, last=in_common is None, claim=checkpoints.claim, every_s=checkpoints.every_s)
 
 
 def _refused(record: Record, changes: Sequence[str]) -> Record:
@@ -207,6 +208,8 @@ def make_runner(
 
 
 logger = logging.getLogger(__name__)
+CHECKPOINT_EVERY_S = 10.0
+"""Seconds between two states of a cell that nobody shares, unless ``CGLSUITE_CHECKPOINT_EVERY`` says otherwise."""
 CLAIM_POLL_S = 0.05
 CLAIM_PATIENCE_S = 75.0
 """Longer than a lease outlives its holder: what is still held by then is held by somebody who lives."""
@@ -240,6 +243,9 @@ class StoreCheckpoints:
     def __init__(self, store: Store, family: str) -> None:
         self.store, self.family = store, family
         self.before_save: Callable[[], None] = lambda: None
+        given = variable("CGLSUITE_CHECKPOINT_EVERY")
+        self.every_s = CHECKPOINT_EVERY_S if given is None else float(given)
+        """How much finished work an interruption may cost, in seconds."""
 
     def load(self, prefix: str) -> dict[str, Any] | None:
         return self.store.load_checkpoint(f"{self.family}-{prefix}")

@@ -254,7 +254,7 @@ def _event_writer(descriptor: int) -> Emit:
 
 
 def _hold_lifeline(store: Store) -> None:
-    """End this process at once when the lifeline closes: finished tasks are in checkpoints, finished cells in the store."""
+    """End this process at once when the lifeline closes: what must not be lost is in checkpoints, finished cells in the store."""
     while os.read(0, 4096):
         pass
     store.withdraw_attempts()

@@ -1,4 +1,4 @@
-"""Time accounting of a cell: training, method and evaluation; the rest is framework overhead."""
+"""Time accounting of a cell: training, method, evaluation and checkpoints; the rest is framework overhead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Clock:
     """Exclusive times by section: a section inside another is charged to itself alone."""
 
     def __init__(self) -> None:
-        self.seconds = {"training": 0.0, "method": 0.0, "evaluation": 0.0, "framework": 0.0}
+        self.seconds = {"training": 0.0, "method": 0.0, "evaluation": 0.0, "checkpoints": 0.0, "framework": 0.0}
         self._current = "framework"
         self._since = perf_counter()
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, Optimizer
+from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from cglsuite.errors import DivergenceError
+from cglsuite.learning.adam import FusedAdam
 from cglsuite.learning.clock import Clock
 from cglsuite.learning.method import Method, Phase
 from cglsuite.specs import TrainingSpec
@@ -42,7 +43,7 @@ def make_optimizer(groups: Iterable[Mapping[str, Any]], training: TrainingSpec) 
     given = [dict(group) for group in groups]
     if training.optimizer == "sgd":
         return SGD(given, lr=training.lr, weight_decay=training.weight_decay)
-    return Adam(given, lr=training.lr, weight_decay=training.weight_decay, fused=True)
+    return FusedAdam(given, lr=training.lr, weight_decay=training.weight_decay)
 
 
 def fit(

@@ -28,7 +28,8 @@ class Scores:
 
 @dataclass(kw_only=True)
 class Stage:
-    """The results of one evaluation, saved with the state. ``timings_s`` count from the start of the stream."""
+    """The results of one evaluation, saved with the state. ``timings_s`` count from the start of the stream, and include saving this
+    stage once that is done."""
 
     scores: Scores
     curve: dict[str, Any]
@@ -36,9 +37,13 @@ class Stage:
     memory: dict[str, int | None]
     state: str
 
+    def payload(self) -> dict[str, Any]:
+        """The stage as nested dicts, for checkpoints; curves and rows are the stage's own, since copying them takes longer than saving."""
+        return {**vars(self), "scores": dict(vars(self.scores))}
+
     @classmethod
     def from_payload(cls, values: dict[str, Any]) -> Stage:
-        """The inverse of ``dataclasses.asdict`` for stages."""
+        """The inverse of :meth:`payload`."""
         return cls(**{**values, "scores": Scores(**values["scores"])})
 
 

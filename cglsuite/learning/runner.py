@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -135,31 +135,58 @@ class Runner(ABC, Generic[S]):
 
     # --- the run ---------------------------------------------------------------------------------------------------------------
 
-    def run(self, checkpoints: Checkpoints | None = None, *, keep: int = 0, last: bool = True, claim: Claim = unclaimed) -> RunResult:
+    def run(
+        self,
+        checkpoints: Checkpoints | None = None,
+        *,
+        keep: int = 0,
+        last: bool = True,
+        claim: Claim = unclaimed,
+        every_s: float = 0.0,
+    ) -> RunResult:
         """Train on what no checkpoint covers, and return all rows.
 
         Args:
-            keep: length of the task prefix shared with other orders: the states after these tasks are kept; otherwise only the latest.
+            keep: length of the task prefix shared with other orders: the states after these tasks are saved and kept; otherwise only the
+                latest.
             last: keep the state after the last task too, for analyses beyond the result.
             claim: keeps two runners off one of these tasks.
+            every_s: seconds between two states beyond the shared prefix: a state is saved at the first stage that ends as much later than
+                the previous one, so that an interruption costs no more finished work. 0 = at every stage.
         """
+        saved_at = monotonic()  # before an upper bound's offline training
         stages = self._begin(checkpoints)
         end, resumed, trained = len(self.prefixes) - 1, len(stages) - 1, list[int]()
         self.on_task(self._tasks(resumed))
+        held = resumed  # the last stage whose state is stored
         while (k := len(stages) - 1) < end:
             with claim(self.prefixes[k + 1]) if k < keep else unclaimed("") as mine:
                 theirs = [] if mine or checkpoints is None else self._covered(checkpoints, k)
                 if theirs:
                     stages[1:] = theirs[1:]
+                    latest = len(stages) - 1
                 else:
                     stages.append(self._stage(k, stages[-1]))
                     trained.append(k)
-                    if checkpoints is not None and (last or k < keep or k + 1 < end):
-                        checkpoints.save(self.prefixes[k + 1], {"state": self._state(), "stages": [asdict(s) for s in stages]})
-            if checkpoints is not None and k > keep:
-                checkpoints.drop(self.prefixes[k])
+                    due = k < keep or (last if k + 1 == end else monotonic() - saved_at >= every_s)
+                    if checkpoints is not None and due:
+                        self._save(checkpoints, stages)
+                    latest = k + 1 if due else held
+            if latest != held:
+                saved_at = monotonic()
+            if checkpoints is not None and held > keep and (latest != held or len(stages) > end):
+                checkpoints.drop(self.prefixes[held])
+            held = latest
             self.on_task(self._tasks(len(stages) - 1))
         return self._result(stages, resumed, trained)
+
+    def _save(self, checkpoints: Checkpoints, stages: Sequence[Stage]) -> None:
+        """Store the state after the last of ``stages``, at that stage's expense."""
+        before = self.clock.seconds["checkpoints"]
+        with self.clock.section("checkpoints"):
+            checkpoints.save(self.prefixes[len(stages) - 1], {"state": self._state(), "stages": [s.payload() for s in stages]})
+        spent, timings = self.clock.seconds["checkpoints"] - before, stages[-1].timings_s
+        timings |= {name: timings[name] + spent for name in ("checkpoints", "total")}
 
     def _first_stage(self) -> Stage:
         fingerprint, scores = self._asked(0)

@@ -50,12 +50,20 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
     def _queries(self, k: int) -> list[QueryGroup]:
         return self.stream.make_queries(self.stream.evaluations[k])
 
-    def run(self, checkpoints: Checkpoints | None = None, *, keep: int = 0, last: bool = True, claim: Claim = unclaimed) -> RunResult:
+    def run(
+        self,
+        checkpoints: Checkpoints | None = None,
+        *,
+        keep: int = 0,
+        last: bool = True,
+        claim: Claim = unclaimed,
+        every_s: float = 0.0,
+    ) -> RunResult:
         """Learn what no checkpoint covers, and return the curve.
 
         No other stream shares these steps and finished streams have no further queries, so all states are removed at the end.
         """
-        return super().run(checkpoints, last=False)
+        return super().run(checkpoints, last=False, every_s=every_s)
 
     # --- steps -----------------------------------------------------------------------------------------------------------------
 

@@ -87,9 +87,10 @@ def outcome(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def write(target: Path, workers: int) -> int:
-    """Train every cell and write what it came to."""
-    plan = {name: (*stream, METHODS) for name, stream in STREAMS.items()} | FURTHER
+def write(target: Path, workers: int, wanted: tuple[str, ...]) -> int:
+    """Train every cell of the ``wanted`` methods and write what it came to."""
+    plan = {name: (*stream, wanted) for name, stream in STREAMS.items()}
+    plan |= {name: (*stream, tuple(m for m in methods if m in wanted)) for name, (*stream, methods) in FURTHER.items()}
     cells: dict[str, Any] = {}
     for name, (scenario, settings, methods) in plan.items():
         with tempfile.TemporaryDirectory() as room:
@@ -138,11 +139,14 @@ def main() -> int:
     writing = actions.add_parser("write")
     writing.add_argument("target", type=Path)
     writing.add_argument("--workers", type=int, default=2)
+    writing.add_argument("--methods", default=",".join(METHODS), help="some of them, separated by commas")
     comparing = actions.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     given = parser.parse_args()
-    return write(given.target, given.workers) if given.action == "write" else compare(given.before, given.after)
+    if given.action == "write":
+        return write(given.target, given.workers, tuple(given.methods.split(",")))
+    return compare(given.before, given.after)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import build_stream, make_runner, metrics_of, run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.errors import NotApplicable, SpecError, UsageError
 from cglsuite.learning.task_runner import TaskRunner
 
 pytestmark = pytest.mark.plugins
@@ -115,7 +115,7 @@ def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
     assert record.metrics["intransigence"] is None  # needs joint training
 
     parts = {k: v for k, v in record.timings_s.items() if k != "total"}
-    assert set(parts) == {"training", "method", "evaluation", "framework"}
+    assert set(parts) == {"training", "method", "evaluation", "checkpoints", "framework"}
     assert sum(v or 0 for v in parts.values()) == pytest.approx(record.timings_s["total"])
     assert record.memory["items"] == 12
     assert record.memory["budget_items"] == 60
@@ -352,6 +352,32 @@ def test_an_interruption_is_passed_on_and_loses_nothing(catalogue: Catalogue, st
     resumed = run_cell(cell, catalogue, store)
     assert resumed.provenance["resumed_from_task"] == 2
     assert numbers(resumed) == numbers(whole)
+
+
+def test_a_cell_that_is_quick_saves_nothing_but_what_others_begin_with(
+    catalogue: Catalogue, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its last state, for analyses; an interval of 0 saves every task, and what is no number of seconds is refused."""
+    cell = make(catalogue, "ewc")
+
+    def saved(every: str | None, **options: Any) -> tuple[int, Record]:
+        if every is None:
+            monkeypatch.delenv("CGLSUITE_CHECKPOINT_EVERY", raising=False)
+        else:
+            monkeypatch.setenv("CGLSUITE_CHECKPOINT_EVERY", every)
+        there = Store(tmp_path / str(random.random()))
+        record = run_cell(cell, catalogue, there, **options)
+        return there.saved, record
+
+    (quick, record), (shared, _), (alone, _) = saved(None, in_common=lambda: 0), saved(None, in_common=lambda: 1), saved(None)
+    assert (quick, shared, alone) == (0, 1, 1)
+    assert record.timings_s["checkpoints"] == 0
+    every, other = saved("0", in_common=lambda: 0)
+    assert every == 2
+    assert (other.timings_s["checkpoints"] or 0) > 0
+    assert numbers(other) == numbers(record)
+    with pytest.raises(UsageError, match="CGLSUITE_CHECKPOINT_EVERY"):
+        saved("often")
 
 
 def test_a_damaged_checkpoint_is_a_loss_of_time_only(catalogue: Catalogue, store: Store, tmp_path: Path) -> None:

@@ -103,14 +103,16 @@ def test_a_cell_is_taken_over_three_times(store: Store, tmp_path: Path, fallen: 
         assert run_if_free(planned, CATALOGUE, store, fake_engine.engine())
 
 
-def test_a_finished_task_clears_those_who_fell_before(store: Store) -> None:
-    """What checkpoints cover does not: the first report of a runner tells how far others got."""
+def test_a_saved_checkpoint_clears_those_who_fell_before(store: Store) -> None:
+    """Work that is lost with this process too does not: a cell that always dies before it saves anything is given up."""
     planned = cell()
     path, seen = fall(store, planned.key, 3), list[int]()
 
     def run_cell(*_: Any, progress: Any, **__: Any) -> Any:
-        for learnt in (1, 1, 2):
-            progress(learnt, 3)
+        for learnt in (1, 2, 3):
+            if learnt == 3:
+                store.save_checkpoint("some", {})
+            progress(learnt, 4)
             seen.append(len(path.read_text().splitlines()))
         raise KeyboardInterrupt
 

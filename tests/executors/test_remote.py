@@ -149,7 +149,7 @@ def test_a_cell_that_takes_its_machine_down_is_given_up_after_three_takeovers(
     assert record is not None
     assert record.status == "failed"
     assert (record.reason or "").startswith(
-        "not taken over a 4th time: 4 runners ended in the middle of it before any finished a task (process "
+        "not taken over a 4th time: 4 runners ended in the middle of it before any saved a checkpoint (process "
     )
     assert (record.reason or "").count("of hosts alpha, begun") == 4
     assert not any((store.path / "attempts").glob("*"))

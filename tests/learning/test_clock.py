@@ -29,7 +29,7 @@ def test_a_section_inside_another_is_charged_to_itself_alone(pass_time: list[flo
     pass_time[0] += 32  # framework again
     with watch.section("evaluation"):
         pass_time[0] += 64
-    assert watch.reading() == {"training": 26.0, "method": 4.0, "evaluation": 64.0, "framework": 33.0, "total": 127.0}
+    assert watch.reading() == {"training": 26.0, "method": 4.0, "evaluation": 64.0, "checkpoints": 0.0, "framework": 33.0, "total": 127.0}
 
 
 def test_a_reading_counts_the_running_section_and_goes_on(pass_time: list[float]) -> None:
@@ -38,7 +38,7 @@ def test_a_reading_counts_the_running_section_and_goes_on(pass_time: list[float]
         pass_time[0] += 3
         assert watch.reading()["training"] == 3
         pass_time[0] += 3
-        assert watch.reading() == {"training": 6.0, "method": 0.0, "evaluation": 0.0, "framework": 0.0, "total": 6.0}
+        assert watch.reading() == {"training": 6.0, "method": 0.0, "evaluation": 0.0, "checkpoints": 0.0, "framework": 0.0, "total": 6.0}
     assert watch.reading()["training"] == 6
 
 
@@ -52,7 +52,7 @@ def test_an_exception_leaves_the_section(pass_time: list[float]) -> None:
     with pytest.raises(RuntimeError), watch.section("method"):
         fail()
     pass_time[0] += 2
-    assert watch.reading() == {"training": 0.0, "method": 1.0, "evaluation": 0.0, "framework": 2.0, "total": 3.0}
+    assert watch.reading() == {"training": 0.0, "method": 1.0, "evaluation": 0.0, "checkpoints": 0.0, "framework": 2.0, "total": 3.0}
 
 
 def test_switch_returns_what_was_current(pass_time: list[float]) -> None:

@@ -149,7 +149,7 @@ def test_what_a_result_counts() -> None:
     assert result.memory == {"items": 9, "edges": 0, "bytes": 9 * (24 + 4 * 8), "budget_items": None}
     assert result.trained_tasks == 3
     assert result.resumed_from_task == 0
-    assert set(result.timings_s) == {"training", "method", "evaluation", "framework", "total"}
+    assert set(result.timings_s) == {"training", "method", "evaluation", "checkpoints", "framework", "total"}
     assert result.timings_s["total"] == pytest.approx(sum(v for k, v in result.timings_s.items() if k != "total"))
     assert all(v >= 0 for v in result.timings_s.values())
     assert len({f["state"] for f in result.fingerprints}) == 3
@@ -305,7 +305,24 @@ def test_times_add_up_over_interruptions() -> None:
     first = run(tiny_stream(DATA, n_tasks=3), Method, kept, keep=99)
     again = run(tiny_stream(DATA, n_tasks=3), Method, kept)
     assert again.trained_tasks == 0
-    assert again.timings_s == first.timings_s
+    last_s = first.timings_s["checkpoints"] - again.timings_s["checkpoints"]
+    assert 0 < last_s < first.timings_s["checkpoints"], "a state cannot hold how long it took to save it"
+    assert again.timings_s == first.timings_s | {name: pytest.approx(first.timings_s[name] - last_s) for name in ("checkpoints", "total")}
+
+
+def test_saving_states_is_charged_to_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second for each of three states, all of which the run trained itself."""
+    now = [0.0]
+    monkeypatch.setattr("cglsuite.learning.clock.perf_counter", lambda: now[0])
+
+    class Slow(KeptCheckpoints):
+        def save(self, prefix: str, payload: dict[str, Any]) -> None:
+            super().save(prefix, payload)
+            now[0] += 1
+
+    result = run(tiny_stream(DATA), Method, Slow())
+    assert result.timings_s == {"training": 0, "method": 0, "evaluation": 0, "checkpoints": 3, "framework": 0, "total": 3}
+    assert (result.trained_s, result.covered_s) == (3, 0)
 
 
 def test_only_the_latest_checkpoint_is_kept_unless_asked() -> None:
@@ -316,6 +333,65 @@ def test_only_the_latest_checkpoint_is_kept_unless_asked() -> None:
     assert latest.saved == runner.prefixes[1:]
     run(tiny_stream(DATA), Method, every, keep=99)
     assert list(every.files) == runner.prefixes[1:]
+
+
+@pytest.mark.parametrize(("every_s", "due"), [(0.0, [1, 2, 3, 4, 5]), (4.0, [1, 4, 5]), (7.5, [3, 5]), (25.0, [])])
+@pytest.mark.parametrize("keep", [0, 1, 3])
+@pytest.mark.parametrize("last", [False, True])
+def test_states_are_saved_when_enough_work_would_be_lost(
+    monkeypatch: pytest.MonkeyPatch, every_s: float, due: list[int], keep: int, last: bool
+) -> None:
+    """Six tasks that end at 5, 7, 8, 12, 20 and 21 s: those of the shared prefix are saved in any case, and only the latest of the others
+    is kept."""
+    times, now = [5.0, 2.0, 1.0, 4.0, 8.0, 1.0], [0.0]
+    monkeypatch.setattr("cglsuite.learning.runner.monotonic", lambda: now[0])
+
+    class Takes(Method):
+        def after_task(self, view: TaskView) -> None:
+            now[0] += times[view.position]
+
+    kept = KeptCheckpoints()
+    stream = tiny_stream(DATA, classes_per_task=1, setting="class-il")
+    runner = tiny_runner(stream, Takes)
+    held = list[list[int]]()
+
+    def look(learnt: int) -> None:
+        held.append(sorted(runner.prefixes.index(prefix) for prefix in kept.files))
+
+    runner.on_task = look
+    runner.run(kept, keep=keep, last=last, every_s=every_s)
+    saved_at, expected = 0.0, list[int]()
+    for learnt in range(1, 7):
+        ends = sum(times[:learnt])
+        if learnt <= keep or (last if learnt == 6 else ends - saved_at >= every_s):
+            expected.append(learnt)
+            saved_at = ends
+    if keep == 0:
+        assert expected == due + [6] * last
+    assert [runner.prefixes.index(prefix) for prefix in kept.saved] == expected
+    for learnt, there in enumerate(held):
+        beyond = [k for k in expected if keep < k <= learnt][-1:]
+        beyond = [] if learnt == 6 and not last else beyond
+        assert there == [k for k in expected if k <= min(keep, learnt)] + beyond, learnt
+
+
+def test_what_was_not_saved_is_trained_again_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every task takes 4 s: of four tasks before the interruption, the first three are saved."""
+    now, kept = [0.0], KeptCheckpoints()
+    monkeypatch.setattr("cglsuite.learning.runner.monotonic", lambda: now[0])
+
+    def stop(learnt: int) -> None:
+        now[0] += 4
+        if learnt == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tiny_runner(tiny_stream(DATA, classes_per_task=1), BusyMethod, on_task=stop).run(kept, every_s=10.0)
+    runner = tiny_runner(tiny_stream(DATA, classes_per_task=1), BusyMethod)
+    resumed = runner.run(kept, every_s=10.0)
+    assert resumed.resumed_from_task == 3
+    assert_same_run(resumed, run(tiny_stream(DATA, classes_per_task=1), BusyMethod))
+    assert list(kept.files) == [runner.prefixes[6]]
 
 
 @pytest.mark.parametrize("damaged", [(3,), (2, 3), (1, 2, 3), (1, 3)])

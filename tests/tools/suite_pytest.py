@@ -1,6 +1,6 @@
 """What all tests of the repository share, whichever folder they are in: registered by the two ``conftest.py`` files.
 
-- A cache of the run's own, no ``CGLSUITE_*`` setting of the caller's but the data root.
+- A cache of the run's own, no ``CGLSUITE_*`` setting of the caller's but the data root; cells save every task.
 - No network: a connection to anything but this machine is refused, and child processes are sent to a proxy that refuses.
 - Tests whose need is not met (real data, a plugin, a GPU) are skipped with what would meet it; the tests of a distribution that is not
   installed are not even imported.
@@ -101,6 +101,7 @@ class SuitePlugin:
             self.patch.delenv(name)
         self.patch.delenv("COLUMNS", raising=False)  # of the terminal, or set by what runs tests side by side: tables would be cut to it
         self.patch.setenv("CGLSUITE_CACHE", self.cache.name)
+        self.patch.setenv("CGLSUITE_CHECKPOINT_EVERY", "0")  # cells of tests take less than ten seconds
 
     def pytest_sessionfinish(self) -> None:
         """Give sockets and the environment back."""

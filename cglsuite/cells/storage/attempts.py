@@ -1,8 +1,8 @@
 """Who began a cell and never said how it ended: how a cell is known that takes down whoever runs it.
 
 A runner writes a line when it begins a cell, and takes it away whenever it stops in order: with a record, with an error, on Ctrl-C, when
-its supervisor lets go. The line of one that was killed in the middle stays. A finished task clears the lines of all who fell before it, so
-that a long cell may be preempted as often as it makes progress.
+its supervisor lets go. The line of one that was killed in the middle stays. A saved checkpoint clears the lines of all who fell before it,
+so that a long cell may be preempted as often as it makes progress.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Attempt:
         return self
 
     def progressed(self) -> None:
-        """A task is learnt: those who fell before count no more."""
+        """Work is saved: those who fell before count no more."""
         if self.fallen:
             own = _read(self.path)[-1:]
             self.fallen = ()

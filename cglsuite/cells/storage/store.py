@@ -72,6 +72,8 @@ class Store:
         self._leases: WeakValueDictionary[str, Lease] = WeakValueDictionary()
         self._attempts: set[Path] = set()
         self._locks_tried = False
+        self.saved = 0
+        """Number of checkpoints that this object has saved."""
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -287,8 +289,9 @@ class Store:
         buffer = io.BytesIO()
         torch.save(dict(payload), buffer)
         body = buffer.getvalue()
-        # Written after every task, so it must be cheap: the checksum detects damage after a crash of the machine.
+        # Written often, so it must be cheap: the checksum detects damage after a crash of the machine.
         write_atomic(self.checkpoint_path(prefix_key), _checkpoint_header(prefix_key, body) + body, durable=False)
+        self.saved += 1
 
     def load_checkpoint(self, prefix_key: str) -> dict[str, Any] | None:
         """The payload of ``prefix_key`` with tensors on the CPU; None if absent or damaged (then moved to ``corrupt/`` and reported)."""
