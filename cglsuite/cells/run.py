@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -89,8 +89,9 @@ def run_cell(
     status, reason = "done", None
     data_hash = None
     _keep_freed_memory()
-    _reset_peak(cell.device)
     try:
+        _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
+        _reset_peak(cell.device)  # reading the data may take more than training, but only once per process
         stream = build_stream(cell, catalogue)
         data_hash = stream.data_hash
         facts = [plain(f) for f in stream.tasks]
@@ -224,6 +225,7 @@ def _load(catalogue: Catalogue, name: str, hyperparameters: tuple[tuple[str, Any
     if place not in _DATA:
         _DATA.clear()  # one dataset at a time: workers receive cells of one dataset back to back
         _DATA[place] = catalogue.resolve(entry)(root, **dict(hyperparameters))
+        _return_freed_memory()
     return _DATA[place]
 
 
@@ -385,6 +387,12 @@ def _keep_freed_memory() -> None:
         allocator.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
     except (OSError, AttributeError):
         return  # another C library: nothing to set
+
+
+def _return_freed_memory() -> None:
+    """Give back what reading a dataset has freed: it is not the memory of the cell that comes first."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _reset_peak(device: str) -> None:

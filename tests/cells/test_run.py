@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import json
+import os
 import random
 import subprocess
 import sys
@@ -378,6 +379,26 @@ def test_a_cell_that_is_quick_saves_nothing_but_what_others_begin_with(
     assert numbers(other) == numbers(record)
     with pytest.raises(UsageError, match="CGLSUITE_CHECKPOINT_EVERY"):
         saved("often")
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system keeps no peak that can be reset")
+def test_the_peak_is_the_cells_and_not_that_of_reading_the_data(
+    catalogue: Catalogue, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, times = run_module._load, list[int]()
+
+    def converted(*given: Any) -> Any:
+        if not times:
+            torch.ones(600 * 2**18)
+        times.append(1)
+        return load(*given)
+
+    before = run_module._resident_peak()
+    monkeypatch.setattr(run_module, "_load", converted)
+    record = run_cell(make(catalogue), catalogue, store)
+    assert times
+    assert run_module._resident_peak() - before < 300 * 2**20
+    assert 10 * 2**20 < (record.memory["peak_bytes"] or 0) < before + 300 * 2**20
 
 
 def test_a_damaged_checkpoint_is_a_loss_of_time_only(catalogue: Catalogue, store: Store, tmp_path: Path) -> None:
