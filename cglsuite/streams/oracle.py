@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import importlib
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -134,11 +136,11 @@ class Oracle:
         sizes = torch.bincount(part_task, minlength=2 * n_tasks).tolist()
         labels, guesses = y[order], given[order]
         scores: tuple[dict[int, Score], dict[int, Score]] = ({}, {})
-        start = 0
+        start, ends = 0, list(itertools.accumulate(len(sheet.y) for sheet in sheets))
         for place, size in enumerate(sizes):
             if size:
                 test_part, k = divmod(place, n_tasks)
-                outputs = _outputs_of(allowed, [len(sheet.y) for sheet in sheets], int(order[start]))
+                outputs = _outputs_of(allowed, ends, int(order[start]))
                 part = slice(start, start + size)
                 scored = self._score(labels[part], guesses[part], outputs)
                 scores[1 - test_part][k] = replace(scored, hits=hits[test_part, k], counts=counts[test_part, k])
@@ -224,14 +226,13 @@ def _all_of(sheet: _Sheet, n_outputs: int) -> Tensor:
     return torch.ones(n_outputs, dtype=torch.bool, device=sheet.y.device)
 
 
-def _outputs_of(allowed: Sequence[Tensor], sizes: Sequence[int], item: int) -> Tensor:
+def _outputs_of(allowed: Sequence[Tensor], ends: Sequence[int], item: int) -> Tensor:
     """The outputs that competed for an item: bool [C].
 
     Args:
-        allowed: by sheet, bool [C] or [n, C]. sizes: items of each sheet. item: its position among the items of all sheets.
+        allowed: by sheet, bool [C] or [n, C]. ends: number of items up to and including each sheet. item: its position among the items of
+            all sheets.
     """
-    for outputs, size in zip(allowed, sizes, strict=True):
-        if item < size:
-            return outputs if outputs.dim() == 1 else outputs[item]
-        item -= size
-    raise IndexError(item)
+    sheet = bisect.bisect_right(ends, item)
+    outputs = allowed[sheet]
+    return outputs if outputs.dim() == 1 else outputs[item - (ends[sheet - 1] if sheet else 0)]

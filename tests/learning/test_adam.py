@@ -14,8 +14,7 @@ from torch.nn import Parameter
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from cglsuite.learning.adam import FusedAdam
-from cglsuite.learning.loop import make_optimizer
+from cglsuite.learning.loop import FusedAdam, make_optimizer
 from cglsuite.specs import TrainingSpec
 
 SHAPES = [((300, 7), torch.float32), ((5,), torch.float64), ((), torch.float32), ((4, 0), torch.float32), ((17, 33), torch.float32)]
