@@ -200,7 +200,7 @@ def test_figures() -> None:
         assert isinstance(made, Gallery)
         (one,) = made.pictures
         assert one.light != one.dark
-        assert "class-IL · mine-1" in one.light
+        assert "class-IL · mine 1" in one.light
     (bars,) = show.homophily(found).pictures
     assert "full graph 0.57" in bars.alt
     assert "homophily; accuracy (%)" in bars.light
