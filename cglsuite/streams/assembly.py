@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import SpecError
-from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs import GraphData, LinkData, NodeData, uploaded
 from cglsuite.graphs.data import label_kind
 from cglsuite.hashing import digest
 from cglsuite.specs import ScenarioSpec, Seeds
@@ -59,7 +59,7 @@ class Assembly(Stream):
         self.oracle = self.make_oracle()
         self.outputs = layout.outputs
         """bool [T, C]: the outputs of each task, on the CPU."""
-        self.task_outputs = self.outputs.to(device)
+        self.task_outputs = uploaded(self.outputs, device)
         self.tasks = [self._facts(k) for k in range(len(layout))]
         self._made: dict[str, AskedGroup] = {}
 
@@ -106,14 +106,13 @@ class Assembly(Stream):
         if token not in self._made:
             parts = [(k, part) for part in ("test", "validation") for k in tasks if part == "test" or k < learnt]
             ids, task_of, test = self._shuffled(parts)
-            self.put_down(
-                token, AskedGroup(ids=ids, tasks=task_of.to(self.device), test=test.to(self.device), stage=stage), self.data.y[ids]
-            )
+            asked = AskedGroup(ids=ids, tasks=uploaded(task_of, self.device), test=uploaded(test, self.device), stage=stage)
+            self.put_down(token, asked, self.data.y[ids])
         return token
 
     def put_down(self, token: str, asked: AskedGroup, y: Tensor) -> None:
         """Register a group, and deposit its labels."""
-        self.oracle.deposit(token, y.to(self.device), asked.tasks.to(self.device, copy=True), asked.test.to(self.device))
+        self.oracle.deposit(token, uploaded(y, self.device), asked.tasks.to(self.device, copy=True), asked.test.to(self.device))
         self._made[token] = asked
 
     def _shuffled(self, parts: Sequence[tuple[int, str]]) -> tuple[Tensor, Tensor, Tensor]:
@@ -158,18 +157,18 @@ class TaskAssembly(Assembly, TaskStream):
         y: Tensor = self.data.y[ids]
         if self.data.multi_label:
             y = y & (self.outputs[k] if self.spec.task_ids_at_test else self.outputs[: stage + 1].any(dim=0))
-        return y.to(self.device)
+        return uploaded(y, self.device)
 
     def make_view(self, position: int, stage: int) -> TaskView:
         k, train = position, self.members(position, "train")
-        own = self.outputs[k].clone().to(self.device)  # a copy, since a row's storage is the whole table including later tasks
-        seen = self.outputs[: stage + 1].any(dim=0).to(self.device)
+        own = uploaded(self.outputs[k].clone(), self.device)  # a copy, since a row's storage is the whole table including later tasks
+        seen = uploaded(self.outputs[: stage + 1].any(dim=0), self.device)
         allowed = {"task": own, "seen": seen, "all": torch.ones_like(seen)}[self.spec.train_outputs]
 
         def batch(ids: Tensor, part: str, y: Tensor | None) -> Batch:
             graph, places = self.placed(ids, k, stage, part)
             tasks = torch.full((ids.numel(),), k, device=self.device)
-            return Batch(graph=graph, ids=places.to(self.device), allowed=allowed, y=y, tasks=tasks)
+            return Batch(graph=graph, ids=uploaded(places, self.device), allowed=allowed, y=y, tasks=tasks)
 
         return TaskView(
             position=k,
@@ -201,7 +200,7 @@ class TaskAssembly(Assembly, TaskStream):
         made = self._made[token]
         graph, places = self.placed_queries(made.ids, stage)
         known = made.tasks if self.spec.task_ids_at_test else None
-        query = Batch(graph=graph, ids=places.to(self.device), allowed=self._allowed(learnt, known), tasks=known)
+        query = Batch(graph=graph, ids=uploaded(places, self.device), allowed=self._allowed(learnt, known), tasks=known)
         return QueryGroup(token=token, query=query, tasks=tasks)
 
     def asked(self, token: str) -> AskedItems:

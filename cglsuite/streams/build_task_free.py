@@ -155,28 +155,27 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         if token not in self._made:
             ids, task_of = torch.cat(parts), torch.arange(len(parts)).repeat_interleave(torch.tensor([part.numel() for part in parts]))
             order = torch.randperm(ids.numel(), generator=self.generator(token))
-            ids, task_of = ids[order], task_of[order].to(self.device)
+            ids, task_of = ids[order], uploaded(task_of[order], self.device)
             asked = AskedGroup(ids=ids, tasks=task_of, test=torch.zeros_like(task_of, dtype=torch.bool), stage=0)
             self.put_down(token, asked, self.data.y[ids])
         asked = self._made[token]
         graph, places = self.placed_validation(asked.ids)
-        query = Batch(graph=graph, ids=places.to(self.device), allowed=self._competing(made, asked.tasks), tasks=None)
+        query = Batch(graph=graph, ids=uploaded(places, self.device), allowed=self._competing(made, asked.tasks), tasks=None)
         return QueryGroup(token=token, query=query, tasks=tuple(range(len(parts))))
 
     @cached_property
     def _query_place(self) -> tuple[Any, Tensor]:
         """Cached: every evaluation queries the same items."""
         graph, places = self.placed_queries(self._made[self.ask(tuple(range(len(self))), 0, 0)].ids, 0)
-        return graph, places.to(self.device)
+        return graph, uploaded(places, self.device)
 
     def _competing(self, made: int, task_of: Tensor) -> Tensor:
         if self.task_free.mask == "progressive":
             table: Tensor = self.task_outputs.cumsum(dim=0) > 0
             return table[task_of]
-        shown = self.shown(made)
-        if self.task_free.mask == "all" or not bool(shown.any()):
+        if self.task_free.mask == "all" or not bool((self._first_shown < made).any()):
             return self.task_outputs.any(dim=0)
-        return shown
+        return self.shown(made)
 
 
 class _Nodes(NodeGraphs, TaskFreeAssembly):

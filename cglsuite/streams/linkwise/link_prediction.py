@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import DataError
-from cglsuite.graphs import LinkData, MessageGraph
+from cglsuite.graphs import LinkData, MessageGraph, uploaded
 from cglsuite.graphs.linkgraph import LinkGraph
 from cglsuite.graphs.splits.negatives import draw_negatives, oriented, pair_keys, random_destinations
 from cglsuite.hashing import digest
@@ -141,13 +141,13 @@ class LinkPrediction(LinkGraphs):
 
         def batch(pairs: Tensor, y: Tensor | None) -> Batch:
             tasks = torch.full((len(pairs),), k, device=self.device)
-            return Batch(graph=graph, ids=pairs.contiguous().to(self.device), allowed=allowed, y=y, tasks=tasks)
+            return Batch(graph=graph, ids=uploaded(pairs.contiguous(), self.device), allowed=allowed, y=y, tasks=tasks)
 
         return TaskView(
             position=k,
             n_tasks=len(self),
             n_outputs=1,
-            train=batch(trained, (torch.arange(len(trained)) < links.shape[1]).unsqueeze(1).to(self.device)),
+            train=batch(trained, uploaded((torch.arange(len(trained)) < links.shape[1]).unsqueeze(1), self.device)),
             validation=batch(self._monitored(k)[0], None),
             classes=self.layout.classes[k].clone(),
             task_outputs=allowed.clone(),
@@ -157,8 +157,8 @@ class LinkPrediction(LinkGraphs):
 
     def validation_token(self, position: int, stage: int | None = None) -> str:
         token, (_, exist) = f"monitor-{position}", self._monitored(position)
-        tasks = torch.where(exist[:, 0], position, EVERY_TASK).to(self.device)
-        self.oracle.deposit(token, exist.to(self.device), tasks, torch.zeros_like(tasks, dtype=torch.bool))
+        tasks = uploaded(torch.where(exist[:, 0], position, EVERY_TASK), self.device)
+        self.oracle.deposit(token, uploaded(exist, self.device), tasks, torch.zeros_like(tasks, dtype=torch.bool))
         return token
 
     def _draw_monitored(self, k: int) -> tuple[Tensor, Tensor]:
