@@ -1,6 +1,6 @@
 """What short runs of every built-in method give, as numbers in tests/learning/runs.json. A command that writes them again.
 
-    PYTHONPATH=tests/tools python tests/tools/tiny_runs.py
+    python tests/tools/tiny_runs.py
 
 It prints the runs whose numbers have moved; ``tests/learning/test_runs_stay.py`` fails until what is committed is what runs give. Losses
 are held to 0.2 %, so that another processor gives the same; another release of torch may draw other numbers, so its name is kept too.

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +16,13 @@ from typing import Any
 import careless_methods
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from odd_methods import with_specs
 
 from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.cells import Store, resolve_cell, run_cell
-from cglsuite.cells.process.cleanliness import Watch
+from cglsuite.cells.process.cleanliness import Watch, _versions
 from cglsuite.cells.process.code_census import CodeCensus
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import CellSpec
@@ -211,3 +212,42 @@ def test_suspects_are_those_that_are_not_built_in(used: Any, roles: tuple[str, .
     """Of the roles whose code has run; built-in ones only if there are no others."""
     watch: Any = SimpleNamespace(_used=used)
     assert Watch._sentence(watch, ["a was replaced", "b"], roles) == f"{suspects} changed global state of the process: a was replaced; b"
+
+
+@dataclasses.dataclass
+class Held:
+    """Data of every kind that a dataset may hold."""
+
+    x: Any
+    parts: Any = ()
+
+
+def _deeply(value: Any, depth: int) -> Any:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_every_kind_of_data_has_a_version() -> None:
+    """Tensors count their changes, arrays are summed: also in sparse matrices, dataclasses, lists and mappings, four levels deep."""
+    made: dict[str, Callable[[], tuple[Any, Any]]] = {
+        "tensor": lambda: (t := torch.zeros(3), t),
+        "array": lambda: (a := np.zeros(3), a),
+        "transposed array": lambda: ((a := np.zeros((2, 3))).T, a),
+        "array of truths": lambda: (a := np.zeros(3, dtype=np.bool_), a),
+        "sparse matrix": lambda: (m := scipy.sparse.csr_matrix(np.eye(3)), m.data),
+        "dataclass": lambda: (Held(t := torch.zeros(3)), t),
+        "second field": lambda: (Held(None, a := np.zeros(3)), a),
+        "list": lambda: ([1, t := torch.zeros(3)], t),
+        "tuple of mappings": lambda: (({"a": 1}, {"b": (a := np.zeros(3))}), a),
+        "four levels": lambda: (_deeply(t := torch.zeros(3), 4), t),
+    }
+    for kind, make in made.items():
+        whole, part = make()
+        before = list(_versions(whole))
+        assert before, kind
+        assert list(_versions(whole)) == before, kind
+        part[0] = 1 if kind != "sparse matrix" else 7
+        assert list(_versions(whole)) != before, kind
+    assert list(_versions([_deeply(torch.zeros(3), 4), "text", None, 3])) == []  # deeper than that nothing is looked at
+    assert list(_versions([np.empty(0), np.array([object()]), torch.inference_mode(torch.zeros)(1)])) == [0, 0, -1]
