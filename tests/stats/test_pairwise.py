@@ -151,3 +151,15 @@ def test_bootstrap_of_a_difference() -> None:
 def test_refusals(call: object, message: str) -> None:
     with pytest.raises(stats.Refused, match=message):
         call()  # type: ignore[operator]
+
+
+def test_rounding_of_large_values_is_no_spread() -> None:
+    """Of two methods one of which is far larger, rounding is that of the larger one: their difference is the same in all units."""
+    small = np.array([1 / 3, 2 / 7, 0.123, 0.7])
+    large = small + 1e7
+    large[0] = np.nextafter(large[0], np.inf)  # the least that can be told apart there
+    assert np.ptp(large - small) > 0
+    for first, second in ((large, small), (small, large)):
+        with pytest.raises(stats.Refused, match="the difference is the same in all 4"):
+            stats.paired_t(first, second)
+    assert stats.paired_t(large, small * 1.01).n == 4
