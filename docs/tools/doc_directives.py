@@ -176,6 +176,13 @@ def _file(catalogue: Catalogue, here: str, words: list[str]) -> str:
     return (ROOT / words[0]).read_text(encoding="utf-8").rstrip("\n")
 
 
+def _figure(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``figure VIEW SOURCE [PART]``: see :func:`doc_gallery.figures`."""
+    from doc_gallery import figures
+
+    return figures(words)
+
+
 def _side(given: Any) -> str:
     return "–" if given is ABSENT else value(given)
 
@@ -184,6 +191,7 @@ _DIRECTIVES: dict[str, Callable[[Catalogue, str, list[str]], str]] = {
     "artefacts": _artefacts,
     "commands": _command,
     "diff": _diff,
+    "figure": _figure,
     "file": _file,
     "gap": _gap,
     "measured": _measured,

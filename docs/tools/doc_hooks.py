@@ -7,6 +7,8 @@ from typing import Any
 
 from doc_cards import dataset_path, method_path, pages
 from doc_directives import expanded
+from doc_gallery import FOLDER as GALLERY
+from doc_gallery import gallery_page
 from mkdocs.structure.files import File, Files
 
 from cglsuite import Catalogue, load_catalogue
@@ -42,9 +44,13 @@ def _filled(nav: Any, found: dict[str, Any]) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are made of specs."""
+    """Add the pages that are made of specs, and the gallery with its reports."""
     for path, content in pages(_catalogue()).items():
         files.append(File.generated(config, path, content=content))
+    files.append(File.generated(config, "gallery/index.md", content=gallery_page()))
+    for report in sorted(GALLERY.rglob("*.html")):
+        place = f"gallery/{report.relative_to(GALLERY).as_posix()}"
+        files.append(File.generated(config, place, abs_src_path=str(report)))
     return files
 
 

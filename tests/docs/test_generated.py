@@ -138,3 +138,33 @@ def test_pages_are_made_without_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
+
+
+# --- gallery and figures -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_gallery_embeds_every_report_with_its_message() -> None:
+    gallery = tool("doc_gallery")
+    page = gallery.gallery_page()
+    there = {path.relative_to(gallery.FOLDER).as_posix() for path in gallery.FOLDER.rglob("*.html")}
+    shown = {name for pages, _ in gallery.listed() for name in pages}
+    assert shown <= there
+    assert {name for name in there if "/" not in name or name.startswith("demo/")} <= shown
+    assert all(page.count(f'<iframe src="{name}" title="') == 1 for name in shown)
+    assert page.count('<details class="report" open>') == 1
+    assert page.count("\n## ") == len(gallery.listed())
+    demonstration = page.partition("demo/campaign_report.html")[2].partition("<details")[0]
+    assert "er-gnn is best" in demonstration
+
+
+def test_figures_are_drawn_from_records_and_data() -> None:
+    """One image per theme, with its text alternative; a figure that nobody has is an error, not a gap."""
+    figures = tool("doc_gallery").figures
+    drawn = figures(["matrices", "reports/demo.toml", "er-gnn_on"])
+    assert drawn.count("#only-light") == drawn.count("#only-dark") == 2  # task-IL and class-IL
+    assert 'alt="Mean performance matrix (accuracy in percent) of er-gnn' in drawn
+    assert figures(["homophily", "synthetic-csbm/class-il@example-1"]).count("<img") == 2
+    with pytest.raises(ValueError, match="nothing to show"):
+        figures(["curves", "reports/demo.toml", "no_such_scenario"])
+    with pytest.raises(KeyError, match="bars"):
+        figures(["bars", "reports/demo.toml"])

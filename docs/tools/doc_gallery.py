@@ -1,0 +1,116 @@
+"""The gallery of the documentation: every committed report with its key results, embedded; and figures drawn while the site is built.
+
+The table of ``reports/gallery/README.md`` says which pages there are and what they show. Titles and key results are read from the pages.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from doc_text import text
+
+__all__ = ["FOLDER", "figures", "gallery_page", "listed"]
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "reports" / "gallery"
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)]+\.html)\)")
+_ASIDE = re.compile(r" \(\[[^\]]*\]\([^)]*\)\)")
+"""A link in brackets, to a file that is not on the site."""
+
+
+def listed() -> list[tuple[list[str], str]]:
+    """Per row of the table: its pages below ``reports/gallery``, and what they show."""
+    lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| [")]
+    return [([target for _, target in _LINK.findall(row[0])], _ASIDE.sub("", row[-1]).strip()) for row in rows]
+
+
+def gallery_page() -> str:
+    """The page that embeds all others, as Markdown."""
+    parts = [
+        "# Gallery",
+        "Reports as the suite writes them, with the message of each as it stands on its page. A page is one file that fetches nothing.",
+    ]
+    for pages, about in listed():
+        parts += [f"## {about[:1].upper()}{about[1:]}", *(_embedded(page, first=page == listed()[0][0][0]) for page in pages)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _embedded(page: str, *, first: bool) -> str:
+    """A page's title with a link, its key results, and the page itself; only the first is unfolded."""
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup((FOLDER / page).read_text(encoding="utf-8"), "html.parser")
+    heading, kind = soup.find("h1"), soup.find("p", class_="kind")
+    for anchor in soup.find_all("a", class_="anchor-link"):
+        anchor.decompose()
+    title = " ".join(part.get_text().strip() for part in (heading,) if part) or page
+    said = f" ({text(kind.get_text().strip().lower())})" if kind else ""
+    results = [text(item.get_text()) for item in soup.select("section.key-results > ul > li")]
+    name = html.escape(title, quote=True)
+    return "\n".join(
+        [
+            f"**[{text(title)}]({page})**{said}\n",
+            *(f"- {result}" for result in results),
+            "" if results else "Rendered by an earlier version, which computed no key results; its records were not kept.\n",
+            f'<details class="report"{" open" if first else ""}><summary>{html.escape(page)}</summary>',
+            f'<iframe src="{html.escape(page)}" title="{name}" loading="lazy"></iframe></details>',
+        ]
+    )
+
+
+# --- figures -----------------------------------------------------------------------------------------------------------------------
+
+
+def figures(words: list[str]) -> str:
+    """``figure VIEW SOURCE [PART]``: figures drawn from the gallery's records, or from data that are built in.
+
+    VIEW is ``matrices`` or ``curves`` of a campaign (``reports/demo.toml``), or ``shares``, ``drift``, ``homophily`` or ``degrees`` of a
+    scenario's tasks. PART selects figures by a part of their text alternative, with ``_`` for spaces.
+
+    Raises:
+        KeyError: there is no such view.
+        ValueError: there is no such figure.
+    """
+    view, source, *part = words
+    gallery = _of_campaign(source)[view]() if source.endswith(".toml") else _of_scenario(source)[view]()
+    wanted = " ".join(part).replace("_", " ")
+    chosen = [picture for picture in getattr(gallery, "pictures", ()) if wanted in picture.alt]
+    if not chosen:
+        raise ValueError(f"figure {' '.join(words)}: nothing to show")
+    return '<div class="figures" markdown="0">' + "".join(_image(picture) for picture in chosen) + "</div>\n"
+
+
+def _image(picture: Any) -> str:
+    """Both versions; the theme hides one by the end of its address."""
+    sources = [(picture.light, "light", picture.alt), (picture.dark, "dark", picture.alt)]
+    return "".join(f'<img src="{_address(svg)}#only-{theme}" alt="{html.escape(alt, quote=True)}">' for svg, theme, alt in sources)
+
+
+def _address(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+@cache
+def _of_campaign(path: str) -> dict[str, Any]:
+    from cglsuite.reports.results.results import load_campaign_results
+    from cglsuite.reports.studies.campaign import page as show
+
+    results = load_campaign_results(ROOT / path, FOLDER / "records")
+    return {"matrices": lambda: show.matrices(results), "curves": lambda: show.curves(results)}
+
+
+@cache
+def _of_scenario(name: str) -> dict[str, Any]:
+    from cglsuite import load_catalogue
+    from cglsuite.reports.studies.anatomy import page as show
+    from cglsuite.reports.studies.anatomy.subjects import anatomies
+
+    found = anatomies(load_catalogue(), name)
+    views = {"shares": show.shares, "drift": show.drift, "homophily": show.homophily, "degrees": show.degrees}
+    return {view: lambda draw=draw: draw(found) for view, draw in views.items()}
