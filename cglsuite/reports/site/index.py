@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite import __version__
@@ -23,7 +23,7 @@ from cglsuite.reports.results.overview import NOTHING_DONE, notices
 from cglsuite.reports.results.summary import definitions
 from cglsuite.reports.site.across import across
 from cglsuite.reports.site.boards import Board, Row, boards
-from cglsuite.reports.site.downloads import Download, Piece, board_downloads
+from cglsuite.reports.site.downloads import Download, Piece, board_downloads, file_stem
 from cglsuite.reports.site.key_results import key_results
 from cglsuite.reports.site.leaderboard import anchor, board_section, how_to_read, method_cards
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cglsuite.reports.rendering.notebook import RenderedReport
     from cglsuite.reports.results.results import CampaignResults
 
-__all__ = ["board_data", "site_html"]
+__all__ = ["board_data", "dataset_page_name", "leaderboards", "part", "site_html", "site_page"]
 
 
 def site_html(
@@ -45,22 +45,35 @@ def site_html(
         rendered: the outcome of each report. results: of the campaign; ``None`` if unavailable, with the reason in ``problem``.
     """
     shown_boards = boards(results, catalogue) if results is not None else []
-    files = [board_downloads(board, catalogue) for board in shown_boards]
     parts = [_head(campaign, results, catalogue), _reports(rendered)]
     if results is None:
         parts.append(element("div", element("p", "There is no leaderboard: "), element("p", problem), class_="notice bad", role="alert"))
     else:
-        parts += [_leaderboards(results, shown_boards, files), _methods(results, catalogue), _more(results)]
+        parts += [leaderboards(results, catalogue, shown_boards, datasets=True), _more(results)]
     status: Literal["done", "failed"] = "done" if results is not None and all(report.done for report in rendered) else "failed"
+    return site_page(campaign, catalogue, results, parts, shown_boards, status=status)
+
+
+def site_page(
+    campaign: Campaign,
+    catalogue: Catalogue,
+    results: CampaignResults | None,
+    parts: Iterable[Fragment],
+    shown_boards: Sequence[Board],
+    *,
+    title: str = "",
+    status: Literal["done", "failed"] = "done",
+) -> str:
+    """A page with leaderboards and the script that sorts and filters them; ``shown_boards`` are those in its parts, in their order."""
     plugins = ", ".join(f"{name} {version}" for name, version in (results.plugins if results else ()) if name != "cglsuite")
     stamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     footer = (f"Campaign {campaign.name}; written {stamp} by cglsuite {__version__}" + (f" with {plugins}." if plugins else "."),)
     return document_html(
-        Page(title=campaign.title or campaign.name, status=status, footer=footer),
+        Page(title=title or campaign.title or campaign.name, status=status, footer=footer),
         join(parts),
         css=asset("site.css"),
         script=asset("site.js"),
-        data={"boards": [board_data(board, some) for board, some in zip(shown_boards, files, strict=True)]},
+        data={"boards": [board_data(board, board_downloads(board, catalogue)) for board in shown_boards]},
     )
 
 
@@ -136,19 +149,34 @@ def _reports(rendered: Sequence[RenderedReport]) -> Fragment:
         for report in rendered
     ]
     head = [head_cell("report", "name"), head_cell("state"), head_cell("rendered in", "number"), head_cell("reason")]
-    return _part("reports", "Reports", table(head, rows))
+    return part("reports", "Reports", table(head, rows))
 
 
-def _leaderboards(results: CampaignResults, shown_boards: Sequence[Board], files: Sequence[Sequence[Download]]) -> Fragment:
+def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board], *, datasets: bool = False) -> Fragment:
+    """A section with boards, their controls, and the methods on them. ``datasets``: with links to the pages of data sets."""
     if not shown_boards:
-        return _part("leaderboards", "Leaderboards", empty(NOTHING_DONE))
+        return join([part("leaderboards", "Leaderboards", empty(NOTHING_DONE)), _methods(results, catalogue)])
     items = [element("li", element("a", board.title, href=f"#{anchor('board', board.preset)}")) for board in shown_boards]
     contents = element("nav", element("ul", *items), class_="boards", aria_label="Scenarios") if len(shown_boards) > 1 else None
     shown = [
-        board_section(results, board, extra=_downloads(some), plot=True, number=number)
-        for number, (board, some) in enumerate(zip(shown_boards, files, strict=True))
+        board_section(results, board, extra=_downloads(board_downloads(board, catalogue)), plot=True, number=number)
+        for number, board in enumerate(shown_boards)
     ]
-    return _part("leaderboards", "Leaderboards", how_to_read(), across(shown_boards), contents, _controls(shown_boards), *shown)
+    links = _dataset_links(shown_boards) if datasets else None
+    parts = (how_to_read(), links, across(shown_boards), contents, _controls(shown_boards), *shown)
+    return join([part("leaderboards", "Leaderboards", *parts), _methods(results, catalogue)])
+
+
+def _dataset_links(shown_boards: Sequence[Board]) -> Fragment:
+    names = dict.fromkeys(board.dataset for board in shown_boards)
+    links = [element("a", name, href=dataset_page_name(name)) for name in names]
+    spaced = [content for link in links for content in (" ", link)]
+    return element("p", f"{'A page' if len(names) == 1 else 'Pages'} per data set:", *spaced, class_="note")
+
+
+def dataset_page_name(dataset: str) -> str:
+    """The file name of a data set's page."""
+    return f"dataset-{file_stem(dataset)}.html"
 
 
 def _controls(shown_boards: Sequence[Board]) -> Fragment:
@@ -163,6 +191,8 @@ def _controls(shown_boards: Sequence[Board]) -> Fragment:
         "backbone": [row.group.backbone for row in rows],
     }
     for name, values in choices.items():
+        if len(set(values)) < 2:
+            continue  # nothing to choose
         options = [element("option", f"every {name}", value="")]
         options += [element("option", value, value=value) for value in sorted(set(values))]
         fields.append(element("label", name, element("select", *options, id=f"filter-{name}")))
@@ -192,19 +222,20 @@ def _base64(text: str) -> str:
 
 
 def _methods(results: CampaignResults, catalogue: Catalogue) -> Fragment:
-    return _part("methods", "Methods", method_cards(results, catalogue))
+    return part("methods", "Methods", method_cards(results, catalogue))
 
 
 def _more(results: CampaignResults) -> Fragment:
     return join(
         [
-            _part("definitions", "What the metrics mean", definitions(results)),
-            _part("problems", "Cells without a result", show_runs.problems(results)),
-            _part("provenance", "Provenance", show_runs.provenance(results).body),
+            part("definitions", "What the metrics mean", definitions(results)),
+            part("problems", "Cells without a result", show_runs.problems(results)),
+            part("provenance", "Provenance", show_runs.provenance(results).body),
         ]
     )
 
 
-def _part(name: str, title: str, *content: Fragment | None) -> Fragment:
+def part(name: str, title: str, *content: Fragment | None) -> Fragment:
+    """A section of a page under a heading."""
     heading = element("h2", title, id=f"{name}-title")
     return element("section", heading, *content, id=name, aria_labelledby=f"{name}-title")

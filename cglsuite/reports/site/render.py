@@ -111,7 +111,10 @@ def render_campaign(
 def _render_index(
     campaign: Campaign, rendered: Sequence[RenderedReport], folder: Path, store: Store, overrides: Overrides, catalogue: Catalogue
 ) -> RenderedReport:
-    """Write the index. It says why if leaderboards are unavailable; if it cannot be written, an earlier index is removed."""
+    """Write the index and the pages of data sets. The index says why if leaderboards are unavailable.
+
+    If a page cannot be written, an earlier index is removed.
+    """
     page, began = folder / "index.html", time.monotonic()
     results, problem = None, ""
     try:
@@ -121,9 +124,12 @@ def _render_index(
     except Exception as error:  # noqa: BLE001 - the report boundary: errors of a campaign or a plugin are shown on the page
         problem = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"
     try:
+        from cglsuite.reports.site.datasets import dataset_pages
         from cglsuite.reports.site.index import site_html
 
-        write_atomic(page, site_html(campaign, rendered, catalogue, results, problem).encode(), option="--out")
+        pages = dataset_pages(campaign, catalogue, results) if results is not None else {}
+        for name, text in (pages | {page.name: site_html(campaign, rendered, catalogue, results, problem)}).items():
+            write_atomic(folder / name, text.encode(), option="--out")
     except Exception as error:  # noqa: BLE001 - likewise; a full disk
         problem = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):

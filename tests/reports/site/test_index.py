@@ -27,8 +27,9 @@ from cglsuite.reports.rendering.freshness import kept_status, page_fingerprint, 
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, RenderedReport
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.site.boards import Board, board_frame, boards
+from cglsuite.reports.site.datasets import dataset_pages
 from cglsuite.reports.site.downloads import board_downloads
-from cglsuite.reports.site.index import site_html
+from cglsuite.reports.site.index import dataset_page_name, site_html
 from cglsuite.specs import Citation
 
 Site = tuple[BeautifulSoup, str, CampaignResults, Catalogue]
@@ -207,6 +208,34 @@ def test_pieces_of_the_data_are_the_files(site: Site) -> None:
             assert whole == re.sub(r"\\mathbf\{([^}]*)\}", r"\1", text)
 
 
+def test_a_page_per_data_set_has_its_boards_alone(site: Site) -> None:
+    """Facts from the plugin, tasks from the records, the boards of the index, and a link back; the index links it."""
+    soup, _, results, catalogue = site
+    pages = dataset_pages(results.campaign, catalogue, results)
+    links = [str(link["href"]) for link in soup.select("#leaderboards a") if str(link["href"]).startswith("dataset-")]
+    assert list(pages) == links == ["dataset-cora.html", "dataset-toy.html"]
+    for (name, page), dataset in zip(pages.items(), ("cora", "toy"), strict=True):
+        shown = BeautifulSoup(page, "html.parser")
+        assert name == dataset_page_name(dataset)
+        assert shown.select_one("h1").text == dataset  # type: ignore[union-attr]
+        mine = [board for board in boards(results, catalogue) if board.dataset == dataset]
+        assert [heading.text for heading in shown.select("section.board > h3")] == [board.title for board in mine]
+        index = {section["id"]: section for section in soup.select("section.board")}
+        for section in shown.select("section.board"):
+            assert section.select_one("tbody").text == index[section["id"]].select_one("tbody").text  # type: ignore[union-attr]
+        assert [board["rows"] for board in data_of(shown)["boards"]] == [
+            board["rows"] for board in data_of(soup)["boards"] if board["rows"][0]["place"]["dataset"] == dataset
+        ]
+        assert shown.select_one("header a[href='index.html']") is not None
+        assert shown.select("#filter-dataset, #filter-setting") == []  # nothing to choose
+        assert shown.select_one("#filter-method") is not None
+        rows = [[cell.text for cell in tr.select("th, td")] for tr in shown.select("#tasks tbody tr")]
+        assert rows == [[board.title, board.setting, "5", "2", "60", "20", "20"] for board in mine]
+        ids = [str(element["id"]) for element in shown.select("[id]")]
+        assert {str(a["href"])[1:] for a in shown.select("a[href^='#']")} <= set(ids)
+        assert len(ids) == len(set(ids))
+
+
 def test_links_resolve_and_ids_are_unique(site: Site) -> None:
     """Every place that is linked exists, once; reports are linked by file name."""
     elements = Elements(site[1]).found
@@ -214,7 +243,8 @@ def test_links_resolve_and_ids_are_unique(site: Site) -> None:
     assert len(ids) == len(set(ids))
     links = [str(a["href"]) for tag, a in elements if tag == "a"]
     assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
-    assert [link for link in links if link.endswith(".html")] == ["campaign_report.html", "leaderboard.html"]
+    pages = ["campaign_report.html", "leaderboard.html", "dataset-cora.html", "dataset-toy.html"]
+    assert [link for link in links if link.endswith(".html")] == pages
     labels = {a["aria-labelledby"] for _, a in elements if a.get("aria-labelledby")}
     assert labels <= set(ids)
 

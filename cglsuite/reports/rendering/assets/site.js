@@ -3,7 +3,9 @@
   const { boards } = JSON.parse(document.getElementById("data").textContent);
   const filters = document.getElementById("filters");
   const words = document.getElementById("filter-words");
-  const choices = ["dataset", "setting", "method", "category", "backbone"].map((name) => [name, document.getElementById(`filter-${name}`)]);
+  const choices = ["dataset", "setting", "method", "category", "backbone"]
+    .map((name) => [name, document.getElementById(`filter-${name}`)])
+    .filter(([, select]) => select);
   const boxes = [...document.querySelectorAll("#filter-columns input")];
   const shown = document.getElementById("filter-shown");
   const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
