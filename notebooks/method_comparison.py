@@ -57,6 +57,9 @@ show_comparison.replication(study)
 # %%
 show_comparison.means(study)
 
+# %%
+show_comparison.distributions(study)
+
 # %% [markdown]
 # ## Differences
 #
@@ -84,6 +87,9 @@ show_comparison.ranks(study)
 
 # %%
 show_comparison.rank_diagrams(study)
+
+# %%
+show_comparison.rank_spreads(study)
 
 # %% [markdown]
 # ## Where the variance comes from

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from cglsuite.reports.kit.figure_parts import COLOUR_MAP, ink_on
+from cglsuite.reports.kit.figure_parts import COLOUR_MAP, headline, ink_on, look_of, plain_axes, row_titles, wrapped
+from cglsuite.reports.kit.htmltable import number_text
+from cglsuite.reports.kit.marks import mark_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
     from cglsuite.reports.kit.pictures import Theme
 
-__all__ = ["BOX_FROM", "MANY_POINTS", "box_rows", "heat_map", "mesh", "spread_evenly"]
+__all__ = ["BOX_FROM", "MANY_POINTS", "box_figure", "box_rows", "heat_map", "mesh", "spread_evenly"]
 
 BOX_FROM = 4
 """Values from which on there is a box: of fewer, quartiles say nothing."""
@@ -119,6 +123,33 @@ def box_rows(
         axes.vlines(values.mean(), middle - half, middle + half, color=theme.ink, linewidth=1.6)
     axes.set_yticks(list(places.values()), list(places))
     axes.set_ylim(-0.5, len(rows) - 0.5)
+
+
+def box_figure(
+    rows: Sequence[tuple[str, NDArray[np.float64]]], theme: Theme, *, title: str, xlabel: str, order: Sequence[str], whole: bool = False
+) -> Figure:
+    """:func:`box_rows` with every value as a point, in a figure of its own.
+
+    Args:
+        order: names in the order that fixes colours. whole: ticks at whole numbers only, for ranks.
+    """
+    lines, row, inner = wrapped(title, 5.2, 10.5), 0.36, 4.6
+    left, above, below = 0.25 + 0.075 * max(len(name) for name, _ in rows), 0.24 + 0.19 * len(lines), 0.5
+    width, height = left + inner + 0.2, row * len(rows) + above + below
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((left / width, below / height, inner / width, row * len(rows) / height))
+    colours = {name: str(look_of(order.index(name), theme)["color"]) for name, _ in rows}
+    box_rows(axes, rows, theme, colours=colours, height=0.56)
+    for number, (name, values) in enumerate(rows):
+        points = spread_evenly(axes, values, len(rows) - 1 - number, over=0.26, color=colours[name], markersize=3.8)
+        mark_series(name, points, points=[f"{number_text(value, 1)}" for value in values] if values.size <= MANY_POINTS else ())
+    axes.set_xlabel(xlabel)
+    if whole:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    plain_axes(axes, theme, "x")
+    row_titles(axes, theme)
+    headline(figure, lines, theme)
+    return figure
 
 
 def spread_evenly(axes: Axes, values: NDArray[np.float64], centre: float, *, over: float = 0.34, **look: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards
 from cglsuite.reports.studies.comparison import compute as comparison
@@ -286,6 +289,27 @@ def test_methods_without_a_significant_difference(study_of: Make) -> None:
     assert texts(page, "figure figcaption")[-1] == "Friedman's test finds no significant difference: one bar joins all"
 
 
+def test_distributions_have_every_cell_and_rank(study_of: Make) -> None:
+    """A point per cell in the metric's unit, and per order and method its rank, with their means in words."""
+    study = study_of()
+    one = only(study)
+    values, ranked = show_comparison.distributions(study), show_comparison.rank_spreads(study)
+    assert isinstance(values, Gallery)
+    assert isinstance(ranked, Gallery)
+    texts_of = {name: 100 * cells_of(name).ravel() for name in one.methods}
+    (shown,) = [picture.alt for picture in values.pictures]
+    said = "; ".join(f"{name} {v.min():.1f} to {v.max():.1f}, mean {v.mean():.1f}" for name, v in texts_of.items())
+    assert shown == f"AP, % in {one.name}: {said}."
+    points = re.findall(r"data-series=\"([^\"]*)\" data-points='([^']*)'", values.pictures[0].light)
+    assert {name: sorted(json.loads(given)) for name, given in points} == {
+        name: sorted(f"{value:.1f}" for value in v) for name, v in texts_of.items()
+    }
+    table = comparison.block_ranks(one)
+    assert table.mean(axis=1).to_dict() == pytest.approx(comparison.friedman(one).average_ranks.to_dict())
+    best = table.mean(axis=1).idxmin()
+    assert ranked.pictures[0].alt.startswith(f"rank, 1 = best in {one.name}: {best} ")
+
+
 def test_intervals_end_where_the_metric_ends_as_on_the_leaderboard(study_of: Make) -> None:
     """Close to 1 the interval of the mean is cut at 1, on both pages."""
     near = (0.999, 0.95, 0.998, 0.94)
@@ -317,7 +341,7 @@ def test_the_page_says_what_the_functions_compute(study_of: Make) -> None:
     friedman = comparison.friedman(one)
     assert {friedman.statistic, friedman.p, friedman.critical_difference} <= shown
     assert {v**0.5 for v in comparison.components(one).variances.values()} <= shown
-    assert sum(tag == "img" for tag, _ in Elements(page).found) == 2
+    assert sum(tag == "img" for tag, _ in Elements(page).found) == 4
     (table,) = [t for t in Tables(page).tables if t[0][0][0] == "first − second"]
     assert [row[0][0] for row in table[1:]] == ["bare − si", "bare − er-gnn", "si − er-gnn"]
     for row, (_, computed) in zip(table[1:], pairs.iterrows(), strict=True):
@@ -328,7 +352,7 @@ def test_the_page_says_what_the_functions_compute(study_of: Make) -> None:
 def test_nothing_done_yet(study_of: Make) -> None:
     study = study_of(keep=lambda planned: False)
     page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
-    assert texts(page, "p.quiet").count("No cell of this campaign is finished yet.") == 8
+    assert texts(page, "p.quiet").count("No cell of this campaign is finished yet.") == 9
 
 
 def test_a_metric_without_values(study_of: Make) -> None:

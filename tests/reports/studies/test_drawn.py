@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from cglsuite.reports.kit.figure_parts import ink_on
 from cglsuite.reports.kit.figures import Panel, cumulative_figure, curve_figure, matrix_figure
 from cglsuite.reports.kit.pictures import DARK, LIGHT
+from cglsuite.reports.kit.statistical import box_figure
 from cglsuite.reports.studies.categories.compute import Ranked
 from cglsuite.reports.studies.categories.figures import rank_boxes
 from cglsuite.reports.studies.comparison.figures import difference_figure, rank_figure
@@ -338,6 +339,18 @@ def test_spreads_without_seeds() -> None:
     assert lines(axes)[0][1] == [1.5, 2.5]
     assert segments(axes) == [(LIGHT.ink, [[2.0, -0.26], [2.0, 0.26]])]
     assert (axes.get_xlabel(), figure.legends) == ("AA after the last task", [])
+
+
+def test_boxes_of_values_with_their_points() -> None:
+    """A row per name from the top, a box from four values on, every point in its row, the mean across."""
+    rows = [("ewc", np.array([1.0, 2.0, 3.0, 6.0])), ("bare", np.array([4.0, 5.0]))]
+    (axes,) = box_figure(rows, LIGHT, title="t", xlabel="AP, %", order=["bare", "ewc"]).axes
+    assert ticks(axes, "y") == {"ewc": 1.0, "bare": 0.0}
+    assert boxes(axes) == [(ORANGE, (1.75, 3.75, 0.72, 1.28))]
+    assert [(colour, x) for colour, x, _ in points(axes)] == [(ORANGE, [1.0, 2.0, 3.0, 6.0]), (BLUE, [4.0, 5.0])]
+    assert all(abs(y - place) < 0.2 for place, (_, _, ys) in zip((1, 0), points(axes), strict=True) for y in ys)
+    assert [s[0][0] for _, (s) in segments(axes)] == [3.0, 4.5]
+    assert (axes.get_xlabel(), axes.get_ylim()) == ("AP, %", (-0.5, 1.5))
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])

@@ -31,6 +31,7 @@ __all__ = [
     "Comparison",
     "Question",
     "Study",
+    "block_ranks",
     "components",
     "friedman",
     "means",
@@ -324,12 +325,25 @@ def friedman(one: Comparison) -> stats.Friedman:
     Raises:
         Refused: as :func:`cglsuite.stats.ranking.friedman`; different numbers of cells per unit.
     """
+    return stats.friedman(_by_block(one), higher_is_better=one.higher_is_better, alpha=one.question.alpha)
+
+
+def block_ranks(one: Comparison) -> pd.DataFrame:
+    """The rank of every method (rows) within each block (columns), which :func:`friedman` tests; 1 is the best.
+
+    Raises:
+        Refused: as :func:`friedman`.
+    """
+    friedman(one)
+    return stats.ranks(_by_block(one), higher_is_better=one.higher_is_better).T
+
+
+def _by_block(one: Comparison) -> pd.DataFrame:
     cells = one.cells.groupby(["method", one.block], sort=False)["value"]
     counts = cells.size()
     if len(counts) and counts.min() != counts.max():
         raise stats.Refused(f"from {counts.min()} to {counts.max()} cells per method and {one.block}: expected the same number")
-    frame = cells.mean().reset_index().rename(columns={one.block: "order"})
-    return stats.friedman(frame, higher_is_better=one.higher_is_better, alpha=one.question.alpha)
+    return cells.mean().reset_index().rename(columns={one.block: "order"})
 
 
 def components(one: Comparison) -> stats.VarianceComponents:

@@ -13,6 +13,7 @@ from cglsuite.reports.kit.components import components_table
 from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.statistical import box_figure
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.overview import NOTHING_DONE
 from cglsuite.reports.results.overview import overview as campaign_overview
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "components",
     "differences",
+    "distributions",
     "intervals",
     "means",
     "overview",
@@ -39,6 +41,7 @@ __all__ = [
     "problems",
     "provenance",
     "rank_diagrams",
+    "rank_spreads",
     "ranks",
     "replication",
 ]
@@ -150,6 +153,24 @@ def _means_table(study: Study, one: Comparison, frame: pd.DataFrame, level: floa
     about = f"{one.performance}; interval: Student's t, BCa bootstrap from ten units on, quasi-F if crossed. "
     groups = {g.label: g.records for g in study.results.groups if (g.preset, g.backbone) == (one.preset, one.backbone)}
     return table(head, rows, caption(one, about + tuning_note(study.results.searches, groups)))
+
+
+def distributions(study: Study) -> Gallery | Fragment:
+    """One figure per scenario: every cell's value of each method as a point, with quartiles and mean."""
+    pictures = []
+    for one in study.comparisons:
+        rows = [(method, one.scale * part["value"].to_numpy(dtype=np.float64)) for method, part in one.cells.groupby("method", sort=False)]
+        if rows:
+            pictures.append(_box_picture(study, one, rows, f"{_label(study)}{', %' if one.percent else ''}", "a point per cell"))
+    return Gallery(tuple(pictures)) if pictures else empty(NOTHING_DONE)
+
+
+def _box_picture(study: Study, one: Comparison, rows: list[tuple[Any, Any]], xlabel: str, about: str, *, whole: bool = False) -> Any:
+    def draw(theme: Theme) -> Any:
+        return box_figure(rows, theme, title=one.name, xlabel=xlabel, order=study.methods, whole=whole)
+
+    said = "; ".join(f"{name} {values.min():.1f} to {values.max():.1f}, mean {values.mean():.1f}" for name, values in rows)
+    return picture(draw, f"{xlabel} in {one.name}: {said}.", f"{about}; box: quartiles and median; tall stroke: mean")
 
 
 # --- pairs -------------------------------------------------------------------------------------------------------------------------
@@ -317,6 +338,19 @@ def rank_diagrams(study: Study) -> Gallery | Fragment:
         bar = bar if test.separates else "Friedman's test finds no significant difference: one bar joins all"
         pictures.append(picture(draw, f"Average ranks in {one.name}: {averages}. {bar}.", bar))
     return Gallery(tuple(pictures)) if pictures else empty("No scenario allows Friedman's test: the table above gives the reasons.")
+
+
+def rank_spreads(study: Study) -> Gallery | Fragment:
+    """One figure per scenario with enough data: the rank of every method within each block as a point, with quartiles and mean."""
+    pictures = []
+    for one in study.comparisons:
+        try:
+            table = comparison.block_ranks(one)
+        except stats.Refused:
+            continue  # the table of ranks shows this refusal
+        rows = [(str(method), table.loc[method].to_numpy(dtype=np.float64)) for method in table.mean(axis=1).sort_values().index]
+        pictures.append(_box_picture(study, one, rows, "rank, 1 = best", f"a point per {one.block}", whole=True))
+    return Gallery(tuple(pictures)) if pictures else empty("No scenario allows ranks within blocks: the table above gives the reasons.")
 
 
 def components(study: Study) -> Fragment:
