@@ -61,6 +61,7 @@ def test_streams_of_tasks_are_left_out(task_free_results: Any, results: Campaign
     own, catalogue = task_free_results({})
     study = task_free_study([*own, results], catalogue=catalogue)
     assert study.other == len(results.used)
+    assert set(study.words) == {group.preset for group in study.groups}  # streams of tasks are named by no value of theirs
     assert len(study.records) == 6
     with pytest.raises(UsageError, match="one at a time"):
         sweep([*own, results])
