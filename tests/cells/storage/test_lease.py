@@ -478,3 +478,25 @@ def test_a_file_system_without_locks_is_told_once(
     lease = other.lease("ab")
     assert lease is not None
     lease.release()
+
+
+def test_whether_a_process_lives_is_asked_without_disturbing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the kernel's files where there are any; elsewhere by a signal that is none."""
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        start = lease_module._process_start(child.pid)
+        assert start.isdigit() or start == "alive"
+
+        class Nowhere(type(Path())):  # type: ignore[misc]
+            def __new__(cls, *parts: str) -> Path:
+                return Path("/nonexistent", *(str(part).lstrip("/") for part in parts))
+
+        monkeypatch.setattr(lease_module, "Path", Nowhere)
+        assert lease_module._process_start(child.pid) == "alive"
+        assert lease_module._process_start(1) == "alive"
+        time.sleep(0.1)
+        assert child.poll() is None
+    finally:
+        child.kill()
+        child.wait()
+    assert lease_module._process_start(child.pid) == ""

@@ -1,0 +1,100 @@
+"""A rendering process as its caller sees it: what it is given, and every way in which it can end. A shell script stands for it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cglsuite.reports.rendering import process
+from cglsuite.reports.rendering.job import Job, Outcome
+
+JOB = Job(notebook="/n.ipynb", name="report", title="T", output="/o.html", parameters={"x": "é"})
+PATIENCE_S = 0.6
+
+
+@pytest.fixture
+def stop() -> threading.Event:
+    return threading.Event()
+
+
+def rendered(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event) -> Outcome:
+    """The outcome of a process that runs this script; its arguments and what it reads are in files."""
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\nread -r line\nprintf "%s" "$line" > {tmp_path}/job\n{script}\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(process, "sys", SimpleNamespace(executable=str(program)))
+    monkeypatch.setattr(process, "_PATIENCE_S", PATIENCE_S)
+    return process.in_process(JOB, stop)
+
+
+def test_what_the_process_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event) -> None:
+    """The job on one line, with an empty folder of its own that is removed in the end; its last line is the answer."""
+    answer = Outcome(status="done", reason="r", details="d")
+    script = f"ls -d /proc/self >/dev/null; echo words; echo noise >&2; echo '{answer.to_json()}'"
+    assert rendered(script, tmp_path, monkeypatch, stop) == answer
+    assert (tmp_path / "words").read_text() == "-P -m cglsuite.reports.rendering.child\n"
+    given = Job.from_json((tmp_path / "job").read_text())
+    assert given.scratch
+    assert len(given.scratch) < 100
+    assert not Path(given.scratch).exists()
+    assert json.loads(JOB.to_json()) == {**json.loads(given.to_json()), "scratch": ""}
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo boom >&2; exit 3", "the rendering process ended with status 3 before the report was complete"),
+        ("echo boom >&2; exit 0", "the rendering process ended with status 0 before the report was complete"),
+        ("echo boom >&2; echo 'no answer'", "the rendering process ended with status 0 before the report was complete"),
+        ("echo boom >&2; kill -9 $$", "the rendering process was killed by SIGKILL before the report was complete"),
+        ("echo boom >&2; kill -15 $$", "the rendering process was killed by SIGTERM before the report was complete"),
+    ],
+)
+def test_a_process_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event, script: str, reason: str
+) -> None:
+    """The reason says how it ended, the details what it printed."""
+    assert rendered(script, tmp_path, monkeypatch, stop) == Outcome(status="failed", reason=reason, details="boom")
+
+
+def test_details_are_the_end_of_what_was_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event) -> None:
+    line = "a line of some fifty characters, printed many times"
+    script = f"i=0; while [ $i -lt 100 ]; do echo '{line}' >&2; i=$((i+1)); done; echo last >&2; exit 1"
+    details = rendered(script, tmp_path, monkeypatch, stop).details
+    assert len(details) in range(3990, 4001)
+    assert details.endswith("last")
+
+
+@pytest.mark.parametrize(("trap", "how"), [(":", "killed by SIGTERM"), ("trap '' TERM", "killed by SIGKILL")])
+def test_a_process_that_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event, trap: str, how: str) -> None:
+    """Asked first, then killed; the reason says that it was interrupted."""
+    ready = tmp_path / "ready"
+
+    def stopping() -> None:
+        while not ready.exists():
+            time.sleep(0.02)
+        stop.set()
+
+    threading.Thread(target=stopping, daemon=True).start()
+    outcome = rendered(f"{trap}; touch {ready}; while :; do sleep 0.1; done", tmp_path, monkeypatch, stop)
+    assert outcome.reason == f"interrupted before the report was complete; the rendering process was {how}"
+
+
+@pytest.mark.parametrize(("length", "short"), [(60, False), (61, True)])
+def test_a_folder_with_a_long_path_is_not_used_for_sockets(monkeypatch: pytest.MonkeyPatch, length: int, short: bool) -> None:
+    """Their paths are limited to about 100 characters."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as base:
+        parent = Path(base, "x" * (length - len(base) - 1))
+        parent.mkdir()
+        monkeypatch.setattr(process.tempfile, "gettempdir", lambda: str(parent))
+        with process._scratch() as scratch:
+            assert scratch.is_dir()
+            assert scratch.parent == (Path("/tmp") if short else parent)
+            assert scratch.name.startswith("cgl-")
+        assert not scratch.exists()
