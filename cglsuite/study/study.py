@@ -204,19 +204,27 @@ class Study:
 
         A notebook shows the figure where it is the last value of a cell.
         """
+        import matplotlib as mpl
         import seaborn
 
+        from cglsuite.reports.kit.figure_parts import plain_axes
+        from cglsuite.reports.kit.pictures import LIGHT, house_style
+        from cglsuite.reports.kit.text import scenario_words
         from cglsuite.study.figure import ShownFigure
 
         frame = self.frame
         frame = frame[frame["status"] == "done"]
         names = list(dict.fromkeys(frame["scenario"]))
-        figure = ShownFigure(figsize=(4.6 * max(1, len(names)), 0.5 * frame["method"].nunique() + 1.4), layout="constrained")
-        for axes, scenario in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-            part = frame[frame["scenario"] == scenario]
-            seaborn.stripplot(part, x=metric, y="method", ax=axes, alpha=0.6, jitter=0.15, legend=False)
-            seaborn.pointplot(part, x=metric, y="method", ax=axes, linestyle="none", color="black", marker="|", errorbar=("ci", 95), seed=0)
-            axes.set(title=scenario, ylabel="", xlabel=metric.replace("_", " "))
+        mean: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 14, "errorbar": ("ci", 95), "seed": 0}
+        with mpl.rc_context(house_style(LIGHT)):
+            figure = ShownFigure(figsize=(4.6 * max(1, len(names)), 0.5 * frame["method"].nunique() + 1.4), layout="constrained")
+            for axes, scenario in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+                part = frame[frame["scenario"] == scenario]
+                seaborn.stripplot(part, x=metric, y="method", ax=axes, color=LIGHT.lines[0], alpha=0.6, jitter=False)
+                seaborn.pointplot(part, x=metric, y="method", ax=axes, color=LIGHT.ink, **mean)
+                axes.set(ylabel="", xlabel=metric.replace("_", " "))
+                axes.set_title(scenario_words(scenario), fontsize=10.5, fontweight="bold")
+                plain_axes(axes, LIGHT, "x")
         return figure
 
     def matrices(self) -> Any:

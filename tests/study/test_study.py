@@ -64,7 +64,7 @@ def test_own_data_in_memory_beside_a_built_in_data_set(tmp_path: Path) -> None:
     assert tests["paired"].all()
     assert "<table" in study._repr_html_()
     axes = study.plot().axes
-    assert [a.get_title() for a in axes] == ["photo/class-il@cglb-1", "photo/task-il@begin-1"]
+    assert [a.get_title() for a in axes] == ["photo · class-IL · CGLB 1", "photo · task-IL · BeGin 1"]
     png, size = study.plot()._repr_png_()
     assert png.startswith(b"\x89PNG")  # Jupyter shows it without pyplot
     assert size["width"] > size["height"] > 0

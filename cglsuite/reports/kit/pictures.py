@@ -17,7 +17,7 @@ from cglsuite.markup import element, join
 from cglsuite.reports.kit.marks import held_back, written
 from cglsuite.reports.kit.mime import FIGURES
 
-__all__ = ["DARK", "LIGHT", "Gallery", "Picture", "Theme", "picture", "svg"]
+__all__ = ["DARK", "LIGHT", "Gallery", "Picture", "Theme", "house_style", "picture", "svg"]
 
 _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-serif"
 
@@ -77,9 +77,9 @@ def _row(group: str, pictures: Sequence[Picture]) -> str:
 
 def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "", group: str = "", *, wide: bool = False) -> Picture:
     """Draw both versions of a figure."""
-    with mpl.rc_context(_style(LIGHT)):
+    with mpl.rc_context(house_style(LIGHT)):
         light = svg(draw(LIGHT))
-    with mpl.rc_context(_style(DARK)):
+    with mpl.rc_context(house_style(DARK)):
         dark = svg(draw(DARK))
     return Picture(light, dark, alt, caption, group, wide)
 
@@ -111,7 +111,8 @@ _COMPACT = (
 )
 
 
-def _style(theme: Theme) -> Any:
+def house_style(theme: Theme) -> Any:
+    """Settings of Matplotlib for every figure, also those that seaborn draws."""
     return {
         "svg.fonttype": "none",  # text as text, not as paths: sharp at any size, and small
         "svg.hashsalt": "cglsuite",

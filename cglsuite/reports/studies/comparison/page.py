@@ -162,7 +162,7 @@ def distributions(study: Study) -> Gallery | Fragment:
         rows = [(method, one.scale * part["value"].to_numpy(dtype=np.float64)) for method, part in one.cells.groupby("method", sort=False)]
         if rows:
             pictures.append(_box_picture(study, one, rows, f"{_label(study)}{', %' if one.percent else ''}", "a point per cell"))
-    return Gallery(tuple(pictures)) if pictures else empty(NOTHING_DONE)
+    return Gallery(tuple(pictures)) if pictures else empty("No method has a value." if study.comparisons else NOTHING_DONE)
 
 
 def _box_picture(study: Study, one: Comparison, rows: list[tuple[Any, Any]], xlabel: str, about: str, *, whole: bool = False) -> Any:
