@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cglsuite_link.datasets import interactions
 from cglsuite_link.datasets.assemble import equal_steps, first_links, months, ranked_steps
 from cglsuite_link.datasets.bipartite import gowalla, movielens
 from cglsuite_link.datasets.bitcoin import alpha, otc
 from cglsuite_link.datasets.collab import ogbl_collab
 from cglsuite_link.datasets.facebook import facebook
 from cglsuite_link.datasets.interactions import ask_ubuntu, college_msg, math_overflow
-from cglsuite_link.datasets.specs import FACEBOOK_CATEGORIES, MOVIE_GENRES
+from cglsuite_link.datasets.specs import FACEBOOK_CATEGORIES, MOVIE_GENRES, SIZES
 from cglsuite_link.datasets.wiki_cs import wiki_cs
 from link_files import (
     lenient,
@@ -189,6 +190,18 @@ def test_months_can_be_left_out(tmp_path: Path) -> None:
     assert late.n_nodes == 3
     with pytest.raises(DataError, match="skip_months = 18 leaves no link"):
         ask_ubuntu(root)
+
+
+@pytest.mark.parametrize(("skip_months", "checked"), [(0, True), (1, False), (18, False)])
+def test_published_sizes_are_those_of_all_months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skip_months: int, checked: bool) -> None:
+    """What is left after the first months has other numbers, which nobody prints."""
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(
+        interactions, "load", lambda root, name, paths, read, given, sizes: asked.update(name=name, given=given, sizes=sizes)
+    )
+    write_interactions(tmp_path, COLLEGE, interaction_rows())
+    college_msg(lenient(tmp_path), skip_months=skip_months)
+    assert asked == {"name": "college-msg", "given": {"skip_months": skip_months}, "sizes": SIZES["college-msg"] if checked else None}
 
 
 def test_interactions_without_times(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -478,6 +479,17 @@ def test_a_file_system_without_locks_is_told_once(
     lease = other.lease("ab")
     assert lease is not None
     lease.release()
+
+
+def test_a_file_that_only_exists_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the file system refuses locks, nothing stands in for them: it would outlive a runner that is killed."""
+    import fcntl
+
+    def refused(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    assert not has_locks(tmp_path)
 
 
 def test_whether_a_process_lives_is_asked_without_disturbing_it(monkeypatch: pytest.MonkeyPatch) -> None:
