@@ -4,9 +4,9 @@
 
 The graph has CoraFull's size (19,793 nodes, 8,710 sparse features, 126,842 directed edges, 70 classes); the protocol is CGLB's task-IL.
 Loop and cell run in turn in fresh processes; the ratio of their times is printed round by round, with the cell's own account of where
-its time went and both peaks of memory, and at the end one line per method with the median ratios. Methods that add to fine-tuning (LwF,
-MAS, TWP) are measured against the cell of `bare` in the same round. Times include making the tasks' subgraphs, and exclude imports and
-making the graph; `evaluation` compares what each of the two spends on asking the test items.
+its time went and both peaks of memory, and at the end one line per method with the median ratios: of all, of the epochs (training and the
+method's own part), and of the evaluations. The goals of LwF, MAS and TWP are ratios to the cell of `bare` in the same round. Times include
+making the tasks' subgraphs, and exclude imports and making the graph; the loop asks the test items, the cell those for validation too.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class Target:
 
 
 TARGETS = {
-    "bare": Target(1.15),
+    "bare": Target(1.10),
     "ewc": Target(1.15, overrides={"method.fisher": "batch"}),
-    "er-gnn": Target(1.3, overrides={"method.per_class": 100}),
+    "er-gnn": Target(1.15, overrides={"method.per_class": 100}),
     "gem": Target(1.3, overrides={"method.per_task": 100}),
-    "joint": Target(1.3),
+    "joint": Target(1.0),
     "lwf": Target(1.5, "bare"),
     "mas": Target(1.5, "bare", {"method.importance": "batch-squared"}),
     "twp": Target(2.0, "bare"),
 }
-EVALUATION_LIMIT = 1.3
+EVALUATION_LIMIT = 1.2
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
@@ -72,7 +72,9 @@ def run_cell(args) -> dict:
     from cglsuite import load_catalogue
     from cglsuite.cells.run import _load, run_cell
     from cglsuite.cells.storage.store import Store
+    from cglsuite.learning import clock
 
+    clock.perf_counter = CLOCKS[args.clock]
     catalogue = load_catalogue()
     cell = _cell(catalogue, args)
     _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
@@ -82,7 +84,9 @@ def run_cell(args) -> dict:
         elapsed = CLOCKS[args.clock]() - started
     if record.status != "done":
         raise SystemExit(record.reason)
-    return {"seconds": elapsed, "sections": dict(record.timings_s), "ap": record.metrics["average_performance"]}
+    sections = dict(record.timings_s)
+    sections["epochs"] = sections["training"] + sections["method"]
+    return {"seconds": elapsed, "sections": sections, "ap": record.metrics["average_performance"]}
 
 
 def run_loop(args) -> dict:
@@ -116,9 +120,12 @@ def run_loop(args) -> dict:
         inner = inner[:, (inner >= 0).all(axis=0)]
         train, test = nodes[split[nodes] == 0], nodes[split[nodes] == 2]
         tasks.append(plain.task_of(x[nodes], inner, position[train], y[train], position[test], y[test], list(fact.classes)))
-    run = LOOPS[args.method](tasks, data.n_classes, args.epochs, cell.method_hyperparameters)
-    elapsed = CLOCKS[args.clock]() - started
-    return {"seconds": elapsed, "sections": {"evaluation": run.evaluation_s}, "ap": float(np.mean(run.matrix[-1]))}
+    prepared = CLOCKS[args.clock]()
+    with torch.no_grad():
+        run = LOOPS[args.method](tasks, data.n_classes, args.epochs, cell.method_hyperparameters)
+    ended = CLOCKS[args.clock]()
+    sections = {"evaluation": run.evaluation_s, "epochs": ended - prepared - run.evaluation_s}
+    return {"seconds": ended - started, "sections": sections, "ap": float(np.mean(run.matrix[-1]))}
 
 
 def _split(cell, data, facts):
@@ -167,17 +174,20 @@ def _ratio(rounds: list[dict], method: str, section: str | None, against: str) -
 
 
 def _table(rounds: list[dict], methods: list[str]) -> None:
-    print(f"{'method':8s} {'cell s':>8s} {'/ loop':>7s} {'/ bare':>7s} {'target':>14s}      {'evaluation / loop':>18s} {'peak MB':>8s}")
+    print(
+        f"{'method':8s} {'cell s':>8s} {'/ loop':>7s} {'/ bare':>7s} {'target':>14s}      {'epochs / loop':>14s} "
+        f"{'evaluation / loop':>18s} {'MB':>5s} {'loop':>5s}"
+    )
     for method in methods:
         target = TARGETS[method]
         ratios = {against: _ratio(rounds, method, None, against) for against in ("loop", "bare")}
-        measured, evaluation = ratios[target.against], _ratio(rounds, method, "evaluation", "loop")
+        measured, epochs, evaluation = ratios[target.against], *(_ratio(rounds, method, part, "loop") for part in ("epochs", "evaluation"))
         verdict = "" if measured is None else "met" if measured <= target.limit else "MISSED"
-        cells = [r[method, "cell"] for r in rounds]
+        cells, loops = ([r[method, what] for r in rounds] for what in ("cell", "loop"))
         print(
             f"{method:8s} {median(c['seconds'] for c in cells):8.2f} {_number(ratios['loop'])} {_number(ratios['bare'])} "
-            f"{target.limit:6.2f} x {target.against:5s} {verdict:6s} {_number(evaluation)} (target {EVALUATION_LIMIT}) "
-            f"{max(c['peak_mb'] for c in cells):8.0f}"
+            f"{target.limit:6.2f} x {target.against:5s} {verdict:6s} {_number(epochs)} {_number(evaluation)} (target {EVALUATION_LIMIT}) "
+            f"{max(c['peak_mb'] for c in cells):5.0f} {max(c['peak_mb'] for c in loops):5.0f}"
         )
 
 
@@ -202,9 +212,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tasks", type=int, default=0, help="tasks at most; 0 = all 35")
     parser.add_argument("--method", choices=list(TARGETS), default="bare")
-    parser.add_argument(
-        "--clock", choices=list(CLOCKS), default="wall", help="cpu for a machine that is busy; evaluation is always wall time"
-    )
+    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="cpu for a machine that is busy")
     parser.add_argument("--all", action="store_true", help="every method that is installed, one line each")
     parser.add_argument("--child", choices=["cell", "loop"], help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -221,7 +229,8 @@ def main() -> None:
     for method in methods:
         last = rounds[-1][method, "cell"]
         sections = last["sections"]
-        shares = ", ".join(f"{name} {sections[name] / sections['total']:.1%}" for name in ("training", "method", "evaluation", "framework"))
+        parts = ("training", "method", "evaluation", "checkpoints", "framework")
+        shares = ", ".join(f"{name} {sections[name] / sections['total']:.1%}" for name in parts)
         outside = f"; outside the runner {1 - sections['total'] / last['seconds']:.1%}" if args.clock == "wall" else ""
         print(f"{method}: {shares}{outside}")
 

@@ -14,22 +14,27 @@ import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-__all__ = ["Run", "Task", "adam", "forward", "learn", "pair", "task_loss", "task_of", "weights_of"]
+__all__ = ["Adam", "Pass", "Run", "Task", "multiply", "pair", "product", "task_of", "task_slope", "weights_of"]
 
 
-class _Multiply(torch.autograd.Function):
+class multiply(torch.autograd.Function):
     """``S @ H`` in CSR with a stored transpose for the backward pass."""
 
     @staticmethod
     def forward(ctx, matrix, transpose, dense):
         ctx.transpose = transpose
-        return matrix @ dense
+        return product(matrix, dense)
 
     @staticmethod
     def backward(ctx, gradient):
-        return None, None, ctx.transpose @ gradient
+        return None, None, product(ctx.transpose, gradient)
+
+
+def product(matrix: Tensor, dense: Tensor) -> Tensor:
+    """``S @ H``; torch.mm would fill its output with zeros and copy it."""
+    out = dense.new_empty(matrix.shape[0], dense.shape[1])
+    return torch.addmm(out, matrix, dense, beta=0, out=out)
 
 
 @dataclass
@@ -46,7 +51,7 @@ class Task:
     y: Tensor
     weight: Tensor
     asked: Tensor
-    answers: Tensor
+    asked_y: Tensor
     scipy: tuple = ()
 
 
@@ -69,15 +74,9 @@ def task_of(x, edges: np.ndarray, train: np.ndarray, y: np.ndarray, asked: np.nd
     place = {c: i for i, c in enumerate(sorted(classes))}
     local = torch.tensor([place[c] for c in y.tolist()])
     weight = 1.0 / torch.bincount(local, minlength=len(classes)).clamp(min=1)
-    parts = (torch.from_numpy(train), local, weight, torch.from_numpy(asked), torch.from_numpy(answers))
+    asked_y = torch.tensor([place[c] for c in answers.tolist()])
+    parts = (torch.from_numpy(train), local, weight, torch.from_numpy(asked), asked_y)
     return Task(pair(x), pair(a), columns, *parts, (x, a))
-
-
-def forward(task: Task, w1: Tensor, w2: Tensor) -> Tensor:
-    """All outputs of all nodes."""
-    hidden = _Multiply.apply(*task.x, w1)
-    hidden = torch.relu(hidden if task.a is None else _Multiply.apply(*task.a, hidden)) @ w2
-    return hidden if task.a is None else _Multiply.apply(*task.a, hidden)
 
 
 def weights_of(tasks: list[Task], n_outputs: int, width: int = 256) -> tuple[Tensor, Tensor]:
@@ -85,27 +84,56 @@ def weights_of(tasks: list[Task], n_outputs: int, width: int = 256) -> tuple[Ten
     w1, w2 = torch.empty(tasks[0].x[0].shape[1], width), torch.empty(width, n_outputs)
     torch.nn.init.xavier_uniform_(w1)
     torch.nn.init.xavier_uniform_(w2)
-    return w1.requires_grad_(), w2.requires_grad_()
+    return w1, w2
 
 
-def adam(weights) -> torch.optim.Optimizer:
-    """The protocol's optimiser."""
-    return torch.optim.Adam(weights, lr=5e-3, weight_decay=5e-4, fused=True)
+class Adam:
+    """The protocol's optimiser: torch's kernel and nothing around it."""
+
+    def __init__(self, weights) -> None:
+        self.weights = [w.detach() for w in weights]
+        self.means, self.squares = ([torch.zeros_like(w) for w in self.weights] for _ in range(2))
+        self.steps = [torch.zeros(()) for _ in self.weights]
+
+    def step(self, gradients) -> None:
+        """One step."""
+        torch._foreach_add_(self.steps, 1)
+        given = (self.weights, list(gradients), self.means, self.squares, [], self.steps)
+        constant = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "maximize": False}
+        torch._fused_adam_(*given, lr=5e-3, weight_decay=5e-4, **constant)
 
 
-def task_loss(task: Task, logits: Tensor) -> Tensor:
-    """Class-balanced cross-entropy among the task's columns; logits float32 [N, C]."""
-    return functional.cross_entropy(logits[task.train][:, task.columns], task.y, weight=task.weight)
+@dataclass
+class Pass:
+    """A forward pass: hidden values [N, width] and all outputs [N, C]."""
+
+    hidden: Tensor
+    out: Tensor
+
+    @classmethod
+    def of(cls, task: Task, w1: Tensor, w2: Tensor) -> Pass:
+        """Without autograd."""
+        hidden = product(task.x[0], w1)
+        hidden = (hidden if task.a is None else product(task.a[0], hidden)).relu_()
+        out = hidden @ w2
+        return cls(hidden, out if task.a is None else product(task.a[0], out))
+
+    def back(self, task: Task, w2: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of both weights from that of the outputs, float32 [N, C]."""
+        slope = slope if task.a is None else product(task.a[1], slope)
+        inner = torch.ops.aten.threshold_backward(slope @ w2.T, self.hidden, 0)
+        inner = inner if task.a is None else product(task.a[1], inner)
+        return product(task.x[1], inner), self.hidden.T @ slope
 
 
-def learn(optimizer, epochs: int, loss: Callable[[], Tensor], between: Callable[[], None] | None = None) -> None:
-    """Minimise ``loss()``; ``between`` runs after every backward pass."""
-    for _ in range(epochs):
-        optimizer.zero_grad(set_to_none=True)
-        loss().backward()
-        if between is not None:
-            between()
-        optimizer.step()
+def task_slope(task: Task, out: Tensor, scale: float = 1.0) -> Tensor:
+    """The gradient of the class-balanced cross-entropy among the task's columns: float32 [N, C]."""
+    chosen = out[task.train[:, None], task.columns].softmax(dim=1)
+    chosen[torch.arange(len(task.y)), task.y] -= 1
+    share = task.weight[task.y]
+    slope = torch.zeros_like(out)
+    slope[task.train[:, None], task.columns] = chosen * (share * (scale / share.sum()))[:, None]
+    return slope
 
 
 @dataclass
@@ -114,15 +142,18 @@ class Run:
 
     matrix: list[list[float]] = field(default_factory=list)
     evaluation_s: float = 0.0
+    now: Callable[[], float] = time.process_time
 
     @torch.no_grad()
     def evaluate(self, tasks: list[Task], weights) -> None:
         """One row: every task so far."""
-        started = time.perf_counter()
+        started = self.now()
         row = []
         for task in tasks:
-            logits = forward(task, *weights)[task.asked][:, task.columns]
-            right = (task.columns[logits.argmax(dim=1)] == task.answers).double()
-            row.append(float(torch.stack([right[task.answers == c].mean() for c in task.columns]).mean()))
+            out = Pass.of(task, *weights).out
+            answers = out[task.asked[:, None], task.columns].argmax(dim=1)
+            counts = torch.bincount(task.asked_y, minlength=len(task.columns))
+            hits = torch.bincount(task.asked_y[answers == task.asked_y], minlength=len(task.columns))
+            row.append(float((hits / counts).mean()))
         self.matrix.append(row)
-        self.evaluation_s += time.perf_counter() - started
+        self.evaluation_s += self.now() - started

@@ -1,4 +1,4 @@
-"""The plain loops themselves, one function per method: fewer than forty lines each, for task-IL as :mod:`plain` has it.
+"""The plain loops themselves, one function per method, for task-IL as :mod:`plain` has it. Gradients are written by hand.
 
 Every function takes the tasks, the number of outputs and of epochs, and the cell's resolved settings of the method, and returns a
 :class:`plain.Run`. Memories have the cell's sizes; which items are drawn and how weights start may differ.
@@ -6,24 +6,33 @@ Every function takes the tasks, the number of outputs and of epochs, and the cel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 import torch
-from plain import Run, Task, adam, forward, learn, pair, task_loss, weights_of
+from plain import Adam, Pass, Run, Task, multiply, pair, product, task_slope, weights_of
 from torch import Tensor
 from torch.nn import functional
 
 __all__ = ["LOOPS"]
 
 
+def task_gradient(task: Task, w1: Tensor, w2: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradient of the task loss."""
+    made = Pass.of(task, w1, w2)
+    return made.back(task, w2, task_slope(task, made.out))
+
+
 def bare(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:
     """Fine-tuning on each task in turn."""
     weights, run = weights_of(tasks, n_outputs), Run()
-    optimizer = adam(weights)
+    optimizer = Adam(weights)
     for k, task in enumerate(tasks):
-        learn(optimizer, epochs, lambda task=task: task_loss(task, forward(task, *weights)))
+        for _ in range(epochs):
+            optimizer.step(task_gradient(task, *weights))
         run.evaluate(tasks[: k + 1], weights)
     return run
 
@@ -32,14 +41,15 @@ def joint(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict)
     """New weights for every task, learnt from the disjoint union of all subgraphs so far."""
     run = Run()
     for k in range(len(tasks)):
-        weights = weights_of(tasks, n_outputs)
-        optimizer, union = adam(weights), _Union(tasks[: k + 1], n_outputs)
-        learn(optimizer, epochs, lambda union=union, weights=weights: union.loss(weights))
+        weights, union = weights_of(tasks, n_outputs), Union(tasks[: k + 1], n_outputs)
+        optimizer = Adam(weights)
+        for _ in range(epochs):
+            optimizer.step(union.gradient(*weights))
         run.evaluate(tasks[: k + 1], weights)
     return run
 
 
-class _Union:
+class Union:
     """Items of several tasks in one graph, each among the columns of its own task."""
 
     def __init__(self, tasks: list[Task], n_outputs: int) -> None:
@@ -53,40 +63,61 @@ class _Union:
             y=torch.cat([t.columns[t.y] for t in tasks]),
             weight=torch.empty(0),
             asked=torch.empty(0),
-            answers=torch.empty(0),
+            asked_y=torch.empty(0),
         )
-        self.weight = 1.0 / torch.bincount(self.graph.y, minlength=n_outputs).clamp(min=1)
+        weight = 1.0 / torch.bincount(self.graph.y, minlength=n_outputs).clamp(min=1)
         allowed = torch.zeros(len(tasks), n_outputs, dtype=torch.bool)
         for row, task in zip(allowed, tasks, strict=True):
             row[task.columns] = True
         self.forbidden = ~allowed.repeat_interleave(torch.tensor([len(t.y) for t in tasks]), dim=0)
+        self.share = weight[self.graph.y][:, None]
+        self.share /= self.share.sum()
+        self.rows = torch.arange(len(self.graph.y))
 
-    def loss(self, weights) -> Tensor:
-        logits = forward(self.graph, *weights)[self.graph.train].masked_fill(self.forbidden, -torch.inf)
-        return functional.cross_entropy(logits, self.graph.y, weight=self.weight)
+    def gradient(self, w1: Tensor, w2: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+        """The gradient of the weighted loss of all items."""
+        made = Pass.of(self.graph, w1, w2)
+        chosen = made.out[self.graph.train].masked_fill_(self.forbidden, -torch.inf).softmax(dim=1)
+        chosen[self.rows, self.graph.y] -= 1
+        slope = torch.zeros_like(made.out)
+        slope[self.graph.train] = chosen * (self.share * scale)
+        return made.back(self.graph, w2, slope)
 
 
 # --- penalties --------------------------------------------------------------------------------------------------------------------
 
 
-def _penalty(weights, importance: list[Tensor], weighted: list[Tensor]) -> Tensor:
-    return sum((w * (f * w - 2 * v)).sum() for w, f, v in zip(weights, importance, weighted, strict=True))
+class Penalty:
+    """``λ Σ (F w² - 2 V w)``, its gradient added in pieces that fit the processor's cache."""
+
+    def __init__(self, weights: Sequence[Tensor], strength: float) -> None:
+        self.weights, self.strength = weights, strength
+        self.importance, self.weighted = ([torch.zeros_like(w) for w in weights] for _ in range(2))
+
+    def pull(self, gradients: Sequence[Tensor]) -> None:
+        """Add the gradient of the penalty."""
+        for whole in zip(self.weights, gradients, self.importance, self.weighted, strict=True):
+            for w, g, f, v in zip(*(t.split(512) for t in whole), strict=True):
+                g.add_(torch.addcmul(v, f, w, value=-1), alpha=-2 * self.strength)
+
+    def add(self, importance: Sequence[Tensor]) -> None:
+        """One more anchor, at the weights as they are."""
+        for w, f, v, new in zip(self.weights, self.importance, self.weighted, importance, strict=True):
+            f += new
+            v.addcmul_(new, w)
 
 
 def ewc(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:
     """Running sums of squared batch gradients, and of them times the weights."""
     weights, run = weights_of(tasks, n_outputs), Run()
-    optimizer, fisher, weighted = adam(weights), [torch.zeros_like(w) for w in weights], [torch.zeros_like(w) for w in weights]
-
-    def loss(task: Task, first: bool) -> Tensor:
-        own = task_loss(task, forward(task, *weights))
-        return own if first else own + hyperparameters["lambda"] * _penalty(weights, fisher, weighted)
-
+    optimizer, penalty = Adam(weights), Penalty(weights, hyperparameters["lambda"])
     for k, task in enumerate(tasks):
-        learn(optimizer, epochs, lambda task=task, k=k: loss(task, k == 0))
-        for w, f, v, g in zip(weights, fisher, weighted, torch.autograd.grad(loss(task, True), weights), strict=True):
-            f += g.pow(2)
-            v += g.pow(2) * w.detach()
+        for _ in range(epochs):
+            gradients = task_gradient(task, *weights)
+            if k:
+                penalty.pull(gradients)
+            optimizer.step(gradients)
+        penalty.add([g.pow_(2) for g in task_gradient(task, *weights)])
         run.evaluate(tasks[: k + 1], weights)
     return run
 
@@ -94,44 +125,93 @@ def ewc(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -
 def mas(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:
     """Squared gradients of the mean of squared outputs, averaged over tasks by their items; one anchor."""
     weights, run, items = weights_of(tasks, n_outputs), Run(), 0
-    optimizer, omega, weighted = adam(weights), [torch.zeros_like(w) for w in weights], [torch.zeros_like(w) for w in weights]
-
-    def loss(task: Task, first: bool) -> Tensor:
-        own = task_loss(task, forward(task, *weights))
-        return own if first else own + hyperparameters["lambda"] * _penalty(weights, omega, weighted)
-
+    optimizer, penalty = Adam(weights), Penalty(weights, hyperparameters["lambda"])
     for k, task in enumerate(tasks):
-        learn(optimizer, epochs, lambda task=task, k=k: loss(task, k == 0))
-        squared = forward(task, *weights)[task.train][:, task.columns].pow(2).mean()
+        for _ in range(epochs):
+            gradients = task_gradient(task, *weights)
+            if k:
+                penalty.pull(gradients)
+            optimizer.step(gradients)
+        made = Pass.of(task, *weights)
+        slope, places = torch.zeros_like(made.out), (task.train[:, None], task.columns)
+        slope[places] = made.out[places] * (2 / (len(task.y) * len(task.columns)))
         items += len(task.y)
-        for w, o, v, g in zip(weights, omega, weighted, torch.autograd.grad(squared, weights), strict=True):
-            o.lerp_(g.pow(2), len(task.y) / items)
-            torch.mul(o, w.detach(), out=v)
+        for w, o, v, g in zip(weights, penalty.importance, penalty.weighted, made.back(task, weights[1], slope), strict=True):
+            o.lerp_(g.pow_(2), len(task.y) / items)
+            torch.mul(o, w, out=v)
         run.evaluate(tasks[: k + 1], weights)
     return run
 
 
-def lwf(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:
-    """The teacher answers once per task; all past tasks' pairs of outputs are distilled side by side."""
-    weights, run, teacher = weights_of(tasks, n_outputs), Run(), None
-    optimizer, temperature = adam(weights), hyperparameters["temperature"]
+def twp(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:
+    """Importance for the loss and for attention, and the 1-norm of the gradient by one product with the Hessian."""
+    weights, run, beta = weights_of(tasks, n_outputs), Run(), hyperparameters["beta"]
+    optimizer, penalty = Adam(weights), Penalty(weights, 1.0)
     for k, task in enumerate(tasks):
-        target, columns = None, torch.cat([t.columns for t in tasks[:k]]) if k else None
-        if teacher is not None:
-            with torch.no_grad():
-                old = forward(task, *teacher)[task.train]
-            target = (old[:, columns].view(len(old), k, -1) / temperature).softmax(dim=2)
+        for _ in range(epochs):
+            gradients = _flattened(task, *weights, beta)
+            if k:
+                penalty.pull(gradients)
+            optimizer.step(gradients)
+        of_loss, of_topology = task_gradient(task, *weights), _topology(task, *weights)
+        added = [hyperparameters["lambda_l"] * g.pow_(2) for g in of_loss]
+        added[0].add_(of_topology.pow_(2), alpha=hyperparameters["lambda_t"])
+        penalty.add(added)
+        run.evaluate(tasks[: k + 1], weights)
+    return run
 
-        def loss(task=task, target=target, columns=columns, k=k) -> Tensor:
-            logits = forward(task, *weights)
-            own = task_loss(task, logits)
-            if target is None:
-                return own
-            new = (logits[task.train][:, columns].view(len(target), k, -1) / temperature).log_softmax(dim=2)
-            return own - hyperparameters["lambda"] * (target * new).sum() / len(target)
 
-        learn(optimizer, epochs, loss)
-        teacher = [w.detach().clone() for w in weights]
+def _flattened(task: Task, w1: Tensor, w2: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+    """``g + β H sign(g)`` with the Hessian H: forward and backward, and the tangents of both."""
+    made = Pass.of(task, w1, w2)
+    slope = product(task.a[1], task_slope(task, made.out))
+    passes = made.hidden > 0
+    inner = slope @ w2.T * passes
+    g1, g2 = product(task.x[1], product(task.a[1], inner)), made.hidden.T @ slope
+    s1, s2 = g1.sign(), g2.sign()
+    hidden = product(task.a[0], product(task.x[0], s1)) * passes
+    out = product(task.a[0], torch.addmm(hidden @ w2, made.hidden, s2))
+    places = (task.train[:, None], task.columns)
+    chosen, moved = made.out[places].softmax(dim=1), out[places]
+    share = task.weight[task.y]
+    tangent = torch.zeros_like(out)
+    tangent[places] = chosen * (moved - (chosen * moved).sum(dim=1, keepdim=True)) * (share / share.sum())[:, None]
+    tangent = product(task.a[1], tangent)
+    inner = torch.addmm(tangent @ w2.T, slope, s2.T) * passes
+    g1.add_(product(task.x[1], product(task.a[1], inner)), alpha=beta)
+    return g1, g2.add_(hidden.T @ slope + made.hidden.T @ tangent, alpha=beta)
+
+
+@torch.enable_grad()
+def _topology(task: Task, w1: Tensor, w2: Tensor) -> Tensor:
+    """The gradient of the squared attention over edges and self-loops for the first weight."""
+    weight = w1.clone().requires_grad_()
+    edges = task.scipy[1].tocoo()
+    target, source = torch.from_numpy(edges.row.astype(np.int64)), torch.from_numpy(edges.col.astype(np.int64))
+    hidden = multiply.apply(*task.x, weight)
+    score = functional.leaky_relu((hidden[source] * hidden.tanh()[target]).sum(dim=1), 0.2)
+    raised = (score - score.max()).exp()
+    attention = raised / torch.zeros(len(hidden)).index_add_(0, target, raised)[target]
+    return torch.autograd.grad(attention.pow(2).sum(), weight)[0]
+
+
+def lwf(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:
+    """The teacher answers once per task; all past tasks' outputs are distilled side by side."""
+    weights, run = weights_of(tasks, n_outputs), Run()
+    optimizer, temperature = Adam(weights), hyperparameters["temperature"]
+    for k, task in enumerate(tasks):
+        if k:
+            places = (task.train[:, None], torch.cat([t.columns for t in tasks[:k]]))
+            shape = (len(task.y), k, -1)
+            target = (Pass.of(task, *weights).out[places].view(shape) / temperature).softmax(dim=2)
+            scale = hyperparameters["lambda"] / (temperature * len(task.y))
+        for _ in range(epochs):
+            made = Pass.of(task, *weights)
+            slope = task_slope(task, made.out)
+            if k:
+                new = (made.out[places].view(shape) / temperature).softmax(dim=2)
+                slope[places] = new.sub_(target).mul_(scale).flatten(1)
+            optimizer.step(made.back(task, weights[1], slope))
         run.evaluate(tasks[: k + 1], weights)
     return run
 
@@ -143,22 +223,23 @@ def _alone(task: Task, chosen: Tensor) -> Task:
     """Training items of a task as nodes without edges."""
     x, y = task.scipy[0][task.train[chosen].numpy()], task.y[chosen]
     weight = 1.0 / torch.bincount(y, minlength=len(task.columns)).clamp(min=1)
-    return Task(pair(x), None, task.columns, torch.arange(len(y)), y, weight, task.asked, task.answers, (x, None))
+    return Task(pair(x), None, task.columns, torch.arange(len(y)), y, weight, task.asked, task.asked_y, (x, None))
 
 
 def er_gnn(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:
     """Coverage maximisation per class, and one weighted loss of all kept nodes."""
     weights, run, kept = weights_of(tasks, n_outputs), Run(), []
-    optimizer = adam(weights)
+    optimizer = Adam(weights)
     for k, task in enumerate(tasks):
-        memory = _Union(kept, n_outputs) if kept else None
+        memory = Union(kept, n_outputs) if kept else None
         share = 1.0 if memory is None else len(memory.graph.y) / (len(memory.graph.y) + len(task.y))
-
-        def loss(task=task, memory=memory, share=share) -> Tensor:
-            own = task_loss(task, forward(task, *weights))
-            return own if memory is None else share * own + (1 - share) * memory.loss(weights)
-
-        learn(optimizer, epochs, loss)
+        for _ in range(epochs):
+            made = Pass.of(task, *weights)
+            gradients = made.back(task, weights[1], task_slope(task, made.out, share))
+            if memory is not None:
+                for total, part in zip(gradients, memory.gradient(*weights, 1 - share), strict=True):
+                    total.add_(part)
+            optimizer.step(gradients)
         points = torch.from_numpy(task.scipy[0][task.train.numpy()].toarray())
         for c in range(len(task.columns)):
             candidates = (task.y == c).nonzero().flatten()
@@ -172,38 +253,38 @@ def er_gnn(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict
 def gem(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:
     """One gradient per memory and step, rows of one matrix; a quadratic program where a step conflicts with one of them."""
     weights, run, kept = weights_of(tasks, n_outputs), Run(), []
-    optimizer, rows = adam(weights), torch.empty(len(tasks), sum(w.numel() for w in weights))
+    optimizer, sizes = Adam(weights), [w.numel() for w in weights]
+    rows = torch.empty(len(tasks), sum(sizes))
 
-    def write(row: int, gradients) -> None:
-        for place, gradient in zip(rows[row].split([w.numel() for w in weights]), gradients, strict=True):
+    def write(row: int, gradients: Sequence[Tensor]) -> None:
+        for place, gradient in zip(rows[row].split(sizes), gradients, strict=True):
             place.copy_(gradient.view(-1))
 
-    def project() -> None:
-        if not kept:
-            return
-        write(0, [w.grad for w in weights])
+    def projected(gradients: Sequence[Tensor]) -> Sequence[Tensor]:
+        write(0, gradients)
         for s, memory in enumerate(kept):
-            write(s + 1, torch.autograd.grad(task_loss(memory, forward(memory, *weights)), weights))
+            write(s + 1, task_gradient(memory, *weights))
         current, past = rows[0], rows[1 : len(kept) + 1]
         products = past @ current
         if not (products < 0).any():
-            return
+            return gradients
         quadratic, linear = (past @ past.T).double().numpy() + 1e-3 * np.eye(len(kept)), products.double().numpy()
         try:
             factor = np.linalg.cholesky(quadratic)
             target = scipy.linalg.solve_triangular(factor, linear + hyperparameters["margin"] * quadratic.sum(axis=1), lower=True)
             found = scipy.optimize.nnls(factor.T, -target)[0] + hyperparameters["margin"]
         except (np.linalg.LinAlgError, RuntimeError):
-            return
+            return gradients
         current.addmv_(past.T, torch.from_numpy(found).float())
-        for w, piece in zip(weights, current.split([w.numel() for w in weights]), strict=True):
-            w.grad.copy_(piece.view_as(w))
+        return [piece.view_as(w) for w, piece in zip(weights, current.split(sizes), strict=True)]
 
     for k, task in enumerate(tasks):
-        learn(optimizer, epochs, lambda task=task: task_loss(task, forward(task, *weights)), project)
+        for _ in range(epochs):
+            gradients = task_gradient(task, *weights)
+            optimizer.step(projected(gradients) if kept else gradients)
         run.evaluate(tasks[: k + 1], weights)
         kept.append(_alone(task, torch.randperm(len(task.y))[: hyperparameters["per_task"]]))
     return run
 
 
-LOOPS = {"bare": bare, "joint": joint, "ewc": ewc, "lwf": lwf, "mas": mas, "er-gnn": er_gnn, "gem": gem}
+LOOPS = {"bare": bare, "joint": joint, "ewc": ewc, "lwf": lwf, "mas": mas, "twp": twp, "er-gnn": er_gnn, "gem": gem}

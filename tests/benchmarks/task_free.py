@@ -62,8 +62,7 @@ def run_loop(args) -> dict:
     """The plain loop over the same batches."""
     import numpy as np
     import torch
-    from plain import _Multiply, adam, pair, weights_of
-    from torch.nn import functional
+    from plain import Adam, Pass, Task, pair, weights_of
 
     from cglsuite import load_catalogue
     from cglsuite.cells.run import _keep_freed_memory, _load, build_stream
@@ -100,21 +99,19 @@ def run_loop(args) -> dict:
     draws = np.random.default_rng(0)
     torch.manual_seed(0)
 
-    class First:
-        x = whole_x
+    nothing = torch.empty(0, dtype=torch.int64)
 
-    weights = weights_of([First], data.n_classes)  # type: ignore[list-item]
-    optimizer = adam(weights)
+    def graph(features, adjacency) -> Task:
+        return Task(features, adjacency, nothing, nothing, nothing, nothing, nothing, nothing)
+
+    whole = graph(whole_x, whole_a)
+    weights = weights_of([whole], data.n_classes)
+    optimizer = Adam(weights)
     seen = torch.zeros(data.n_classes, dtype=torch.bool)
     rows = []
 
-    def outputs(features, adjacency):
-        hidden = torch.relu(_Multiply.apply(*adjacency, _Multiply.apply(*features, weights[0])))
-        return _Multiply.apply(*adjacency, hidden @ weights[1])
-
-    @torch.no_grad()
     def evaluate() -> None:
-        logits = outputs(whole_x, whole_a)
+        logits = Pass.of(whole, *weights).out
         row = []
         for k, ids in enumerate(asked):
             answers = columns[k][logits[ids][:, columns[k]].argmax(1)]
@@ -125,14 +122,17 @@ def run_loop(args) -> dict:
         if step % cell.scenario.task_free.evaluate_every == 0:
             evaluate()
         nodes, inner = _sampled(ids, pointers, sources, (25, 10), draws)
-        features, adjacency = pair(x[nodes]), pair(_matrix(inner, len(nodes)))
+        batch = graph(pair(x[nodes]), pair(_matrix(inner, len(nodes))))
         labels = y[ids]
         seen[labels] = True
         competing = seen.nonzero().flatten()
         position = seen.cumsum(0) - 1
-        optimizer.zero_grad(set_to_none=True)
-        functional.cross_entropy(outputs(features, adjacency)[: len(ids)][:, competing], position[labels]).backward()
-        optimizer.step()
+        made = Pass.of(batch, *weights)
+        chosen = made.out[: len(ids), competing].softmax(dim=1)
+        chosen[torch.arange(len(ids)), position[labels]] -= 1
+        slope = torch.zeros_like(made.out)
+        slope[: len(ids), competing] = chosen / len(ids)
+        optimizer.step(made.back(batch, weights[1], slope))
     evaluate()
     elapsed = CLOCKS[args.clock]() - started
     return {"seconds": elapsed, "sections": {}, "final": float(np.mean(rows[-1]))}
