@@ -9,9 +9,12 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
+import pytest
 from page_elements import text_of, texts
 from report_lab import Tables, assert_harmless, page_of
 
+from cglsuite.reports.kit import courses, figures, pictures
 from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.results import published, tables
 from cglsuite.reports.results.overview import overview
@@ -143,3 +146,26 @@ def test_importing_reports_is_light() -> None:
     heavy = "{'torch', 'pandas', 'pydantic', 'papermill', 'nbconvert', 'matplotlib', 'nbformat', 'numpy'}"
     code = f"import sys, cglsuite.reports, cglsuite.cli.commands.report, cglsuite.reports.plugin; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("values", "percent", "bounds"),
+    [
+        ([[-3.0, np.nan], [-1.5, -2.0]], False, (-3.0, -1.5)),
+        ([[2.0, 2.0]], False, (2.0, 2.0)),
+        ([[np.nan, np.nan]], False, (0.0, 1.0)),
+        ([[0.2, np.nan], [0.5, 0.7]], True, (0.0, 1.0)),
+    ],
+)
+@pytest.mark.parametrize("stream", [{}, {"evaluations": [0, 3], "delivered": [[0, 0], [3, 1]]}])
+def test_colours_span_the_values_of_a_matrix(
+    monkeypatch: pytest.MonkeyPatch, stream: dict[str, Any], values: Any, percent: bool, bounds: tuple[float, float]
+) -> None:
+    """Shares from 0 to 1; errors and counts from the least to the most."""
+    asked: list[Any] = []
+    for module, name in ((courses, "course_figure"), (figures, "matrix_figure")):
+        monkeypatch.setattr(module, name, lambda *given, percent, bounds: asked.append((percent, bounds)))
+    monkeypatch.setattr(pictures, "picture", lambda draw, *given, **more: draw(None))
+    rows = values if not stream or len(values) == 2 else values * 2
+    show._matrix_picture(np.array(rows), "t", "a", percent, "g", stream)
+    assert asked == [(percent, bounds)]

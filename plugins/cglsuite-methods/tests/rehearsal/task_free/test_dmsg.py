@@ -275,3 +275,10 @@ def test_a_reservoir_of_half_of_every_batch() -> None:
             assert set(now) <= set(kept) | set(picks)
     assert int(method.model.generation.picked) == 4 * (size // 2)
     assert "picked" not in dict(task_free_runner(tiny_task_free_stream(), DMSG, SETTINGS).method.model.generation.named_buffers())
+
+
+def test_items_of_no_class_are_never_selected() -> None:
+    """However many are asked for: the selection ends with the last item that carries a class."""
+    carried = np.array([[True, False], [False, False], [False, True], [False, False]])
+    assert diverse(np.eye(4), carried, 4, 0.5).tolist() == [0, 2]
+    assert diverse(np.eye(4), np.zeros((4, 2), dtype=np.bool_), 3, 0.5).tolist() == []
