@@ -22,7 +22,7 @@ seeds = {"order": [0], "init": [0]}  # lists, as in a campaign; repetitions are 
 store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
 # %% [markdown]
-# The parameters above are a small demonstration on synthetic data. For the paper's multi-label nodes, set `scenario` to
+# By default this is a small demonstration on synthetic data. For the paper's multi-label nodes, set `scenario` to
 # `pcg/class-il@agale-1` (or `pcg/task-il@agale-1`), `methods` to those of its tables (`bare`, `lwf`, `ewc`, `mas`, `er-gnn`,
 # `evolve-gcn`), `overrides` to `{}`, `seeds` to `{"order": [0, 1, 2], "init": [0, 1, 2]}`, and `CGLSUITE_DATA` to the data folder. A cell
 # that is already in the store is not trained again: `cglsuite run reports/agale-pcg.toml` trains all of these beforehand.
@@ -34,7 +34,7 @@ from cglsuite.reports.studies.nodes import page as show_nodes
 from cglsuite.reports.studies.nodes.compute import node_items
 
 items = node_items(load_catalogue(), scenario, methods, overrides, seeds, store or None)
-data_table(items.frame.head(), f"The first of {len(items.frame)} rows: one per test item, method and seed.")
+show_nodes.message(items)
 
 # %% [markdown]
 # ## Better and worse than the average
@@ -54,3 +54,11 @@ show_nodes.node_groups(items)
 
 # %%
 show_nodes.node_distributions(items)
+
+# %% [markdown]
+# ## The items
+#
+# One row per test item, method and seed; `items.frame` has them all.
+
+# %%
+data_table(items.frame.head(), f"The first of {len(items.frame)} rows.")

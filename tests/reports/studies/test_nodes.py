@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from page_elements import text_of
+from page_elements import text_of, texts
 from report_lab import EVIL, Tables, assert_harmless
 
 from cglsuite.errors import UsageError
@@ -133,3 +133,14 @@ def test_items_of_cells(tmp_path: Path) -> None:
         node_items(catalogue, scenario, ["ewc"], tiny | {"method.lambdo": 1.0}, store=tmp_path / "store")
     with pytest.raises(UsageError, match="warp"):
         node_items(catalogue, scenario, ["warp"], tiny, store=tmp_path / "store")
+
+
+def test_key_results_compare_the_two_groups() -> None:
+    """Per method the sizes and means of both groups; what both groups share, or one lacks, is left out."""
+    (line,) = texts(str(show_nodes.message(items(frame()))), "li")
+    assert line == (
+        "bare: 2 items are predicted better than the mean of their task, 2 worse; "
+        "mean label homophily 0.75 against 0.25, degree 7.00 against 1.00."
+    )
+    (alone,) = texts(str(show_nodes.message(items(frame(better=False)))), "li")
+    assert alone == "bare: 0 items are predicted better than the mean of their task, 2 worse."

@@ -12,8 +12,10 @@ import numpy as np
 from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
 from cglsuite.reports.kit.htmltable import head_cell, mean_std_cell, number_cell, row_head, table
+from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.overview import preset_caption
 from cglsuite.reports.studies.nodes.compute import ATTRIBUTES, GROUPS, cumulative, group_summary
 
@@ -22,7 +24,23 @@ if TYPE_CHECKING:
 
     from cglsuite.reports.studies.nodes.compute import NodeItems
 
-__all__ = ["node_distributions", "node_groups"]
+__all__ = ["message", "node_distributions", "node_groups"]
+
+
+def message(items: NodeItems) -> Fragment:
+    """Key results: per method what the nodes that are predicted better than their task's mean have, beside the others."""
+    lines = []
+    rows = {(row["method"], row["group"]): row for row in as_rows(group_summary(items.frame))}
+    for method in dict.fromkeys(method for method, _ in rows):
+        better, worse = rows[method, "better"], rows[method, "worse"]
+        said = [
+            f"{words} {better[f'{name}_mean']:.2f} against {worse[f'{name}_mean']:.2f}"
+            for name, words in ATTRIBUTES.items()
+            if better[f"{name}_n"] and worse[f"{name}_n"] and better[f"{name}_mean"] != worse[f"{name}_mean"]
+        ]
+        counts = f"{better['n']} items are predicted better than the mean of their task, {worse['n']} worse"
+        lines.append(element("li", element("strong", method), f": {counts}{'; mean ' if said else ''}{', '.join(said)}."))
+    return key_box(lines)
 
 
 def node_groups(items: NodeItems) -> Fragment:
@@ -68,7 +86,7 @@ def node_distributions(items: NodeItems) -> Gallery:
             return cumulative_figure(panels, theme, title=method, order=[_answered(group) for group in GROUPS])
 
         alt = f"Distributions for {method} in {items.preset}, {sizes} than the mean of their task. Means: {'; '.join(said)}"
-        return picture(draw, alt, group=items.preset)
+        return picture(draw, alt, group=scenario_words(items.preset))
 
     return Gallery(tuple(one(str(method)) for method in dict.fromkeys(frame["method"])))
 

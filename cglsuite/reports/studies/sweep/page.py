@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.kit.notices import notice, tile
+from cglsuite.reports.kit.notices import key_box, notice, tile
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.overview import notices
 from cglsuite.reports.results.runs import Facts
@@ -35,12 +37,38 @@ def overview(study: Sweep) -> Fragment:
     tiles += [(cells["order"].nunique(), "orders"), (cells["seed"].nunique(), "seeds (split/init)")]
     parts: list[Content] = [element("p", element("strong", first.title), class_="lead")]
     parts.append(element("p", first.campaign.description) if first.campaign.description else None)
+    parts.append(_message(study))
     parts.append(element("ul", *(tile(value, label) for value, label in tiles), class_="tiles"))
     for one in study.results:
         parts += notices(one)
     uneven = architecture.unevenly_filled(architecture.sweep_curves(study))
     parts += [notice("The points of these curves have different numbers of repetitions:", *uneven[:8])] if uneven else []
     return join(parts)
+
+
+def _message(study: Sweep) -> Fragment | None:
+    """Key results: per design and method the lowest and the highest mean, and where they are."""
+    frame = architecture.sweep_curves(study, "aa")
+    lines = []
+    for (design, label), part in frame.groupby(["design", "label"], sort=False):
+        scale, unit = (100.0, " %") if study.percent[str(design)] else (1.0, "")
+        low, high = (as_rows(part.sort_values("mean", kind="stable"))[at] for at in (0, -1))
+        if low["mean"] < high["mean"]:
+            ends = " to ".join(f"{scale * row['mean']:.1f}{unit} at {_place(row)}" for row in (low, high))
+            said = f": mean {study.measures['aa'].label.split()[0]} goes from {ends}."
+            lines.append(element("li", element("strong", f"{_words(str(design))}, {label}"), said))
+    return key_box(lines) if lines else None
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    name = str(row["axis"]).partition(".")[2] or row["axis"]
+    return ", ".join(sorted(filter(None, [f"{name} = {row['value']}", *str(row["rest"]).split(", ")])))
+
+
+def _words(design: str) -> str:
+    """A design with its scenario in words."""
+    preset, times, rest = design.partition(" × ")
+    return f"{scenario_words(preset)}{times}{rest}"
 
 
 def curves(study: Sweep, metric: str = "aa") -> Gallery | Fragment:
@@ -80,7 +108,7 @@ def _curve(study: Sweep, metric: str, where: tuple[str, str, str], part: pd.Data
         return sweep_figure(part, theme, title=title, xlabel=axis, ylabel=ylabel, order=study.methods, percent=percent, bounds=bounds)
 
     alt = f"{measure.name} against {axis} ({rest or 'no other axis'}) in {design}. {points}"
-    return picture(draw, alt, drawn, f"{design} – {study.performance[design]}")
+    return picture(draw, alt, drawn, f"{_words(design)} – {study.performance[design]}")
 
 
 def points(study: Sweep, metric: str = "aa") -> Fragment:
@@ -107,7 +135,7 @@ def _table(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
     label = study.measures[metric].label
     about = f" – {label}{', %' if percent else ''} against {axis}{f', {rest}' if rest else ''}: mean ± std over {usual} {unit}"
     head = [head_cell("method", "name"), *(head_cell(value, "number") for value in values)]
-    return table(head, rows, join([element("strong", design), about]))
+    return table(head, rows, join([element("strong", _words(design)), about]))
 
 
 def _cell(row: Any, scale: float, digits: int, usual: int) -> Fragment:
