@@ -165,15 +165,20 @@ def curve_figure(
     return figure
 
 
-def legend_figure(labels: Sequence[str], theme: Theme, *, order: Sequence[str], chance: bool = False, lines: bool = True) -> Figure:
+def legend_figure(
+    labels: Sequence[str], theme: Theme, *, order: Sequence[str], chance: bool = False, lines: bool = True, bounds: Sequence[str] = ()
+) -> Figure:
     """A legend for several figures: its entries hide their method in all figures of the same gallery.
 
     Args:
-        labels: those that are drawn anywhere. order: all labels, which fixes colours. lines: whether points are joined.
+        labels: those that are drawn anywhere. order: all labels, which fixes colours. lines: whether points are joined. bounds: labels that
+            are dashed lines without points.
     """
     names = [label for label in order if label in labels]
     joined: dict[str, Any] = {} if lines else {"linestyle": "none"}
-    handles = [Line2D([], [], label=name, markersize=4.5, linewidth=1.6, **look_of(order.index(name), theme) | joined) for name in names]
+    looks = {name: look_of(order.index(name), theme) | joined for name in names}
+    looks |= {name: looks[name] | {"linestyle": DASHES[1], "marker": ""} for name in bounds if name in names}
+    handles = [Line2D([], [], label=name, markersize=4.5, linewidth=1.6, **looks[name]) for name in names]
     if chance:
         handles.append(Line2D([], [], label=CHANCE, color=theme.quiet, linewidth=1.3, linestyle=":"))
     shown = [handle.get_label() for handle in handles]
@@ -183,11 +188,13 @@ def legend_figure(labels: Sequence[str], theme: Theme, *, order: Sequence[str], 
     return figure
 
 
-def legend_picture(labels: Sequence[str], *, order: Sequence[str], chance: bool = False, lines: bool = True) -> Picture:
+def legend_picture(
+    labels: Sequence[str], *, order: Sequence[str], chance: bool = False, lines: bool = True, bounds: Sequence[str] = ()
+) -> Picture:
     """:func:`legend_figure` in a row of its own, for the beginning of a gallery."""
 
     def draw(theme: Theme) -> Figure:
-        return legend_figure(labels, theme, order=order, chance=chance, lines=lines)
+        return legend_figure(labels, theme, order=order, chance=chance, lines=lines, bounds=bounds)
 
     return picture(draw, f"Legend: {', '.join([*labels, *([CHANCE] if chance else [])])}", wide=True)
 

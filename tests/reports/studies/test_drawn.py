@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cglsuite.reports.kit.figure_parts import ink_on
-from cglsuite.reports.kit.figures import Panel, cumulative_figure, curve_figure, matrix_figure
+from cglsuite.reports.kit.figures import Panel, cumulative_figure, curve_figure, legend_figure, matrix_figure
 from cglsuite.reports.kit.pictures import DARK, LIGHT
 from cglsuite.reports.kit.statistical import box_figure
 from cglsuite.reports.studies.categories.compute import Ranked
@@ -591,6 +591,20 @@ def test_an_offline_model_is_a_dashed_bound_along_the_stream() -> None:
     assert axes.get_ylim() == (0.0, pytest.approx(1.08 * 60))
     (through,) = progress_figure(frame, LIGHT, **words_of).axes
     assert lines(through)[1] == (ORANGE, [0.0, 20.0], [90.0, 50.0])
+
+
+def test_a_legend_of_its_own_shows_bounds_dashed_and_chance_dotted() -> None:
+    """In the order that fixes colours; a bound has no points."""
+    figure = legend_figure(["joint", "ewc"], LIGHT, order=["ewc", "si", "joint"], bounds=["joint"], chance=True)
+    assert legend_of(figure) == [("ewc", BLUE), ("joint", GREEN), ("chance", LIGHT.quiet)]
+    (legend,) = figure.legends
+    handles = [cast("Line2D", handle) for handle in legend.legend_handles]
+    assert [(h.get_linestyle(), h.get_marker()) for h in handles] == [("-", "o"), ("--", ""), (":", "None")]
+    with_own = {"title": "t", "ylabel": "AP", "order": ["bare"]}
+    frame = pd.DataFrame([{"label": "bare", "task": t, "mean": 0.5, "std": 0.1} for t in (1, 2, 3)])
+    own, none = (curve_figure(frame, LIGHT, keyed=keyed, **with_own) for keyed in (True, False))  # type: ignore[arg-type]
+    assert (len(own.legends), len(none.legends)) == (1, 0)
+    assert none.get_size_inches()[1] < own.get_size_inches()[1]
 
 
 def test_chance_is_a_quiet_dotted_line_of_its_own() -> None:

@@ -31,7 +31,7 @@ def test_the_page(small_study: TaskFreeStudy, monkeypatch: pytest.MonkeyPatch) -
     shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
     frame = stream_tables.streams(small_study)
     assert set(frame["overlap"]) | set(frame["entropy"]) | set(frame["never"]) <= shown
-    assert sum(tag == "img" for tag, _ in Elements(page).found) == 3 * 3 + 3 * 2 + 1
+    assert sum(tag == "img" for tag, _ in Elements(page).found) == 3 * 3 + 3 * 2 + 2
     assert text_of(page, "figcaption", "Overlap index").endswith(" Hashes confirm that these are the streams of the records.")
     assert "none: it reaches 1 at most" in texts(page, "td.quiet")
 

@@ -37,7 +37,7 @@ def test_streams_that_cannot_be_dealt_leave_the_curves(task_free_results: Any) -
     assert text_of(page, "div.notice > p", "regenerated") == (
         "These streams could not be regenerated, so only facts from the records are shown:"
     )
-    assert sum(tag == "img" for tag, _ in Elements(page).found) == 3
+    assert sum(tag == "img" for tag, _ in Elements(page).found) == 4
     assert not task_free_study(results, deal=False).not_dealt
 
 

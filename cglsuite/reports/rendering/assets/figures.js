@@ -168,7 +168,13 @@
   }
 
   const live = [...document.querySelectorAll("figure:has(> picture)")].map((figure, number) => new Live(figure, number)).filter((one) => one.svg);
-  for (const together of Map.groupBy(live, (one) => one.figure.parentElement).values()) {
+  /* Galleries that follow each other without words between them are one. */
+  const beginning = ({ figure }) => {
+    let gallery = figure.parentElement;
+    while (gallery.previousElementSibling?.matches(".gallery, .gallery-title")) gallery = gallery.previousElementSibling;
+    return gallery;
+  };
+  for (const together of Map.groupBy(live, beginning).values()) {
     const off = new Set();
     for (const one of together) [one.peers, one.off] = [together, off];
   }

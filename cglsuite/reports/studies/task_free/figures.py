@@ -230,17 +230,18 @@ def progress_figure(
     percent: bool,
     mixture: NDArray[np.float64] | None,
     bounds: Sequence[str] = (),
+    keyed: bool = True,
 ) -> Figure:
     """Mean performance over latent tasks along the stream, a line per method with its interval as a band.
 
     Args:
         frame: columns label, step, mean, low, high (NaN: no interval). order: labels in the order that fixes colours.
         bounds: labels of models that were trained offline: their value at the last step is a dashed line across the stream.
-        mixture: float64 [T, K], drawn as a ribbon above, to show what arrives; None: no ribbon.
+        mixture: float64 [T, K], drawn as a ribbon above, to show what arrives; None: no ribbon. keyed: with a legend of its own.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    rows, lines = int(np.ceil(len(labels) / 3)), wrapped(title, _WIDTH - 0.4, 10.5)
+    rows, lines = int(np.ceil(keyed * len(labels) / 3)), wrapped(title, _WIDTH - 0.4, 10.5)
     ribbon = 0.0 if mixture is None else 0.24
     below, above, inner = 0.62 + LEGEND_ROW * rows, 0.24 + 0.19 * len(lines), 2.7
     height = inner + below + above + ribbon
@@ -274,7 +275,8 @@ def progress_figure(
         top.set_xlim(0, last)
         top.set_ylim(0, 1)
         top.axis("off")
-    legend(figure, 3, hides=labels)
+    if keyed:
+        legend(figure, 3, hides=labels)
     headline(figure, lines, theme)
     return figure
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.courses import Course, course_figure
+from cglsuite.reports.kit.figures import legend_picture
 from cglsuite.reports.kit.htmltable import empty, group_title, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.notices import notice, tile
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
@@ -201,10 +202,15 @@ def performance(study: TaskFreeStudy) -> Gallery | Fragment:
     if frame.empty:
         return empty(_NOTHING)
     parts = frame.groupby(["preset", "backbone"], sort=False)
-    return Gallery(tuple(_progress(study, str(preset), str(backbone), part) for (preset, backbone), part in parts))
+    alone = parts.ngroups == 1
+    pictures = [_progress(study, str(preset), str(backbone), part, alone) for (preset, backbone), part in parts]
+    if alone:
+        return Gallery(tuple(pictures))
+    offline = list(dict.fromkeys(group.label for group in study.groups if group.method == UPPER_BOUND))
+    return Gallery((legend_picture(study.methods, order=study.methods, bounds=offline), *pictures))
 
 
-def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFrame) -> Any:
+def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFrame, keyed: bool) -> Any:
     percent, stream = bool(part["percent"].iloc[0]), study.streams.get(preset)
     record = next(g.records[0] for g in study.groups if g.preset == preset)
     measured, several = performance_name(record.scenario), len({g.backbone for g in study.groups}) > 1
@@ -220,9 +226,8 @@ def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFra
         title = ", ".join(filter(None, [_figure_title(stream) if stream else study.words[preset], backbone if several else ""])) or preset
         ylabel = f"{measured}{', %' if percent else ''}"
         mixture = stream.mixture if stream else None
-        return progress_figure(
-            part, theme, title=title, ylabel=ylabel, order=study.methods, percent=percent, mixture=mixture, bounds=offline
-        )
+        look: dict[str, Any] = {"percent": percent, "mixture": mixture, "bounds": offline, "keyed": keyed}
+        return progress_figure(part, theme, title=title, ylabel=ylabel, order=study.methods, **look)
 
     alt = f"Mean {measured} over latent tasks along {study.title(preset)}, backbone {backbone}. After the last step: {description}"
     return picture(draw, alt, bands, study.base(preset))
