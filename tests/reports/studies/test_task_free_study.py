@@ -10,6 +10,7 @@ from report_lab import Elements, catalogue_of, page_with
 from task_free_lab import EXTRA, NAME
 
 from cglsuite.errors import UsageError
+from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.studies.sweep.compute import sweep
 from cglsuite.reports.studies.task_free import compute as stream_tables
@@ -46,7 +47,7 @@ def test_titles_tell_streams_apart_over_campaigns(task_free_results: Any) -> Non
     results, catalogue = task_free_results({"schedule.width": [6.0], "stream.draw": ["with-replacement"]})
     study = task_free_study(results, catalogue=catalogue)
     assert list(study.words.values()) == ["width = 2, draw = without-replacement", "width = 6", "draw = with-replacement"]
-    assert {study.title(p) for p in study.streams} == {f"{NAME}, {words}" for words in study.words.values()}
+    assert {study.title(p) for p in study.streams} == {f"{scenario_words(NAME)}, {words}" for words in study.words.values()}
 
 
 def test_threshold_is_a_share(task_free_results: Any) -> None:

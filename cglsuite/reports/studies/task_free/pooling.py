@@ -15,6 +15,7 @@ import numpy as np
 
 from cglsuite.errors import CglsuiteError, UsageError
 from cglsuite.hashing import canonical
+from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.variants import value_as_text
 
 if TYPE_CHECKING:
@@ -114,9 +115,9 @@ class TaskFreeStudy:
         return ", ".join(filter(None, [self.base(preset), self.words[preset]]))
 
     def base(self, preset: str) -> str:
-        """The preset without its overrides; its own name if nothing distinguishes variants."""
+        """The preset in words without its overrides; itself if nothing distinguishes variants."""
         mine = next(group for group in self.groups if group.preset == preset)
-        return str(mine.records[0].cell["scenario"]) if self.words[preset] else preset
+        return scenario_words(str(mine.records[0].cell["scenario"]) if self.words[preset] else preset)
 
 
 def task_free_study(
