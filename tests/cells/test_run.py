@@ -136,8 +136,8 @@ def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
 
 
 BUILT_IN = ["bare", "joint", "replay", "ewc", "lwf", "mas", "twp", "er-gnn", "gem", "continual-gnn", "evolve-gcn", "der++", "er-ace"]
-BUILT_IN += ["packnet", "hat", "pi-gnn", "cat"]
-FOR_TASK_IL = ("packnet", "hat")
+BUILT_IN += ["packnet", "piggyback", "hat", "pi-gnn", "cat", "si", "gdumb", "frozen-ncm"]
+FOR_TASK_IL = ("packnet", "piggyback", "hat")
 TASK_FREE = ["er", "a-gem", "gss", "mas-star", "ssm", "sem", "dmsg"]  # for task-free streams only
 
 

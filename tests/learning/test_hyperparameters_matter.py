@@ -25,7 +25,7 @@ BASE: dict[str, dict[str, Any]] = {
     "ewc": {"lambda": 100.0},
     "gem": {"per_task": 5},
     "joint": {"offline_epochs": 3, "offline_batch": 16},
-    **{name: {"memory": 12} for name in ("er", "a-gem", "der++", "er-ace", "gss", "dmsg")},
+    **{name: {"memory": 12} for name in ("er", "a-gem", "der++", "er-ace", "gss", "dmsg", "gdumb")},
     **{name: {"memory": 40, "fan_out": 2} for name in ("ssm", "sem")},
     "mas-star": {"hard_buffer": 8, "mean_threshold": 3.0, "variance_threshold": 1.0},
     "cat": {"per_task": 6},

@@ -25,12 +25,18 @@ SETTINGS = {
     "er-gnn": {"per_class": 2},
     "der++": {"memory": 12},
     "er-ace": {"memory": 12},
+    "gdumb": {"memory": 12},
 }
 
 
 #: Streams for which methods are not defined: EvolveGCN's cells replace convolutions over nodes, CaT condenses class by class what features
-#: describe, PackNet and HAT need to know the task.
-REFUSED = {"evolve-gcn": "graph", "cat": "graph|multi", "packnet": "class|domain|time", "hat": "class|domain|time"}
+#: describe, NCM compares classes, PackNet, Piggyback and HAT need to know the task.
+REFUSED = {
+    "evolve-gcn": "graph",
+    "cat": "graph|multi",
+    "frozen-ncm": "multi",
+    **dict.fromkeys(("packnet", "piggyback", "hat"), "class|domain|time"),
+}
 
 
 def runner_of(name: str, method: str) -> TaskRunner:

@@ -37,6 +37,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "mas-star": {"hard_buffer": 8, "mean_threshold": 10.0, "variance_threshold": 10.0},
 }
 
+#: Streams for which a method is not defined: it compares classes.
+REFUSED = {"frozen-ncm": ("nodes with several labels",)}
+
 
 def small_stream(name: str) -> TaskFreeStream:
     of_data, switches = STREAMS[name]
@@ -61,8 +64,7 @@ class Stops(KeptCheckpoints):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize(("method", "name"), [(m, s) for m in NAMES for s in STREAMS if s not in REFUSED.get(m, ())])
 def test_a_method_runs_and_can_be_interrupted(method: str, name: str) -> None:
     """Resumed with other global randomness it gives what it gave in one go; rates and counters stay what they are."""
     stream = small_stream(name)

@@ -65,6 +65,7 @@ def method_defaults(budget: int | None, n_tasks: int, version: int = 1) -> dict[
         "twp": {"method.lambda_l": 1e4, "method.lambda_t": 100.0, "method.beta": 0.01} if version == 1 else dict(_TWP),
         "gem": {"method.margin": 0.5, **share},
         "packnet": {"method.as_begin": True},
+        "piggyback": {"method.as_begin": True, "method.threshold": 0.01},
         "hat": {"method.as_begin": True, "training.norm_statistics": "shared"},
         "pi-gnn": {"method.beta": 1.0, **share},
         "cat": {"method.as_begin": True, **share},

@@ -85,6 +85,7 @@ def test_begins_hyper_parameters() -> None:
         "twp": {"method.lambda_l": 1e4, "method.lambda_t": 100.0, "method.beta": 0.01},
         "gem": {"method.margin": 0.5, "method.per_task": 5},
         "packnet": {"method.as_begin": True},
+        "piggyback": {"method.as_begin": True, "method.threshold": 0.01},
         "hat": {"method.as_begin": True, "method.gates": "none", "training.norm_statistics": "shared"},
         "pi-gnn": {"method.beta": 1.0, "method.per_task": 5},
         "cat": {"method.as_begin": True, "method.per_task": 5},

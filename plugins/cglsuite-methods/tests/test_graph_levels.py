@@ -18,11 +18,12 @@ from cglsuite.streams import Oracle, QueryGroup, TaskStream, TaskView
 from cglsuite.testing.judge.reach import path_to
 
 pytestmark = pytest.mark.plugins
-METHODS = ["bare", "joint", "replay", "ewc", "lwf", "mas", "twp", "er-gnn", "gem", "continual-gnn", "der++", "pi-gnn"]
+METHODS = ["bare", "joint", "replay", "ewc", "lwf", "mas", "twp", "er-gnn", "gem", "continual-gnn", "der++", "pi-gnn", "si", "gdumb"]
 #: Memories smaller than a task, so that there is something to choose, and penalties that do not blow up a large error's gradient.
 SETTINGS: dict[str, dict[str, Any]] = {
     "continual-gnn": {"memory": 12, "replayed": 6},
     "der++": {"memory": 12},
+    "gdumb": {"memory": 12},
     "gem": {"per_task": 5},
     "er-gnn": {"per_class": 2},
     "ewc": {"lambda": 1.0},
@@ -38,8 +39,8 @@ def runner_of(method: Any, variant: str, hyperparameters: dict[str, Any] | None 
 
 
 def test_the_methods_of_the_package_are_for_graph_regression() -> None:
-    """All but EvolveGCN, whose cells replace convolutions over nodes, ER-ACE and CaT, which need classes, PackNet and HAT, which are for
-    task-IL alone, and those for streams without tasks."""
+    """All but EvolveGCN, whose cells replace convolutions over nodes, ER-ACE, CaT and NCM, which need classes, PackNet, Piggyback and HAT,
+    which are for task-IL alone, and those for streams without tasks."""
     mine = [e for e in load_catalogue().entries("method") if e.record.distribution == "cglsuite-methods"]
     specs: list[Any] = [e.spec for e in mine]
     assert [s.name for s in specs if "GR" in s.levels and set(s.settings) != {"task-il"}] == sorted(METHODS)

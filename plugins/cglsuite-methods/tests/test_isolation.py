@@ -9,6 +9,7 @@ import torch
 from cglsuite_methods.isolation.hat import free_of
 from cglsuite_methods.isolation.packnet import share_kept
 from cglsuite_methods.isolation.pi_gnn import blocks_of, walks
+from cglsuite_methods.isolation.piggyback import Masked, packed, unpacked
 from tiny_streams import catalogue_runner, tiny_data, tiny_graphs, tiny_stream
 from torch import Tensor
 
@@ -19,8 +20,11 @@ from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Batch
 
 pytestmark = pytest.mark.plugins
-METHODS = {
+METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "packnet": ({}, {"norm_statistics": "frozen"}),
+    "piggyback": ({}, {"norm_statistics": "frozen"}),
+    "piggyback of drawn weights": ({"body": "drawn"}, {"norm_statistics": "frozen"}),
+    "piggyback as BeGin": ({"as_begin": True}, {}),
     "hat": ({"gates": "binary"}, {"norm_statistics": "per-task"}),
     "pi-gnn": ({}, {}),
 }
@@ -28,7 +32,7 @@ METHODS = {
 
 def made(method: str, hyperparameters: dict[str, Any], *, graphs: bool = False, setting: str = "task-il", **training: Any) -> TaskRunner:
     data: Any = tiny_graphs(per_class=15) if graphs else tiny_data(per_class=15)
-    policy = {} if graphs else {"edge_policy": "full"}
+    policy: dict[str, Any] = {} if graphs else {"edge_policy": "full"}
     return catalogue_runner(
         tiny_stream(data, setting=setting, training={"epochs": 12, "lr": 0.05} | training, **policy), method, hyperparameters
     )
@@ -55,8 +59,8 @@ def answers(runner: TaskRunner) -> list[Tensor]:
 def test_answers_to_a_learnt_task_keep_their_bits(method: str, graphs: bool) -> None:
     """Under weight decay and a schedule that restores the best epoch too: only what the task does not use is moved."""
     hyperparameters, training = METHODS[method]
-    options = {"weight_decay": 0.1, "monitor": "validation-loss", "restore_best": True}
-    runner = made(method, hyperparameters, graphs=graphs, **training, **options)
+    options: dict[str, Any] = {"weight_decay": 0.1, "monitor": "validation-loss", "restore_best": True}
+    runner = made(method.partition(" ")[0], hyperparameters, graphs=graphs, **training, **options)
     own = runner.stream.view(0).task_outputs
     first, *later = answers(runner)
     assert len(later) == 2
@@ -104,6 +108,80 @@ def test_owners_of_weights() -> None:
     assert result.counters == {"free_weights": 0}
     weights = sum(o.numel() for o in method.owner.values())
     assert (result.parameters["method"], result.parameters["method_bytes"]) == (weights, 2 * weights)
+
+
+def test_the_gradient_of_a_mask_passes_its_threshold() -> None:
+    """∂L/∂r = W ∂L/∂(W m), whatever m is; W itself gets m ∂L/∂(W m)."""
+    weight = torch.tensor([[2.0, -3.0], [0.5, 4.0]], requires_grad=True)
+    mask = Masked(weight, 0.01)
+    with torch.no_grad():
+        mask.real[0, 1] = 0.009
+    slope = torch.tensor([[1.0, 10.0], [100.0, 1000.0]])
+    masked = mask(weight)
+    assert masked.tolist() == [[2.0, 0.0], [0.5, 4.0]]
+    (masked * slope).sum().backward()
+    assert mask.real.grad is not None
+    assert weight.grad is not None
+    assert mask.real.grad.tolist() == [[2.0, -30.0], [50.0, 4000.0]]
+    assert weight.grad.tolist() == [[1.0, 0.0], [100.0, 1000.0]]
+
+
+def test_masks_are_stored_as_bits() -> None:
+    for n in (1, 7, 8, 9, 64):
+        mask = torch.rand(n, generator=torch.Generator().manual_seed(n)) < 0.5
+        bits = packed(mask)
+        assert (bits.dtype, len(bits)) == (torch.uint8, -(-n // 8))
+        assert torch.equal(unpacked(bits, mask.shape), mask)
+
+
+@pytest.mark.parametrize("body", ["first-task", "drawn"])
+def test_which_weights_piggyback_moves(body: str) -> None:
+    """A body as drawn never moves; otherwise the first task trains it, norms included, and later ones train masks alone."""
+    runner = made("piggyback", {"body": body}, norm_statistics="frozen")
+    method: Any = runner.method
+    seen = list[dict[str, Tensor]]()
+
+    def fixed() -> dict[str, Tensor]:
+        state = method.model.state_dict()
+        return {n: v.clone() for n, v in state.items() if not n.startswith("head.") and not n.endswith(".real")}
+
+    seen.append(fixed())
+    runner.on_task = lambda k: seen.append(fixed()) if k else None
+    result = runner.run()
+    first, *later = seen
+    assert len(later) == 3
+    moved = {n for n in first if not torch.equal(first[n], later[0][n])}
+    assert moved == (set(first) if body == "first-task" else set())
+    assert all(torch.equal(later[0][n], other[n]) for other in later for n in first)
+    masks = [{n: unpacked(bits[k], method.masks[n].real.shape) for n, bits in method.kept.items()} for k in range(3)]
+    assert all(bool(m.all()) for m in masks[0].values()) == (body == "first-task")
+    assert result.counters["masked_weights"] == sum(int((~m).sum()) for m in masks[2].values()) > 0
+    weights = [m.real.numel() for m in method.masks.values()]
+    assert result.parameters["method_bytes"] == sum(4 * n + 3 * -(-n // 8) for n in weights)
+
+
+@pytest.mark.parametrize("as_begin", [False, True])
+def test_masks_of_the_best_epoch_and_of_the_last(as_begin: bool) -> None:
+    """The paper's masks belong to the head that they were trained with; BeGin's are those of the last epoch."""
+    options: dict[str, Any] = {"monitor": "validation-loss", "restore_best": True, "epochs": 12, "lr": 0.2}
+    runner = made("piggyback", {"body": "drawn", "as_begin": as_begin}, norm_statistics="frozen", **options)
+    method: Any = runner.method
+    by_epoch = list[dict[str, Tensor]]()
+    step = method.after_step
+
+    def noted() -> None:
+        step()
+        by_epoch.append({n: packed(m.real.detach() >= m.threshold) for n, m in method.masks.items()})
+
+    method.after_step = noted
+    result = runner.run()
+    ends, start = list[int](), 0
+    for k, curve in enumerate(result.curves):
+        chosen = len(curve["loss"]) - 1 if as_begin else curve["best_epoch"]
+        assert all(torch.equal(method.kept[n][k], bits) for n, bits in by_epoch[start + chosen].items())
+        ends.append(len(curve["loss"]) - 1 - curve["best_epoch"])
+        start += len(curve["loss"])
+    assert max(ends) > 0
 
 
 def test_how_much_of_an_update_units_leave_free() -> None:

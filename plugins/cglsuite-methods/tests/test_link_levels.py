@@ -24,8 +24,11 @@ ENTRIES: list[Any] = [e for e in load_catalogue().entries("method") if e.record.
 WITH_TASKS = [e.name for e in ENTRIES if set(e.spec.settings) - {"task-free"}]
 TASK_FREE = [e.name for e in ENTRIES if set(e.spec.settings) == {"task-free"}]
 LEVELS = {e.name: e.spec.levels for e in ENTRIES}
-#: Streams on which a method is not defined: CaT condenses class by class, PackNet and HAT need to know the task.
-REFUSED = {"cat": "LC time-il", "packnet": r"(?!LC task-il)", "hat": r"(?!LC task-il)"}
+#: Streams on which a method is not defined: CaT condenses and NCM compares classes, PackNet, Piggyback and HAT need to know the task.
+REFUSED = {
+    **dict.fromkeys(("cat", "frozen-ncm"), "LC time-il"),
+    **dict.fromkeys(("packnet", "piggyback", "hat"), r"(?!LC task-il)"),
+}
 COMBINATIONS = [
     (m, name) for m in WITH_TASKS for name in LINK_VARIANTS if name[:2] in LEVELS[m] and not re.match(REFUSED.get(m, "^$"), name)
 ]
@@ -33,6 +36,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "continual-gnn": {"memory": 12, "replayed": 6},
     "der++": {"memory": 12},
     "er-ace": {"memory": 12},
+    "gdumb": {"memory": 12},
     "gem": {"per_task": 5},
     "er-gnn": {"per_class": 2},
     "twp": {"lambda_l": 10.0, "lambda_t": 1.0},

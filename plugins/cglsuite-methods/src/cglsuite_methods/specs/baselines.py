@@ -86,6 +86,16 @@ BASELINES = (
         ),
     ),
     MethodSpec(
+        name="frozen-ncm",
+        levels=("NC", "LC", "GC"),
+        summary="the nearest class mean under a random network that is never trained; what a learnt representation must beat",
+        citation="Rebuffi et al., iCaRL: Incremental Classifier and Representation Learning, CVPR 2017 (the classifier); "
+        "Janson et al., A Simple Baseline that Questions the Use of Pretrained-Models in Continual Learning, arXiv:2210.04428, 2022",
+        factory="cglsuite_methods.baselines.frozen_ncm:FrozenNCM",
+        category="baseline",
+        settings=_EVERYWHERE,
+    ),
+    MethodSpec(
         name="evolve-gcn",
         levels=("NC", "LC", "LP"),
         summary="a recurrent cell evolves the convolution weights from task to task; a dynamic-graph baseline",

@@ -54,6 +54,38 @@ ISOLATION = (
         ),
     ),
     MethodSpec(
+        name="piggyback",
+        levels=LEVELS,
+        settings=_TASK_IL,
+        summary="learns for each task which weights of a fixed network to use",
+        citation="Mallya et al., Piggyback: Adapting a Single Network to Multiple Tasks by Learning to Mask Weights, ECCV 2018",
+        factory="cglsuite_methods.isolation.piggyback:Piggyback",
+        category="Iso",
+        needs=("task-id", "task-boundaries"),
+        training={"weight_decay": 0.0, "norm_statistics": "frozen"},
+        hyperparameters=(
+            Hyperparameter(
+                name="threshold",
+                default=5e-3,
+                above=0,
+                doc="threshold τ of the real numbers behind a mask, which start at 2 τ; BeGin searches 0.1 and 0.01",
+                effect="smaller, relative to the learning rate: more weights are masked",
+            ),
+            Hyperparameter(
+                name="body",
+                default="first-task",
+                choices=("first-task", "drawn"),
+                doc="the fixed weights: those that the first task ends with, or as drawn, where the first task learns a mask too",
+                effect="drawn: all tasks are alike, and none can change the features that it reads",
+            ),
+            Hyperparameter(
+                name="as_begin",
+                default=False,
+                doc="as implemented by BeGin, without its pre-training: weights as drawn; masks of the last epoch, the head of the best",
+            ),
+        ),
+    ),
+    MethodSpec(
         name="hat",
         levels=LEVELS,
         settings=_TASK_IL,

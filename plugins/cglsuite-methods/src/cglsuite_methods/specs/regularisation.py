@@ -80,6 +80,31 @@ REGULARISATION = (
         ),
     ),
     MethodSpec(
+        name="si",
+        levels=LEVELS,
+        summary="synaptic intelligence: protects weights by how much their path through training has lowered the loss",
+        citation="Zenke et al., Continual Learning Through Synaptic Intelligence, ICML 2017",
+        factory="cglsuite_methods.regularisation.si:SI",
+        category="Reg",
+        needs=("task-boundaries",),
+        hyperparameters=(
+            Hyperparameter(
+                name="c",
+                default=0.1,
+                minimum=0,
+                doc="weight c of the penalty; the paper uses 0.1 and 1",
+                effect="larger: less is forgotten, and later tasks are learnt less well",
+            ),
+            Hyperparameter(
+                name="xi",
+                default=0.1,
+                above=0,
+                doc="damping ξ of the squared distance that a weight has moved; the paper uses 0.1 and 0.001",
+                effect="smaller: weights that hardly moved become more important",
+            ),
+        ),
+    ),
+    MethodSpec(
         name="twp",
         levels=LEVELS,
         summary="topology-aware weight preserving: protects weights that matter to the loss and to the attention over edges",

@@ -178,6 +178,16 @@ REHEARSAL = (
         hyperparameters=(replace(MEMORY, default=200), NEIGHBOURHOOD),
     ),
     MethodSpec(
+        name="gdumb",
+        levels=LEVELS,
+        summary="keeps a memory that is balanced among classes, and trains a new model on nothing else after each task",
+        citation="Prabhu et al., GDumb: A Simple Approach that Questions Our Progress in Continual Learning, ECCV 2020",
+        factory="cglsuite_methods.rehearsal.gdumb:GDumb",
+        category="baseline",
+        needs=("task-boundaries", "epochs"),
+        hyperparameters=(replace(MEMORY, default=200), NEIGHBOURHOOD),
+    ),
+    MethodSpec(
         name="ssm",
         levels=ITEMS,
         settings=TASK_FREE,

@@ -1,0 +1,95 @@
+"""A random encoder that is never trained, and the nearest class mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cglsuite import Method
+from cglsuite.errors import NotApplicable
+from cglsuite.learning import Phase
+from cglsuite.streams import Batch, TaskView
+
+__all__ = ["FrozenNCM"]
+
+_FURTHEST = 4.0  # the largest squared distance of two points of the unit ball
+
+
+class FrozenNCM(Method):
+    """An item gets the class whose mean embedding is nearest to its own, under a network that stays as it was drawn.
+
+    With unit embeddings h of the backbone's body, ``z_c = -‖h - μ_c‖²`` where μ_c is the mean over all training items of class c so far;
+    a class without items has the lowest output, -4. Sums and counts are all that is kept, so nothing is trained and nothing is forgotten:
+    what changes is the graph in which items are embedded, and the classes to choose from. A method that scores below this baseline has not
+    learnt a representation that is worth its forgetting. The nearest class mean is the classifier of iCaRL (Rebuffi et al. 2017), and
+    Pelosin (2022) reports how strong it is on frozen features.
+
+    Norms of the body are in evaluation mode with the statistics of a new model (mean 0, variance 1). Items of a task are added after it,
+    in the graph of that time; in task-free streams after each batch.
+
+    Cost: one pass without gradients per task; one vector per class. Epochs and rates of the protocol have no effect.
+    """
+
+    state = ("sums", "counts")
+
+    def setup(self) -> None:
+        """No class has a mean.
+
+        Raises:
+            NotApplicable: items do not have a single class each.
+        """
+        if self.problem.kind != "single-label":
+            raise NotApplicable(
+                f"frozen-ncm compares means of classes; items of this stream are {self.problem.kind}, expected a single label each"
+            )
+        self.model.requires_grad_(False)
+        self.sums: dict[str, Tensor] = {}
+        """By class the sum of its unit embeddings: float32 [d]."""
+        self.counts = torch.zeros(self.problem.n_outputs, dtype=torch.int64, device=self.problem.device)
+        self._idle = nn.Parameter(torch.zeros((), device=self.problem.device))
+
+    def parameter_groups(self) -> Iterable[dict[str, Any]]:
+        """A number on which nothing depends: an optimiser needs a parameter, and the network has none to train."""
+        yield {"params": [self._idle]}
+
+    def phases(self, view: TaskView) -> Iterator[Phase]:
+        """Nothing is trained: a single epoch without effect."""
+        yield Phase(name="nothing to train", monitor="none", stop=lambda epoch, values: True)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """0, without a gradient for the network."""
+        return 0.0 * self._idle
+
+    def after_task(self, view: TaskView) -> None:
+        """Add the task's items to the means."""
+        self._add(view.train)
+
+    def after_batch(self, batch: Batch) -> None:
+        """Add the batch's items to the means."""
+        training = self.model.training
+        self.model.eval()
+        self._add(batch)
+        self.model.train(training)
+
+    @torch.no_grad()
+    def _add(self, batch: Batch) -> None:
+        embedded, y = self._embedded(batch), self.problem.labels(batch)
+        for c in y.unique().tolist():
+            own = embedded[y == c]
+            self.sums[str(c)] = self.sums.get(str(c), torch.zeros_like(own[0])) + own.sum(dim=0)
+            self.counts[c] += len(own)
+
+    def _embedded(self, batch: Batch) -> Tensor:
+        return functional.normalize(self.problem.embed(self.model, batch), dim=1)
+
+    def predict(self, query: Batch) -> Tensor:
+        """Minus the squared distance to every class mean, class by class, so that an item's row does not depend on the others."""
+        embedded = self._embedded(query)
+        outputs = embedded.new_full((len(query), self.problem.n_outputs), -_FURTHEST)
+        for c, total in self.sums.items():
+            outputs[:, int(c)] = -(embedded - total / self.counts[int(c)]).square().sum(dim=1)
+        return outputs

@@ -1,0 +1,154 @@
+"""Piggyback: every task is a binary mask over weights that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.utils import parametrize
+
+from cglsuite import Method
+from cglsuite.learning.isolation import Held, along, by_task, output_wires
+from cglsuite.streams import Batch, TaskView
+
+__all__ = ["Masked", "Piggyback", "packed", "unpacked"]
+
+
+class Piggyback(Method):
+    """A task learns which weights of a fixed body to use (Mallya et al., Piggyback: Adapting a Single Network to Multiple Tasks by Learning
+    to Mask Weights, ECCV 2018).
+
+    Of each weight tensor W of the body a task trains real numbers r, from ``2 τ`` everywhere, and computes with ``W ⊙ [r ≥ τ]``; the
+    gradient passes the threshold as if it were not there, ``∂L/∂r = W ⊙ ∂L/∂(W ⊙ m)``. After the task the mask is stored and r starts
+    again. Biases and norms of the body are fixed, norms in evaluation mode; in the head a task moves its own outputs only. So an item of a
+    learnt task is answered as it was, bit for bit, while the graph does not change.
+
+    The paper's body is trained on ImageNet, whose own mask is all ones. Here the first task takes its place (``body=first-task``): it
+    trains all of the body, norms included, and uses all of it. ``body=drawn``: weights stay as drawn, and the first task learns a mask too.
+
+    Cost: time of fine-tuning; one number per weight of the body while a task is trained, one bit per weight and task afterwards.
+
+    ``as_begin``: weights stay as drawn (as in BeGin's code without its option for pre-training; its tables pre-train the body without
+    labels), and masks are those of the last epoch while the head is that of the best, as its masks are in no state that is restored.
+    """
+
+    state = ("kept",)
+
+    def setup(self) -> None:
+        """Put a mask before every weight of the body."""
+        self.drawn = self.hyperparameters.as_begin or self.hyperparameters.body == "drawn"
+        self.wires = output_wires(self.model.head)
+        tagged = [(tag, name, p) for tag, name, p in self.model.tagged_parameters()]
+        self.body = [name for tag, name, _ in tagged if tag != "head"]
+        self.masks: dict[str, Masked] = {}
+        tau: float = self.hyperparameters.threshold
+        for tag, name, p in tagged:
+            if tag == "body" and p.dim() > 1:
+                module, _, attribute = name.rpartition(".")
+                self.masks[name] = Masked(p, tau)
+                parametrize.register_parametrization(self.model.get_submodule(module), attribute, self.masks[name])
+        masks = {id(mask.real) for mask in self.masks.values()}
+        of_head = {id(p) for p in self.model.head.parameters()}
+        self.fixed = [p for p in self.model.parameters() if id(p) not in masks | of_head]
+        self.kept: dict[str, list[Tensor]] = {name: [] for name in self.masks}
+        """By weight tensor the bits of each task's mask: uint8, eight weights to a byte."""
+        self.held = Held(self.model)
+        self.columns: dict[str, Tensor] = {}
+        self.last: dict[str, Tensor] = {}
+
+    @property
+    def learnt(self) -> int:
+        """The number of tasks that have a mask."""
+        return len(next(iter(self.kept.values()), []))
+
+    @torch.no_grad()
+    def before_task(self, view: TaskView) -> None:
+        """A new mask that lets everything through, or the body itself in the first task."""
+        masked = self.drawn or not view.first
+        for parameter in self.fixed:
+            parameter.requires_grad_(not masked)
+        for mask in self.masks.values():
+            mask.real.fill_(2 * self.hyperparameters.threshold).requires_grad_(masked)
+        parameters = dict(self.model.named_parameters())
+        self.columns = {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
+
+    def before_epoch(self, epoch: int) -> None:
+        """Norms of a fixed body are in evaluation mode."""
+        if self.drawn or self.learnt:
+            for module in self.model.modules():
+                if isinstance(module, _BatchNorm):
+                    module.eval()
+
+    def before_step(self) -> None:
+        """Hold other tasks' outputs."""
+        self.held.before(self.columns)
+
+    def after_step(self) -> None:
+        """Take back what the step did to them."""
+        self.held.after()
+        if self.hyperparameters.as_begin:
+            self.last = {name: mask.real.detach().clone() for name, mask in self.masks.items()}
+
+    @torch.no_grad()
+    def after_task(self, view: TaskView) -> None:
+        """Store the task's masks, bit by bit."""
+        for name, mask in self.masks.items():
+            real = self.last.get(name, mask.real)
+            self.kept[name].append(packed(real >= mask.threshold))
+        self.last = {}
+
+    def predict(self, query: Batch) -> Tensor:
+        """Each item under its task's masks."""
+        return by_task(self, query, self._of_task, self.learnt)
+
+    @contextmanager
+    def _of_task(self, k: int) -> Iterator[None]:
+        for name, mask in self.masks.items():
+            mask.chosen = unpacked(self.kept[name][k], mask.real.shape) if k >= 0 else None
+        try:
+            yield
+        finally:
+            for mask in self.masks.values():
+                mask.chosen = None
+
+    def counters(self) -> dict[str, int]:
+        """The weights that the last task's mask leaves out."""
+        left_out = [~unpacked(bits[-1], self.masks[name].real.shape) for name, bits in self.kept.items() if bits]
+        return {"masked_weights": sum(int(m.sum()) for m in left_out)}
+
+
+class Masked(nn.Module):
+    """A parametrisation of a weight: ``W ⊙ [r ≥ τ]``, with a gradient for r that passes the threshold.
+
+    Args:
+        weight: W, float32 of any shape. threshold: τ.
+    """
+
+    def __init__(self, weight: Tensor, threshold: float) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.real = nn.Parameter(torch.full_like(weight, 2 * threshold))
+        self.chosen: Tensor | None = None
+        """A stored mask (bool, shaped like W) that is used in place of ``[r ≥ τ]``."""
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """The masked weight, shaped like W."""
+        if self.chosen is not None:
+            return weight * self.chosen
+        hard = (self.real.detach() >= self.threshold).to(weight.dtype)
+        return weight * (hard + (self.real - self.real.detach()) if self.real.requires_grad else hard)
+
+
+def packed(mask: Tensor) -> Tensor:
+    """A bool tensor as bits: uint8 [ceil(n / 8)], the first entry in the lowest bit."""
+    bits = torch.nn.functional.pad(mask.flatten().to(torch.uint8), (0, -mask.numel() % 8)).view(-1, 8)
+    return (bits << torch.arange(8, dtype=torch.uint8, device=mask.device)).sum(dim=1, dtype=torch.uint8)
+
+
+def unpacked(bits: Tensor, shape: torch.Size) -> Tensor:
+    """The mask that :func:`packed` made into ``bits``: bool of ``shape``."""
+    places = torch.arange(8, dtype=torch.uint8, device=bits.device)
+    return ((bits.unsqueeze(1) >> places) & 1).flatten()[: shape.numel()].view(shape).to(torch.bool)
