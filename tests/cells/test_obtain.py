@@ -42,13 +42,15 @@ def outcome(cell: PlannedCell, **changes: Any) -> Record:
 class Ran:
     """A run that notes what it was given, and ends as ``end`` says."""
 
-    def __init__(self, end: Callable[[], Any] | None = None, steps: tuple[int, ...] = (0, 1, 2)) -> None:
-        self.end, self.steps = end, steps
+    def __init__(self, end: Callable[[], Any] | None = None, saving: tuple[int, ...] = ()) -> None:
+        self.end, self.saving = end, saving
         self.told: list[dict[str, Any]] = []
 
     def __call__(self, cell: Any, catalogue: Any, store: Store, **more: Any) -> Record:
         self.told.append({name: value for name, value in more.items() if name != "progress"})
-        for learnt in self.steps:
+        for learnt in range(3):
+            if learnt in self.saving:
+                store.save_checkpoint("c" * 32, {"learnt": learnt})
             more["progress"](learnt, 2)
         made = self.end() if self.end is not None else None
         record = made if isinstance(made, Record) else fake_engine.make_record(cell)
@@ -194,21 +196,22 @@ def test_a_cell_that_nobody_survives_is_given_up(store: Store, monkeypatch: pyte
         assert record.status == "failed"
         assert record.reason is not None
         assert record.reason.startswith(
-            "not taken over a 4th time: 4 runners ended in the middle of it before any finished a task (process 0 on"
+            "not taken over a 4th time: 4 runners ended in the middle of it before any saved a checkpoint (process 0 on"
         )
         assert "process 3 on another, begun 20" in record.reason
         assert record.reason.endswith("Memory that ran out is the usual cause. The next run tries it again")
         assert run_if_free(cell, CATALOGUE, store, ran.engine).done  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("steps", "cleared"), [((0,), False), ((1,), False), ((0, 1), True), ((1, 2), True)])
-def test_only_a_task_of_its_own_clears_those_who_fell_before(
-    store: Store, monkeypatch: pytest.MonkeyPatch, steps: tuple[int, ...], cleared: bool
+@pytest.mark.parametrize(("saving", "cleared"), [((), False), ((1,), True), ((2,), True)])
+def test_only_what_is_saved_clears_those_who_fell_before(
+    store: Store, monkeypatch: pytest.MonkeyPatch, saving: tuple[int, ...], cleared: bool
 ) -> None:
-    """The first call tells what checkpoints cover."""
+    """What was learnt since is lost with the process; a checkpoint of an earlier cell is none of this one."""
     cell = planned()
     fall(store, cell.key, 2, monkeypatch)
-    ran = Ran(failing(RuntimeError("boom")).end, steps)
+    store.save_checkpoint("d" * 32, {"learnt": 1})
+    ran = Ran(failing(RuntimeError("boom")).end, saving)
     with pytest.raises(RuntimeError):
         run_if_free(cell, CATALOGUE, store, ran.engine)
     with store.attempt(cell.key) as attempt:
