@@ -90,17 +90,18 @@ def weights_of(tasks: list[Task], n_outputs: int, width: int = 256) -> tuple[Ten
 class Adam:
     """The protocol's optimiser: torch's kernel and nothing around it."""
 
-    def __init__(self, weights) -> None:
-        self.weights = [w.detach() for w in weights]
+    def __init__(self, weights, lr: float = 5e-3, weight_decay: float = 5e-4) -> None:
+        self.weights, self.lr, self.weight_decay = list(weights), lr, weight_decay
         self.means, self.squares = ([torch.zeros_like(w) for w in self.weights] for _ in range(2))
         self.steps = [torch.zeros(()) for _ in self.weights]
 
+    @torch.no_grad()
     def step(self, gradients) -> None:
         """One step."""
         torch._foreach_add_(self.steps, 1)
         given = (self.weights, list(gradients), self.means, self.squares, [], self.steps)
         constant = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "maximize": False}
-        torch._fused_adam_(*given, lr=5e-3, weight_decay=5e-4, **constant)
+        torch._fused_adam_(*given, lr=self.lr, weight_decay=self.weight_decay, **constant)
 
 
 @dataclass

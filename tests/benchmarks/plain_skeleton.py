@@ -1,4 +1,4 @@
-"""Plain PyTorch loops over all task orders of a graph-level class-incremental stream: the same model, inputs and arithmetic as the
+"""Plain PyTorch loops over all task orders of a graph-level class-incremental stream: the same inputs and arithmetic as the
 suite's cells, prefixes of orders shared by recursion, and nothing else. For tests/benchmarks/skeleton.py."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from plain import Adam
 from torch import Tensor
 from torch.nn import functional
 
@@ -36,7 +37,7 @@ class Plain:
     hyperparameters: dict[str, Any]
     seen: list[int] = field(default_factory=list)
     past: list[Any] = field(default_factory=list)
-    optimizer: torch.optim.Optimizer | None = None
+    optimizer: Adam | None = None
 
     def task(self, task: PlainTask, epochs: int, lr: float) -> None:
         """Learn one more task."""
@@ -45,17 +46,18 @@ class Plain:
         self.place = torch.full((int(self.columns.max()) + 1,), -1)
         self.place[self.columns] = torch.arange(len(self.columns))
         if self.optimizer is None:  # its moments outlive a task
-            self.optimizer = torch.optim.Adam(self.model.parameters(), lr=lr, fused=True)
+            self.optimizer = Adam(self.model.parameters(), lr=lr, weight_decay=0.0)
         graphs, y = self.items(task)
         y = self.place[y]
         self.before()
         for e in range(epochs):
             self.model.train()
             now = graphs.epoch(e)
-            self.optimizer.zero_grad(set_to_none=True)
+            for parameter in self.optimizer.weights:
+                parameter.grad = None
             loss, outputs = self.ce(now, y)
             self.backward(loss, outputs, now)
-            self.optimizer.step()
+            self.optimizer.step([parameter.grad for parameter in self.optimizer.weights])
         self.model.eval()
         self.after(task)
 
