@@ -47,9 +47,9 @@ class FrozenNCM(Method):
                 f"frozen-ncm compares means of classes; items of this stream are {self.problem.kind}, expected a single label each"
             )
         self.model.requires_grad_(False)
-        self.sums: dict[str, Tensor] = {}
-        """By class the sum of its unit embeddings: float32 [d]."""
-        self.counts = torch.zeros(self.problem.n_outputs, dtype=torch.int64, device=self.problem.device)
+        self.sums: list[Tensor] = []
+        """Once there are items, the sum of the unit embeddings of each class: float32 [C, d]."""
+        self.counts = torch.zeros(self.problem.n_outputs, device=self.problem.device)
         self._idle = nn.Parameter(torch.zeros((), device=self.problem.device))
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
@@ -78,10 +78,10 @@ class FrozenNCM(Method):
     @torch.no_grad()
     def _add(self, batch: Batch) -> None:
         embedded, y = self._embedded(batch), self.problem.labels(batch)
-        for c in y.unique().tolist():
-            own = embedded[y == c]
-            self.sums[str(c)] = self.sums.get(str(c), torch.zeros_like(own[0])) + own.sum(dim=0)
-            self.counts[c] += len(own)
+        members = (y.unsqueeze(1) == torch.arange(self.problem.n_outputs, device=y.device)).to(embedded.dtype)
+        added = members.T @ embedded
+        self.sums = [self.sums[0] + added if self.sums else added]
+        self.counts = self.counts + members.sum(dim=0)
 
     def _embedded(self, batch: Batch) -> Tensor:
         return functional.normalize(self.problem.embed(self.model, batch), dim=1)
@@ -89,7 +89,8 @@ class FrozenNCM(Method):
     def predict(self, query: Batch) -> Tensor:
         """Minus the squared distance to every class mean, class by class, so that an item's row does not depend on the others."""
         embedded = self._embedded(query)
-        outputs = embedded.new_full((len(query), self.problem.n_outputs), -_FURTHEST)
-        for c, total in self.sums.items():
-            outputs[:, int(c)] = -(embedded - total / self.counts[int(c)]).square().sum(dim=1)
-        return outputs
+        if not self.sums:
+            return embedded.new_full((len(query), self.problem.n_outputs), -_FURTHEST)
+        means = self.sums[0] / self.counts.clamp(min=1).unsqueeze(1)
+        distances = torch.stack([(embedded - mean).square().sum(dim=1) for mean in means], dim=1)
+        return torch.where(self.counts > 0, -distances, -_FURTHEST)
