@@ -22,21 +22,23 @@ if TYPE_CHECKING:
 __all__ = ["dataset_pages"]
 
 
-def dataset_pages(campaign: Campaign, catalogue: Catalogue, results: CampaignResults) -> dict[str, str]:
-    """The pages by file name."""
+def dataset_pages(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, anatomy: str = "") -> dict[str, str]:
+    """The pages by file name; ``anatomy`` is the file of the campaign's page on what its tasks are made of, if it has one."""
     shown = boards(results, catalogue)
     names = dict.fromkeys(board.dataset for board in shown)
     return {
-        dataset_page_name(name): _page(campaign, catalogue, results, name, [board for board in shown if board.dataset == name])
+        dataset_page_name(name): _page(campaign, catalogue, results, name, anatomy, [board for board in shown if board.dataset == name])
         for name in names
     }
 
 
-def _page(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, dataset: str, shown: Sequence[Board]) -> str:
+def _page(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, dataset: str, anatomy: str, shown: Sequence[Board]) -> str:
     back = element("p", element("a", campaign.title or campaign.name, href="index.html"), class_="kind")
+    link = element("a", "What the tasks are made of", href=anatomy)
+    more = element("p", link, ": class shares, drift, label homophily, degrees, and published statistics.") if anatomy else None
     parts = [
         element("header", element("h1", dataset), back, _facts(catalogue, dataset), *notices(results)),
-        part("tasks", "Tasks", _tasks(shown)),
+        part("tasks", "Tasks", join([_tasks(shown), more])),
     ]
     title = f"{dataset} – {campaign.title or campaign.name}"
     return site_page(campaign, catalogue, results, [*parts, leaderboards(results, catalogue, shown)], shown, title=title)

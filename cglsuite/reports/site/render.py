@@ -127,7 +127,8 @@ def _render_index(
         from cglsuite.reports.site.datasets import dataset_pages
         from cglsuite.reports.site.index import site_html
 
-        pages = dataset_pages(campaign, catalogue, results) if results is not None else {}
+        anatomy = next((report.path.name for report in rendered if report.notebook == "stream_anatomy" and report.done), "")
+        pages = dataset_pages(campaign, catalogue, results, anatomy) if results is not None else {}
         for name, text in (pages | {page.name: site_html(campaign, rendered, catalogue, results, problem)}).items():
             write_atomic(folder / name, text.encode(), option="--out")
     except Exception as error:  # noqa: BLE001 - likewise; a full disk

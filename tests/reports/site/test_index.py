@@ -236,6 +236,14 @@ def test_a_page_per_data_set_has_its_boards_alone(site: Site) -> None:
         assert len(ids) == len(set(ids))
 
 
+def test_the_page_of_a_data_set_leads_to_the_anatomy_of_its_tasks(site: Site) -> None:
+    """Where the campaign has that page."""
+    _, _, results, catalogue = site
+    for page in dataset_pages(results.campaign, catalogue, results, "stream_anatomy.html").values():
+        assert BeautifulSoup(page, "html.parser").select_one("#tasks a[href='stream_anatomy.html']") is not None
+    assert all("stream_anatomy" not in page for page in dataset_pages(results.campaign, catalogue, results).values())
+
+
 def test_links_resolve_and_ids_are_unique(site: Site) -> None:
     """Every place that is linked exists, once; reports are linked by file name."""
     elements = Elements(site[1]).found
