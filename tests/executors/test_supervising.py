@@ -13,6 +13,7 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.cells.observing.observers import Observer, Observers
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import StoreError
@@ -373,3 +374,54 @@ def test_cells_of_a_family_share_in_the_plan(stage: Stage, monkeypatch: pytest.M
         monkeypatch.setattr(supervisor.Families, "sharing", lambda self: {KEYS[0]: "f"} if self.options.share_prefixes else {})
         stage.run(script(), options={"share_prefixes": share})
     assert shared == [{KEYS[0]: "f"}, {}]
+
+
+class Watching(Observer):
+    """Notes what it hears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[Any] = []
+
+    def cell_started(self, cell: Any) -> None:
+        self.heard.append(("started", cell.key))
+
+    def stream_built(self, cell: Any) -> None:
+        self.heard.append(("stream", cell.epochs))
+
+    def epochs_ended(self, cell: Any, epochs: Any) -> None:
+        self.heard.append(("epochs", [tuple(epoch) for epoch in epochs]))
+
+    def task_ended(self, cell: Any, task: int, performance: Any) -> None:
+        self.heard.append(("row", task, [None if math.isnan(value) else value for value in performance], cell.covered))
+
+    def cell_ended(self, cell: Any, record: Any) -> None:
+        self.heard.append(("ended", None if record is None else record.status))
+
+
+def test_observers_hear_what_workers_report(stage: Stage) -> None:
+    """In order; a cell that was given back ends without a record, and so does one that was interrupted."""
+    mine = Watching()
+    spec: Any = type("Spec", (), {"scenario": type("Scenario", (), {"task_free": None})(), "method": "bare"})()
+    cell = dataclasses.replace(CELLS[0], cell=spec)
+    put = {"do": lambda: stage.store.put(fake_engine.make_record(CELLS[0].cell))}
+    script = [
+        [
+            start(KEYS[0]),
+            {"event": "stream", "key": KEYS[0], "epochs": [0, 10, 10]},
+            {"event": "epochs", "key": KEYS[0], "epochs": [[1, 4, 0.5, None], [1, 5, 0.25, 0.75]]},
+            {"event": "row", "key": KEYS[0], "task": 1, "performance": [0.5, None], "covered": 1},
+            put,
+            end(KEYS[0]),
+            FINISHED,
+        ]
+    ]
+    stage.run(script, cells=[cell], options={"observers": Observers([mine])})
+    assert mine.heard == [
+        ("started", KEYS[0]),
+        ("stream", (0, 10, 10)),
+        ("epochs", [(1, 4, 0.5, None), (1, 5, 0.25, 0.75)]),
+        ("row", 1, [0.5, None], 1),
+        ("ended", "done"),
+    ]
+    assert ("working", KEYS[0], "bare task 1/2, epoch 5/10", 0.25) in stage.progress

@@ -21,7 +21,7 @@ from tiny_slurm import TinySlurm
 
 from cglsuite.cells import Store
 from cglsuite.cells.plan import CellRequest, PlannedCell
-from cglsuite.executors import ExecutorError, RemoteExecutor, RunOptions, UnreachableError
+from cglsuite.executors import ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()
@@ -362,3 +362,31 @@ def test_a_hint_names_unlike_nodes(monkeypatch: pytest.MonkeyPatch, caplog: pyte
     with caplog.at_level(logging.WARNING):
         SlurmLauncher()._hint()
     assert "nodes differ (features: ['skylake', 'zen3'])" in caplog.text
+
+
+@pytest.mark.parametrize(("constraint", "asked"), [("", True), ("zen3", False)])
+def test_unlike_nodes_are_asked_for_where_no_kind_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, constraint: str, asked: bool
+) -> None:
+    """On submission only: parts that are alive are left alone."""
+    from cglsuite_slurm import launcher
+
+    said: list[tuple[str, ...]] = []
+    alive = ""
+
+    def answer(*words: str) -> str:
+        said.append(words)
+        return {"squeue": alive, "sinfo": "skylake\nzen3\n", "sbatch": "17;cluster\n"}[words[0]]
+
+    monkeypatch.setattr(launcher, "_answer", answer)
+    job = Job(name="n", engine="slurm", folder=tmp_path, store=tmp_path, parts=2)
+    slurm = SlurmLauncher(constraint=constraint, partition="long")
+    with caplog.at_level(logging.WARNING):
+        assert slurm.launch(job, [0, 1]) == {0: "17_0", 1: "17_1"}
+    assert ("nodes differ" in caplog.text) is asked
+    assert [words[0] for words in said] == ["squeue", *(["sinfo"] if asked else []), "sbatch"]
+    assert not asked or "--partition=long" in said[1]
+    said.clear()
+    alive = "16_0|0|RUNNING\n16_1|1|PENDING\n"
+    assert slurm.launch(job, [0, 1]) == {0: "16_0", 1: "16_1"}
+    assert [words[0] for words in said] == ["squeue"]
