@@ -389,3 +389,18 @@ def test_what_is_not_written_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [why for _, why in migrate.rekey([same], [], store, date="d", versions={})[1]] == [
         "no rerun covers the changes of: the key's form"
     ]
+
+
+def test_a_rerun_that_ended_otherwise_is_a_difference() -> None:
+    """It says how; times, peak memory and resumption are none, and neither is where parameters are counted."""
+    then = candidate("a", 1).record
+    assert migrate.compare(then, then) == []
+    alike = dataclasses.replace(then, timings_s={"total": 9.0}, memory={"peak_bytes": 7}, reason="said why")
+    assert migrate.compare(then, alike) == []
+    counted = dataclasses.replace(then, parameters={"model": 3, "method": 2})
+    assert migrate.compare(counted, dataclasses.replace(then, parameters={"model": 5, "method_bytes": 8})) == []
+    assert migrate.compare(counted, dataclasses.replace(then, parameters={"model": 6})) == ["parameters: 5 then, 6 now"]
+    failed = dataclasses.replace(then, status="diverged", reason="not finite", matrix=[])
+    *differing, how = migrate.compare(then, failed)
+    assert differing == ["status: 'done' then, 'diverged' now", "matrix: there then, absent now"]
+    assert how == "the rerun ended as diverged: not finite"
