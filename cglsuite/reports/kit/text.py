@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from cglsuite.plaintext import plain_text
 from cglsuite.reference.papers import PAPERS
 
-__all__ = ["metric_words", "plain_text", "scenario_words", "value_text"]
+__all__ = ["listed", "metric_words", "plain_text", "scenario_words", "value_text"]
 
 _PRESET = re.compile(r"([^/@\s]+)/([^/@\s]+)@([^\s,+]+)(\+[0-9a-f]{8})?", re.DOTALL)
 _SPELLING = {paper.protocols[0].partition("-")[0]: paper.name for paper in PAPERS}
+
+
+def listed(names: str | Iterable[str]) -> list[str]:
+    """Names, one or several: papermill hands one over as a text (``-p methods bare``)."""
+    return [names] if isinstance(names, str) else list(names)
 
 
 def value_text(value: Any) -> str:

@@ -210,7 +210,7 @@ def load_campaign_results(
 
 
 def load_pooled_results(
-    campaign: Campaign | Mapping[str, Any] | str | Path, also: Sequence[Mapping[str, Any] | str] = (), *args: Any, **kwargs: Any
+    campaign: Campaign | Mapping[str, Any] | str | Path, also: str | Sequence[Mapping[str, Any] | str] = (), *args: Any, **kwargs: Any
 ) -> list[CampaignResults]:
     """The results of several campaigns to analyse together; see :func:`load_campaign_results` for all other arguments.
 
@@ -218,7 +218,7 @@ def load_pooled_results(
         also: more campaigns: their content, or files relative to the folder of ``campaign``.
     """
     folder = Path(campaign).parent if isinstance(campaign, (str, Path)) else Path()
-    others = [folder / other if isinstance(other, str) else other for other in also]
+    others = [folder / other if isinstance(other, str) else other for other in ([also] if isinstance(also, str) else also)]
     return [load_campaign_results(one, *args, **kwargs) for one in (campaign, *others)]
 
 

@@ -124,6 +124,8 @@ def test_a_campaign_by_hand(made: tuple[CampaignResults, Catalogue], study: Cate
 def test_categories_that_plugins_declare(made: tuple[CampaignResults, Catalogue]) -> None:
     """The toy plugin declares Reg and Rep for three methods; the others take no rank."""
     found = category_study(*made)
+    alone, listed = (category_study(*made, given).ranked for given in ("average_performance", ["average_performance"]))
+    assert [one.metric for one in alone] == [one.metric for one in listed]  # a text, as papermill's `-p metrics` gives it
     assert found.categories == {"regularization-based": ("si",), "replay-based": ("er-gnn", "gem")}
     assert found.outside == ("bare", "ewc", "packnet", "joint")
     page = page_with(show_category_ranks.overview(found), show_category_ranks.tests(found))

@@ -129,6 +129,8 @@ def test_items_of_cells(tmp_path: Path) -> None:
     assert set(found.frame["method"]) == {"bare", "ewc"}
     assert found.preset.startswith(f"{scenario}+")
     assert not found.several_labels
+    one = node_items(catalogue, scenario, "ewc", overrides, {"init": [0]}, tmp_path / "store")  # as papermill's `-p methods ewc` gives it
+    assert set(one.frame["method"]) == {"ewc"}
     with pytest.raises(UsageError, match="lambdo"):
         node_items(catalogue, scenario, ["ewc"], tiny | {"method.lambdo": 1.0}, store=tmp_path / "store")
     with pytest.raises(UsageError, match="warp"):

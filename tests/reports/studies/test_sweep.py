@@ -46,7 +46,7 @@ Make = Callable[..., Sweep]
 def sweep_of(tmp_path: Path) -> Make:
     """The sweep of campaigns with other axes."""
 
-    def make(*axes: dict[str, list[int]], seeds: dict[str, Any] = SEEDS, chosen: tuple[str, ...] = (), keep: Any = None) -> Sweep:
+    def make(*axes: dict[str, list[int]], seeds: dict[str, Any] = SEEDS, chosen: str | tuple[str, ...] = (), keep: Any = None) -> Sweep:
         catalogue, store = catalogue_of(("backbone", NET)), Store(tmp_path / "store")
         engine = toy_engine(catalogue)
         given = [CAMPAIGN | {"name": f"toy-{n}", "grid": GRID | {"axes": one}, "seeds": seeds} for n, one in enumerate(axes)]
@@ -126,6 +126,8 @@ def test_axes_may_be_chosen(sweep_of: Make) -> None:
     study = sweep_of({"backbone.width": WIDTHS, "backbone.layers": DEPTHS}, chosen=("backbone.width",))
     assert study.axes == ("backbone.width",)
     assert study.cells["design"].nunique() == 2
+    alone = sweep_of({"backbone.width": WIDTHS, "backbone.layers": DEPTHS}, chosen="backbone.width")  # as papermill's `-p axes` gives it
+    assert alone.axes == study.axes
     with pytest.raises(UnknownNameError, match="backbone.width"):
         sweep_of({"backbone.width": WIDTHS}, chosen=("backbone.widht",))
 

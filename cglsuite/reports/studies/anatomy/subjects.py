@@ -17,6 +17,7 @@ from cglsuite.datafiles import DataRoot
 from cglsuite.errors import DataAbsentError, UnknownNameError, UsageError
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.graphs.data import label_kind
+from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.reports.studies.anatomy.compute import Anatomy, Grouping, dissect
 from cglsuite.specs import Seeds
@@ -50,12 +51,12 @@ def anatomies(
     subjects: str | Sequence[str],
     *,
     key: str = "",
-    orders: Sequence[int] = (0,),
+    orders: int | Sequence[int] = (0,),
     overrides: Mapping[str, Any] | None = None,
 ) -> Anatomies:
     """The anatomy of every subject whose data are here: see :func:`anatomy_of`."""
-    named = [subjects] if isinstance(subjects, str) else list(subjects)
-    return _present({name: partial(anatomy_of, catalogue, name, key=key, orders=orders, overrides=overrides) for name in named})
+    seeds = [orders] if isinstance(orders, int) else orders
+    return _present({name: partial(anatomy_of, catalogue, name, key=key, orders=seeds, overrides=overrides) for name in listed(subjects)})
 
 
 def _present(makers: Mapping[str, Callable[[], Anatomy]]) -> Anatomies:

@@ -17,6 +17,7 @@ from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.errors import UnknownNameError
 from cglsuite.reference import published_results, welch_begin_fig7
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.tables import summary
 from cglsuite.specs import MethodSpec, MetricSpec
 
@@ -143,7 +144,7 @@ class CategoryStudy:
 def category_study(
     results: CampaignResults,
     catalogue: Catalogue,
-    metrics: Sequence[str] = ("average_performance", "forgetting_from_diagonal", "intransigence"),
+    metrics: str | Sequence[str] = ("average_performance", "forgetting_from_diagonal", "intransigence"),
     categories: Mapping[str, Sequence[str]] | None = None,
     *,
     ties: str = "min",
@@ -157,6 +158,7 @@ def category_study(
     Raises:
         UnknownNameError: unknown metric or rule for ties. UsageError: a method in two categories.
     """
+    metrics = listed(metrics)
     for name in metrics:
         if name not in results.metrics:
             raise UnknownNameError("metric", name, results.metrics)

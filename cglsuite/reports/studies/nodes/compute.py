@@ -17,6 +17,7 @@ from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.items import item_results
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UsageError
+from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class NodeItems:
 def node_items(
     catalogue: Catalogue,
     scenario: str,
-    methods: Sequence[str],
+    methods: str | Sequence[str],
     overrides: Mapping[str, Any] | None = None,
     seeds: Mapping[str, Sequence[int]] | None = None,
     store: Store | str | Path | None = None,
@@ -70,7 +71,7 @@ def node_items(
     """
     from cglsuite.campaigns.campaign import Campaign
 
-    grid = {"scenarios": [scenario], "methods": list(methods)}
+    grid = {"scenarios": [scenario], "methods": listed(methods)}
     given = {"name": "nodes", "grid": grid, "seeds": dict(seeds or {}), "set": dict(overrides or {}), "run": {"device": "cpu"}}
     store = store if isinstance(store, Store) else Store(store)
     cells = []

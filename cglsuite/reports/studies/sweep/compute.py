@@ -17,6 +17,7 @@ from cglsuite import stats
 from cglsuite.errors import UnknownNameError
 from cglsuite.hashing import canonical
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.measures import measures_of
 from cglsuite.reports.results.orders import order_of
 from cglsuite.reports.results.performance import is_fraction, performance_bounds, performance_name
@@ -56,7 +57,7 @@ class Sweep:
     methods: tuple[str, ...]
 
 
-def sweep(results: Sequence[CampaignResults], axes: Sequence[str] = (), varying: Sequence[str] = BACKBONE) -> Sweep:
+def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), varying: Sequence[str] = BACKBONE) -> Sweep:
     """The cells of all campaigns along axes; a record shared by two campaigns counts once.
 
     Args:
@@ -69,10 +70,10 @@ def sweep(results: Sequence[CampaignResults], axes: Sequence[str] = (), varying:
     sources = [(owner, group, record) for owner in results for group in owner.groups for record in group.records]
     records = list({record.key: record for _, _, record in sources}.values())
     known = sorted({name for record in records for name in record.cell["configuration"]})
-    for name in axes:
+    for name in listed(axes):
         if records and name not in known:
             raise UnknownNameError("key in axes", name, known)
-    chosen, measures = tuple(axes) or _varying(records, varying), measures_of(records)
+    chosen, measures = tuple(listed(axes)) or _varying(records, varying), measures_of(records)
     rows: dict[str, dict[str, Any]] = {}
     for owner, group, record in sources:
         if record.key not in rows:
