@@ -27,6 +27,7 @@ from cglsuite.reports.results.overview import overview
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.summary import definitions, summary
 from cglsuite.reports.site import leaderboard as show_leaderboard
+from cglsuite.reports.site.datasets import dataset_pages
 from cglsuite.reports.site.downloads import csv_text, latex_text
 from cglsuite.reports.studies.campaign import page as show
 
@@ -54,13 +55,28 @@ def test_the_attack_is_on_the_page(page: str) -> None:
 
 
 def test_html_holds_no_element_of_the_attacker(page: str) -> None:
-    """Two scripts, both ours; no handler, no picture, no link but to places on the page, to reports and to downloads."""
+    """Two scripts, both ours; no handler, no picture, no link but to places on the page, to our other pages and to downloads."""
+    assert_ours(page)
+
+
+def test_pages_of_data_sets_hold_no_element_of_the_attacker(attacked: tuple[CampaignResults, Catalogue]) -> None:
+    """Nor do those, whose names are plain."""
+    results, catalogue = attacked
+    pages = dataset_pages(results.campaign, catalogue, results)
+    assert pages
+    assert all(re.fullmatch(r"dataset-[A-Za-z0-9._+@-]+\.html", name) for name in pages)
+    for page in pages.values():
+        assert_ours(page)
+        assert MARK in page
+
+
+def assert_ours(page: str) -> None:
     elements = Elements(page).found
     assert [attributes for tag, attributes in elements if tag == "script"] == [{"type": "application/json", "id": "data"}, {}]
     assert not [tag for tag, _ in elements if tag in {"img", "iframe", "form", "base", "object", "link"}]
     assert not [name for _, attributes in elements for name in attributes if name.startswith("on") or name == "style"]
     links = [str(attributes["href"]) for tag, attributes in elements if tag == "a"]
-    assert all(re.match(r"#|n\.html$|data:(?:text/csv|application/x-)", link) for link in links)
+    assert all(re.match(r"#|(?:n|index|dataset-[A-Za-z0-9._+@-]+)\.html$|data:(?:text/csv|application/x-)", link) for link in links)
     assert not [a for _, a in elements if any(MARK in str(a.get(name) or "") for name in ("id", "class", "href", "data-column"))]
 
 
