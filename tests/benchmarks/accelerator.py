@@ -206,6 +206,7 @@ def _killed_after_a_task(cell: Any, catalogue: Catalogue, folder: Path) -> None:
         if learnt:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    os.environ["CGLSUITE_CHECKPOINT_EVERY"] = "0"
     run_cell(cell, catalogue, Store(folder), progress=progress)
 
 

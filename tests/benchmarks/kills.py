@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # read when torch loads
+os.environ["CGLSUITE_CHECKPOINT_EVERY"] = "0"  # its cells are quick, and writing a checkpoint is what is interrupted
 
 from cglsuite import host, load_catalogue
 from cglsuite.cells.engine import default_engine
