@@ -44,7 +44,7 @@ def main() -> None:
         answer = subprocess.run([sys.executable, "-m", *words], check=True, capture_output=True, text=True)
         return answer.stdout + answer.stderr
 
-    assert "jupyterlab_widgets" in command("jupyter", "labextension", "list")
+    assert "jupyterlab_widgets" in command("jupyterlab.labextensions", "list")
     print(f"JupyterLab {command('jupyterlab', '--version').strip()}: explore shows its controls and its figures")
 
 
