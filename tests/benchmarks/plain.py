@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-__all__ = ["Adam", "Pass", "Run", "Task", "multiply", "pair", "product", "task_of", "task_slope", "weights_of"]
+__all__ = ["Adam", "Pass", "Run", "Task", "attention", "multiply", "pair", "product", "task_of", "task_slope", "weights_of"]
 
 
 class multiply(torch.autograd.Function):
@@ -135,6 +136,14 @@ def task_slope(task: Task, out: Tensor, scale: float = 1.0) -> Tensor:
     slope = torch.zeros_like(out)
     slope[task.train[:, None], task.columns] = chosen * (share * (scale / share.sum()))[:, None]
     return slope
+
+
+def attention(hidden: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    """``softmax_j LeakyReLU_0.2(<h_j, tanh(h_i)>)`` over the edges j → i (both int64 [E]), differentiable: float32 [E]."""
+    score = functional.leaky_relu((hidden[source] * hidden.tanh()[target]).sum(dim=1), 0.2)
+    largest = torch.full((len(hidden),), -torch.inf).index_reduce_(0, target, score.detach(), "amax")
+    raised = (score - largest[target]).exp()
+    return raised / torch.zeros(len(hidden)).index_add_(0, target, raised)[target]
 
 
 @dataclass

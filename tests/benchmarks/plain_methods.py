@@ -13,9 +13,8 @@ import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 import torch
-from plain import Adam, Pass, Run, Task, multiply, pair, product, task_slope, weights_of
+from plain import Adam, Pass, Run, Task, attention, multiply, pair, product, task_slope, weights_of
 from torch import Tensor
-from torch.nn import functional
 
 __all__ = ["LOOPS"]
 
@@ -188,11 +187,8 @@ def _topology(task: Task, w1: Tensor, w2: Tensor) -> Tensor:
     weight = w1.clone().requires_grad_()
     edges = task.scipy[1].tocoo()
     target, source = torch.from_numpy(edges.row.astype(np.int64)), torch.from_numpy(edges.col.astype(np.int64))
-    hidden = multiply.apply(*task.x, weight)
-    score = functional.leaky_relu((hidden[source] * hidden.tanh()[target]).sum(dim=1), 0.2)
-    raised = (score - score.max()).exp()
-    attention = raised / torch.zeros(len(hidden)).index_add_(0, target, raised)[target]
-    return torch.autograd.grad(attention.pow(2).sum(), weight)[0]
+    found = attention(multiply.apply(*task.x, weight), source, target)
+    return torch.autograd.grad(found.pow(2).sum(), weight)[0]
 
 
 def lwf(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -> Run:

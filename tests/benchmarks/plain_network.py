@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from plain import attention
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -45,11 +46,7 @@ class PlainGCN(nn.Module):
 
     def edge_attention(self, graphs: Any) -> Tensor:
         """Attention over bones and loops, from the first convolution: float32 [E']."""
-        hidden = graphs.features @ self.both[0][:, : self.width]
-        source, target = graphs.edges_with_loops
-        score = functional.leaky_relu((hidden[source] * hidden.tanh()[target]).sum(dim=1), 0.2)
-        raised = (score - score.max()).exp()
-        return raised / torch.zeros(len(hidden)).index_add_(0, target, raised)[target]
+        return attention(graphs.features @ self.both[0][:, : self.width], *graphs.edges_with_loops)
 
 
 def _drawn(n: int, width: int) -> Tensor:
