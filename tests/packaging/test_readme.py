@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
