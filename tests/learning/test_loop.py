@@ -226,4 +226,11 @@ def test_hooks_are_the_methods_time(monkeypatch: pytest.MonkeyPatch) -> None:
     method.optimizer = make_optimizer(groups_of(method.model), spec)
     with watch.section("training"):
         fit(method, (1.0, 1.0), spec, method.optimizer, epochs=3, monitor=None, clock=watch)  # type: ignore[arg-type]
-    assert watch.reading() == {"training": 600.0, "method": 3.0 + 12.0, "evaluation": 0.0, "framework": 0.0, "total": 615.0}
+    assert watch.reading() == {
+        "training": 600.0,
+        "method": 3.0 + 12.0,
+        "evaluation": 0.0,
+        "checkpoints": 0.0,
+        "framework": 0.0,
+        "total": 615.0,
+    }
