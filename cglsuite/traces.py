@@ -6,6 +6,7 @@ import _thread
 import contextlib
 import ctypes
 import gc
+import importlib
 import logging
 import os
 import random
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 __all__ = [
@@ -33,10 +35,20 @@ __all__ = [
     "end_process",
     "end_with_parent",
     "hide_memory",
+    "imported",
     "opaque",
     "setting",
     "settled",
 ]
+
+
+def imported(name: str) -> ModuleType:
+    """Import module ``name`` and restore Python's random state: some libraries draw from it while they load, such as rich."""
+    before = random.getstate()
+    try:
+        return importlib.import_module(name)
+    finally:
+        random.setstate(before)
 
 
 GRACE_S = 1.0

@@ -184,6 +184,7 @@ def build_scenario(
     """The stream of a scenario with resolved switches; only the order and split seeds matter."""
     prepare_device(device)
     data = _load(catalogue, scenario.dataset, tuple(sorted(dataset_hyperparameters.items())))
+    catalogue.resolve(catalogue.get("measure", scenario.performance))  # or the first answers import it, amid training
     builder = catalogue.resolve(catalogue.get("scenario", scenario.name))
     stream: TaskStream = builder(scenario, data, seeds, device)
     return stream

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,24 @@ def test_macro_f1_is_that_of_scikit_learn(packages: Catalogue) -> None:
             rows = asked.test & (asked.tasks == k)
             y, given = [*y, *asked.y[rows].tolist()], [*given, *answers[g.token][rows].tolist()]
         assert score.performance == pytest.approx(f1_score(y, given, labels=sorted(set(y)), average="macro", zero_division=0.0))
+
+
+@pytest.mark.parametrize("kind", ["measure", "method"])
+def test_a_library_that_draws_while_it_loads_is_no_fault_of_the_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """As rich does, which scikit-learn loads where it is installed: Python's random state is put back after imports."""
+    name = f"{kind}_draws_while_it_loads"
+    base = {"measure": "cglsuite.streams.measures.classes import micro", "method": "cglsuite import Method"}[kind]
+    (tmp_path / f"{name}.py").write_text(f"import random\nfrom {base}\nrandom.random()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tiny = tiny_catalogue()
+    spec: Any = tiny.measure("micro") if kind == "measure" else tiny.method(FINE_TUNING)
+    attribute = "micro" if kind == "measure" else "Method"
+    catalogue = with_specs(tiny, [dataclasses.replace(spec, name="drawn", factory=f"{name}:{attribute}")], RECORD)
+    switches: dict[str, Any] = {"training.epochs": 1} | ({"scenario.performance": "drawn"} if kind == "measure" else {})
+    method = "drawn" if kind == "method" else FINE_TUNING
+    record = run_cell(resolve_cell(catalogue, NODES, method, overrides=switches), catalogue, Store(tmp_path / "store"))
+    assert name in sys.modules
+    assert record.done, record.reason
 
 
 def test_mrr_by_hand() -> None:

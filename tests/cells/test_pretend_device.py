@@ -110,7 +110,8 @@ def test_a_pairwise_cover_has_the_numbers_of_the_cpu(tmp_path: Path) -> None:
     """Every (stream, method), (stream, backbone) and (method, backbone) of the streams that are covered here."""
     done = run(str(BENCHMARK), "cover", "--json", str(tmp_path / "cover.json"), folder=tmp_path)
     outcomes: list[dict[str, Any]] = json.loads((tmp_path / "cover.json").read_text())
-    assert [one for one in outcomes if one["status"] not in ("equal", "skipped")] == []
+    wrong = [f"{one['trial']}: {one['status']}: {one['reason']}" for one in outcomes if one["status"] not in ("equal", "skipped")]
+    assert not wrong, "\n".join(wrong)
     assert done.returncode == 0, done.stderr[-2000:]
     equal = [one["trial"] for one in outcomes if one["status"] == "equal"]
     assert len(equal) > 80

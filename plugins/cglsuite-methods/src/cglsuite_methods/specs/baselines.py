@@ -89,8 +89,21 @@ BASELINES = (
         name="frozen-ncm",
         levels=("NC", "LC", "GC"),
         summary="the nearest class mean under a random network that is never trained; what a learnt representation must beat",
-        citation="Rebuffi et al., iCaRL: Incremental Classifier and Representation Learning, CVPR 2017 (the classifier); "
-        "Janson et al., A Simple Baseline that Questions the Use of Pretrained-Models in Continual Learning, arXiv:2210.04428, 2022",
+        citation=(
+            Citation(
+                authors=("Rebuffi", "others"),
+                title="iCaRL: Incremental Classifier and Representation Learning",
+                year=2017,
+                booktitle="CVPR",
+                note="the classifier",
+            ),
+            Citation(
+                authors=("Janson", "others"),
+                title="A Simple Baseline that Questions the Use of Pretrained-Models in Continual Learning",
+                year=2022,
+                arxiv="2210.04428",
+            ),
+        ),
         factory="cglsuite_methods.baselines.frozen_ncm:FrozenNCM",
         category="baseline",
         settings=_EVERYWHERE,

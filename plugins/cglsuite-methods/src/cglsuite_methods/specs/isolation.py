@@ -58,7 +58,12 @@ ISOLATION = (
         levels=LEVELS,
         settings=_TASK_IL,
         summary="learns for each task which weights of a fixed network to use",
-        citation="Mallya et al., Piggyback: Adapting a Single Network to Multiple Tasks by Learning to Mask Weights, ECCV 2018",
+        citation=Citation(
+            authors=("Mallya", "Davis", "Lazebnik"),
+            title="Piggyback: Adapting a Single Network to Multiple Tasks by Learning to Mask Weights",
+            year=2018,
+            booktitle="ECCV",
+        ),
         factory="cglsuite_methods.isolation.piggyback:Piggyback",
         category="Iso",
         needs=("task-id", "task-boundaries"),

@@ -83,7 +83,9 @@ REGULARISATION = (
         name="si",
         levels=LEVELS,
         summary="synaptic intelligence: protects weights by how much their path through training has lowered the loss",
-        citation="Zenke et al., Continual Learning Through Synaptic Intelligence, ICML 2017",
+        citation=Citation(
+            authors=("Zenke", "Poole", "Ganguli"), title="Continual Learning Through Synaptic Intelligence", year=2017, booktitle="ICML"
+        ),
         factory="cglsuite_methods.regularisation.si:SI",
         category="Reg",
         needs=("task-boundaries",),

@@ -181,7 +181,12 @@ REHEARSAL = (
         name="gdumb",
         levels=LEVELS,
         summary="keeps a memory that is balanced among classes, and trains a new model on nothing else after each task",
-        citation="Prabhu et al., GDumb: A Simple Approach that Questions Our Progress in Continual Learning, ECCV 2020",
+        citation=Citation(
+            authors=("Prabhu", "Torr", "Dokania"),
+            title="GDumb: A Simple Approach that Questions Our Progress in Continual Learning",
+            year=2020,
+            booktitle="ECCV",
+        ),
         factory="cglsuite_methods.rehearsal.gdumb:GDumb",
         category="baseline",
         needs=("task-boundaries", "epochs"),
