@@ -27,6 +27,7 @@ from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.mime import FACTS, FIGURES
 from cglsuite.reports.kit.text import plain_text
 from cglsuite.reports.rendering.sections import arrange
+from cglsuite.reports.rendering.themed import themed
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -182,10 +183,12 @@ def _gallery(content: Mapping[str, Any]) -> str:
 
 
 def _figure(figure: Mapping[str, Any]) -> str:
-    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{_svg(figure["dark"])}">' if figure.get("dark") else ""
+    light, dark = figure["light"], figure.get("dark")
+    one = themed(light, dark) if dark else light
+    other = "" if one or not dark else f'<source media="(prefers-color-scheme: dark)" srcset="{_svg(dark)}">'
     caption = f"<figcaption>{html.escape(figure['caption'])}</figcaption>" if figure.get("caption") else ""
     wide = ' class="wide"' if figure.get("wide") else ""
-    return f"<figure{wide}><picture>{dark}{_image(_svg(figure['light']), figure['alt'])}</picture>{caption}</figure>"
+    return f"<figure{wide}><picture>{other}{_image(_svg(one or light), figure['alt'])}</picture>{caption}</figure>"
 
 
 def _image(source: str, alt: str) -> str:

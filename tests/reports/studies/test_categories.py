@@ -133,6 +133,20 @@ def test_categories_that_plugins_declare(made: tuple[CampaignResults, Catalogue]
     assert "refused: 2 ranks: a test needs at least 3 on each side" in texts(page, "td.quiet")
 
 
+def test_key_results_are_the_mean_ranks(study: CategoryStudy) -> None:
+    """A line per metric and setting with two categories, with the numbers of the study."""
+    lines = texts(page_with(show_category_ranks.overview(study)), ".key-results li")
+    panels = [panel for panel in study.ranked if len(panel.categories) > 1]
+    assert len(lines) == len(panels) > 1
+    for line, panel in zip(lines, panels, strict=True):
+        assert line.startswith(f"{panel.setting.replace('-il', '-IL')}, {panel.metric}: mean ranks ")
+        for name, part in panel.ranks.groupby("category"):
+            assert f"{name} {part['rank'].mean():.1f}" in line
+        best = panel.averages.sort_values("rank").iloc[0]
+        assert f"lowest {best['rank']:.1f}, " in line
+        assert str(best["method"]) in line.rpartition("lowest")[2]
+
+
 def test_the_page_of_a_campaign(study: CategoryStudy) -> None:
     """Exact numbers behind every table, refusals in words, one figure per metric."""
     page = page_with(*(getattr(show_category_ranks, name)(study) for name in CAMPAIGN_PARTS))

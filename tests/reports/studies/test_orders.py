@@ -251,7 +251,7 @@ def test_ranks_and_components(study_of: Study) -> None:
     found = orders.components(study)[key]
     assert isinstance(found, stats.VarianceComponents)
     assert (found.n_methods, found.n_orders, found.n_seeds) == (3, 6, 3)
-    assert f"Shares of the variance of AA. {key}: " in page_with(show_orders.component_shares(study))
+    assert f"Shares of the variance of AA. {study.designs[key].title}: " in page_with(show_orders.component_shares(study))
 
 
 def test_bound_on_every_cell(study_of: Study) -> None:
@@ -315,7 +315,7 @@ def test_the_page_shows_the_numbers_and_runs_nothing(study_of: Study) -> None:
     captions = Tables(page).captions
     assert any("over task orders, per task" in caption for caption in captions)
     alts = " ".join(str(a.get("alt")) for tag, a in Elements(page).found if tag == "img")
-    assert re.search(r"OPD per task of bare in nw-ucla/class-il@skeleton-1 × gcn\. 0,1: \d+, null \d+", alts)
+    assert re.search(r"OPD per task of bare in nw-ucla · class-IL · SkeletonCGL 1 × gcn\. 0,1: \d+, null \d+", alts)
 
 
 def test_spreads_in_words(study_of: Study) -> None:
@@ -326,7 +326,7 @@ def test_spreads_in_words(study_of: Study) -> None:
     expected = "; ".join(f"{m}: {100 * parts[m].min():.1f} to {100 * parts[m].max():.1f}" for m in METHODS)
     assert all(part.min() < part.max() for part in parts.values())
     alts = [str(a.get("alt")) for tag, a in Elements(page_with(show_orders.spreads(study))).found if tag == "img"]
-    assert set(alts) == {f"AA over orders in {key}. {expected}"}
+    assert set(alts) == {f"AA over orders in {study.designs[key].title}. {expected}"}
 
 
 def test_nothing_done_yet(study_of: Study) -> None:

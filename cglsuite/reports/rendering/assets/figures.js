@@ -28,6 +28,14 @@
     return element;
   };
 
+  /* Variables of the drawing's own style sheet (cglsuite.reports.rendering.themed) by their values: in the page, the sheet has no effect. */
+  const coloured = (text) => {
+    const sheet = text.match(/:root{([^}]*)}@media [^{]*{:root{([^}]*)}}/);
+    if (!sheet) return text;
+    const values = new Map(sheet[dark.matches ? 2 : 1].split(";").map((one) => one.split(":")));
+    return text.replaceAll(/var\((--\d+)\)/g, (whole, name) => values.get(name) ?? whole);
+  };
+
   class Live {
     constructor(figure, number) {
       [this.figure, this.number, this.off, this.peers] = [figure, number, new Set(), [this]];
@@ -44,7 +52,7 @@
       const source = (dark.matches && picture.querySelector("source")?.srcset) || picture.querySelector("img").src;
       if (!source.startsWith(START)) return;
       const text = new TextDecoder().decode(Uint8Array.from(atob(source.slice(START.length)), (c) => c.charCodeAt(0)));
-      const parsed = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+      const parsed = new DOMParser().parseFromString(coloured(text), "image/svg+xml").documentElement;
       if (parsed.localName !== "svg" || !parsed.querySelector("[data-series], [data-legend], [data-grid]")) return;
       const size = ["width", "height"].map((name) => parseFloat(parsed.getAttribute(name)));
       this.svg?.remove();

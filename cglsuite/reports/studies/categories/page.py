@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Fragment, element, join
 from cglsuite.reports.kit.htmltable import definition_list, empty, group_title, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results import runs as show_runs
@@ -81,7 +82,22 @@ def overview(study: CategoryStudy) -> Fragment:
     parts = {name: ", ".join(methods) for name, methods in study.categories.items() if methods}
     parts |= {"no category here": ", ".join(study.outside)} if study.outside else {}
     parts["ties share"] = _TIES[study.ties]
-    return join([campaign_overview(study.results), definition_list(parts.items())])
+    return join([_message(study), campaign_overview(study.results), definition_list(parts.items())])
+
+
+def _message(study: CategoryStudy) -> Fragment | None:
+    """Key results: by setting and metric, the mean rank of every category, and the method with the lowest."""
+    lines = []
+    for panel in study.ranked:
+        if len(panel.categories) > 1:
+            means = panel.ranks.groupby("category", sort=False)["rank"].mean().sort_values(kind="stable")
+            lowest = panel.averages["rank"].min()
+            first = " and ".join(panel.averages.loc[panel.averages["rank"] == lowest, "method"])
+            n = int(panel.ranks["scenario"].nunique())
+            ranks = ", ".join(f"{name} {rank:.1f}" for name, rank in means.items())
+            said = f": mean ranks {ranks}; lowest {lowest:.1f}, {first} ({n} scenario{'s' * (n != 1)})."
+            lines.append(element("li", element("strong", f"{panel.setting.replace('-il', '-IL')}, {panel.metric}"), said))
+    return key_box(lines) if lines else None
 
 
 def boxes(study: CategoryStudy) -> Gallery | Fragment:

@@ -74,7 +74,8 @@ def _notices(study: OrderStudy) -> Iterable[Fragment]:
         yield from notices(one)
     for design, n in study.cells.groupby("design")["source"].nunique().items():
         if n > 1:
-            yield notice(f"{design}: its records were made by {n} versions of the code, which may explain differences between orders.")
+            title = study.designs[str(design)].title
+            yield notice(f"{title}: its records were made by {n} versions of the code, which may explain differences between orders.")
     if study.contradicting:
         differing = f"{study.contradicting} of {study.repeated} cells that were run twice (same order and seeds) have different results"
         yield notice(f"{differing}. The first is used. On one machine with one version of the code they would be equal.")
@@ -179,9 +180,9 @@ def _printed(row: Mapping[str, Any] | None, n_orders: float, notes: Notes) -> Fr
 
 
 def _caption(design: Design, details: str) -> Fragment:
-    parts: list[Content] = [element("strong", design.name), f" – {design.backbone}", f"; {details}" if details else None]
+    parts: list[Content] = [element("strong", design.title), f"; {details}" if details else None]
     if design.changes:
-        parts += [element("br"), f"{design.name} is {design.base} with ", element("code", design.changes_text)]
+        parts += [element("br"), f"{design.title} is {design.base} with ", element("code", design.changes_text)]
     return join(parts)
 
 
@@ -209,7 +210,7 @@ def _item_picture(study: OrderStudy, design: Design, unit: str, method: str, par
     null = f"line: {int(k.iloc[0])} seeds of one order" if len(k) else "no null: one seed per order"
     if len(k) and k.iloc[0] < n_orders:
         null = f"full colour: {int(k.iloc[0])} orders; {null}"
-    return picture(draw, f"OPD per {unit} of {method} in {design.key}. {details}", null, f"{design.key}, per {unit}")
+    return picture(draw, f"OPD per {unit} of {method} in {design.title}. {details}", null, f"{design.title}, per {unit}")
 
 
 def spreads(study: OrderStudy) -> Gallery | Fragment:
@@ -223,11 +224,11 @@ def spreads(study: OrderStudy) -> Gallery | Fragment:
         bars = [_spread(study, key, str(method), part) for method, part in frame.groupby("method", sort=False)]
 
         def draw(theme: Theme, bars: Sequence[Spread] = bars, design: Design = design) -> Any:
-            return spread_figure(bars, theme, title=design.key, order=study.methods, percent=design.percent)
+            return spread_figure(bars, theme, title=design.title, order=study.methods, percent=design.percent)
 
         scale = 100.0 if design.percent else 1.0
         details = "; ".join(f"{s.label}: {scale * s.orders.min():.1f} to {scale * s.orders.max():.1f}" for s in bars)
-        pictures.append(picture(draw, f"AA over orders in {key}. {details}"))
+        pictures.append(picture(draw, f"AA over orders in {design.title}. {details}"))
     return Gallery(tuple(pictures)) if pictures else empty("No design has two complete orders.")
 
 
@@ -246,7 +247,7 @@ def comparisons(study: OrderStudy) -> Fragment:
         try:
             frame = orders.comparisons(study, key)
         except stats.Refused as refusal:
-            parts.append(notice(f"{key}: refused: {refusal}"))
+            parts.append(notice(f"{design.title}: refused: {refusal}"))
             continue
         parts.append(_comparison_table(study, design, frame))
     return join(parts) if parts else empty(_NOTHING)
@@ -281,13 +282,14 @@ def flips(study: OrderStudy) -> Gallery | Fragment:
     """One figure per design: the share of orders in which one method beats another."""
     pictures = []
     for key, shares in orders.win_tables(study).items():
+        title = study.designs[key].title
 
-        def draw(theme: Theme, shares: pd.DataFrame = shares, key: str = key) -> Any:
-            return win_figure(shares, theme, title=key)
+        def draw(theme: Theme, shares: pd.DataFrame = shares, title: str = title) -> Any:
+            return win_figure(shares, theme, title=title)
 
         pairs = [(a, b) for i, a in enumerate(shares.index) for b in shares.columns[i + 1 :]]
         details = "; ".join(f"{a} over {b}: {100 * shares.loc[a, b]:.0f} %" for a, b in pairs)
-        pictures.append(picture(draw, f"Share of orders in which the row's method beats the column's, {key}. {details}"))
+        pictures.append(picture(draw, f"Share of orders in which the row's method beats the column's, {title}. {details}"))
     return Gallery(tuple(pictures)) if pictures else empty("A ranking needs two methods with the same orders.")
 
 
@@ -304,15 +306,15 @@ def forgetting(study: OrderStudy) -> Gallery | Fragment:
         k = int(cells["n_tasks"].mode().iloc[0])
         part = cells[cells["n_tasks"] == k].rename(columns={"method": "label"})
 
-        def draw(theme: Theme, part: pd.DataFrame = part, key: str = key, k: int = k) -> Any:
-            return bound_figure(part, theme, title=key, k=k, order=study.methods)
+        def draw(theme: Theme, part: pd.DataFrame = part, title: str = design.title, k: int = k) -> Any:
+            return bound_figure(part, theme, title=title, k=k, order=study.methods)
 
         means = part.groupby("label", sort=False)[["aa", "af"]].mean()
         details = "; ".join(f"{label}: AA {100 * row['aa']:.1f}, AF {100 * row['af']:.1f}" for label, row in means.iterrows())
         pictures.append(
             picture(
                 draw,
-                f"Average forgetting against average accuracy in {key}, {len(part)} cells. Means: {details}",
+                f"Average forgetting against average accuracy in {design.title}, {len(part)} cells. Means: {details}",
                 f"{len(part)} cells, {k} tasks",
             )
         )
@@ -330,7 +332,7 @@ def bound(study: OrderStudy) -> Fragment:
         parts.append(f"the closest is {100 * float(asked['slack'].min()):.1f} points below it")
     parts += [f"{n} not checked: {reason}" for reason, n in skipped["reason"].value_counts().items()]
     if len(broken):
-        named = [f"{row['design']}, {row['method']}, record {row['key'][:12]}" for row in as_rows(broken)]
+        named = [f"{study.designs[row['design']].title}, {row['method']}, record {row['key'][:12]}" for row in as_rows(broken)]
         return notice("; ".join(parts) + ". These violate the bound and cannot be right:", *named[:10])
     return element("p", "; ".join(parts) + ".")
 
@@ -340,7 +342,7 @@ def bound(study: OrderStudy) -> Fragment:
 
 def components(study: OrderStudy) -> Fragment:
     """One table: variance components of every design as standard deviations in points and shares, or the reason for a refusal."""
-    fitted = [(key, one, study.designs[key].percent) for key, one in orders.components(study).items()]
+    fitted = [(study.designs[key].title, one, study.designs[key].percent) for key, one in orders.components(study).items()]
     about = "Random effects on AA, orders crossed with seeds: standard deviation in points and share; methods are fixed effects."
     return components_table(fitted, about) if fitted else empty(_NOTHING)
 
@@ -350,7 +352,7 @@ def component_shares(study: OrderStudy) -> Gallery | Fragment:
     fitted = {key: result for key, result in orders.components(study).items() if isinstance(result, stats.VarianceComponents)}
     if not fitted:
         return empty("No design has enough data for variance components.")
-    shares = {key: result.shares for key, result in fitted.items()}
+    shares = {study.designs[key].title: result.shares for key, result in fitted.items()}
     details = "; ".join(
         f"{key}: " + ", ".join(f"{COMPONENT_NAMES[n]} {100 * s:.0f} %" for n, s in one.items()) for key, one in shares.items()
     )
@@ -369,7 +371,7 @@ def left_out(study: OrderStudy) -> Fragment:
     for row in as_rows(frame):
         everyone = set(row["methods"]) >= set(study.of(row["design"])["method"])
         words = ["all methods" if everyone else ", ".join(row["methods"]), "; ".join(row["what"]), row["reason"]]
-        rows.append([row_head(row["design"]), *(element("td", text, class_="long") for text in words)])
+        rows.append([row_head(study.designs[row["design"]].title), *(element("td", text, class_="long") for text in words)])
     return table([head_cell(text) for text in ("scenario", "method", "left out of", "reason")], rows, "Seeds: split/init.")
 
 

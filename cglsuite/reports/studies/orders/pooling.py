@@ -17,6 +17,7 @@ import pandas as pd
 from cglsuite import metrics
 from cglsuite.errors import UsageError
 from cglsuite.hashing import digest
+from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.orders import order_of, tasks_of
 from cglsuite.reports.results.performance import is_fraction, performance_bounds, performance_name
 from cglsuite.reports.results.variants import value_as_text
@@ -52,6 +53,12 @@ class Design:
     def key(self) -> str:
         """Identifies the design."""
         return f"{self.name} × {self.backbone}"
+
+    @property
+    def title(self) -> str:
+        """The design in words, for headings and figures; part of the hash tells modified ones apart."""
+        number = f" ({self.name.rpartition('+')[2][:4]})" if self.changes else ""
+        return f"{scenario_words(self.name)}{number} × {self.backbone}"
 
     @property
     def changes_text(self) -> str:
