@@ -34,7 +34,9 @@ device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 
 # %%
+from cglsuite.host import load_catalogue
 from cglsuite.reports import load_pooled_results
+from cglsuite.reports.site.key_results import key_results
 from cglsuite.reports.studies.campaign import page as show
 from cglsuite.reports.studies.sweep.compute import sweep
 from cglsuite.reports.studies.task_free import page as task_free_page
@@ -44,7 +46,7 @@ how = {"overrides": overrides, "device": device or None, "train_missing": train_
 others = also or ([] if campaign else one_at_a_time(inline, vary))
 results = load_pooled_results(campaign or inline, others, store or None, **how)
 study = task_free_study(results, threshold=threshold, deal=deal)
-task_free_page.overview(study)
+task_free_page.overview(study, key_results(study.pooled, load_catalogue()))
 
 # %% [markdown]
 # ## The streams

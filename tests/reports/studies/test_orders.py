@@ -25,6 +25,7 @@ from cglsuite.reports.results.published import published_sensitivity
 from cglsuite.reports.results.results import load_pooled_results
 from cglsuite.reports.studies.orders import compute as orders
 from cglsuite.reports.studies.orders import page as show_orders
+from cglsuite.reports.studies.orders import pooling
 from cglsuite.reports.studies.orders.pooling import OrderStudy, pool
 from cglsuite.specs import ScenarioSpec
 
@@ -316,6 +317,27 @@ def test_the_page_shows_the_numbers_and_runs_nothing(study_of: Study) -> None:
     assert any("over task orders, per task" in caption for caption in captions)
     alts = " ".join(str(a.get("alt")) for tag, a in Elements(page).found if tag == "img")
     assert re.search(r"OPD per task of bare in nw-ucla · class-IL · SkeletonCGL 1 × gcn\. 0,1: \d+, null \d+", alts)
+
+
+def test_key_results_name_the_ends_and_the_winner(study_of: Study) -> None:
+    """The lowest and the highest AOPD per task, as many runs beside the null, and how often the best method beats the next."""
+    study, key = study_of(ALL), f"{UCLA} × gcn"
+    (line,) = texts(page_with(show_orders.overview(study)), ".key-results li")
+    frame = orders.sensitivity(study).set_index(["design", "unit", "method"]).loc[key].loc["task"].sort_values("aopd")
+    (low, first), *_, (high, last) = frame.iterrows()
+    assert line.startswith("nw-ucla · class-IL · SkeletonCGL 1 × gcn: AOPD per task over 6 orders from ")
+    assert f"from {100 * first['aopd']:.1f} ({low}) to {100 * last['aopd']:.1f} ({high})" in line
+    assert f"{100 * last['aopd_k']:.1f} beside a null of {100 * last['null_aopd']:.1f}; " in line
+    share = orders.win_tables(study)[key].loc["ewc", "bare"]
+    assert line.endswith(f"; ewc beats bare, the next best, in {100 * share:.0f} % of the orders.")
+
+
+def test_equal_titles_are_told_apart_by_part_of_the_hash(study_of: Study) -> None:
+    one = next(iter(study_of(ALL).designs.values()))
+    twins = [dataclasses.replace(one, name=f"{one.base}+{n}2345678", changes={"training.lr": n}) for n in (1, 2)]
+    marked = pooling._marked({twin.key: twin for twin in twins})
+    assert [design.mark for design in marked.values()] == [" (1234)", " (2234)"]
+    assert [design.mark for design in pooling._marked({one.key: one, twins[0].key: twins[0]}).values()] == ["", ""]
 
 
 def test_spreads_in_words(study_of: Study) -> None:

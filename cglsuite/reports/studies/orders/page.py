@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite import stats
+from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.components import COMPONENT_NAMES, components_table
 from cglsuite.reports.kit.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table, two_lines
-from cglsuite.reports.kit.notices import Notes, notice, tile
+from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results import runs as show_runs
@@ -66,7 +67,41 @@ def overview(study: OrderStudy) -> Fragment:
     twice = f" {study.repeated} cells were run in two of them (same order and seeds) and count once." if study.repeated else ""
     pooled = [element("p", f"Pooled with: {'; '.join(one.title for one in study.results[1:])}.{twice}")] if len(study.results) > 1 else []
     listed = element("ul", *(tile(value, label) for value, label in tiles), class_="tiles")
-    return join([title, description, *pooled, listed, *_notices(study)])
+    return join([title, _message(study), description, *pooled, listed, *_notices(study)])
+
+
+def _message(study: OrderStudy) -> Fragment | None:
+    """Key results: per design the lowest and highest AOPD beside their nulls, and how often the best method beats the next."""
+    frame, wins, lines = orders.sensitivity(study).dropna(subset=["aopd"]), orders.win_tables(study), []
+    for key, design in study.designs.items():
+        part = frame[frame["design"] == key]
+        part = part[part["unit"] == part["unit"].iloc[0]].sort_values("aopd", kind="stable") if len(part) else part
+        said = [_range_of_aopd(design, as_rows(part))] if len(part) > 1 else []
+        said += [_best_of_orders(wins[key])] if key in wins else []
+        if said:
+            lines.append(element("li", element("strong", design.title), f": {'; '.join(filter(None, said))}."))
+    return key_box(lines) if lines else None
+
+
+def _range_of_aopd(design: Design, rows: Sequence[Mapping[str, Any]]) -> str:
+    scale, digits = (100.0, 1) if design.percent else (1.0, 4)
+    ends = rows[0], rows[-1]
+    said = " to ".join(f"{scale * row['aopd']:.{digits}f} ({row['method']})" for row in ends)
+    said = f"AOPD per {rows[0]['unit']} over {rows[0]['n_orders']} orders from {said}"
+    if any(row["no_null"] for row in ends):
+        return f"{said}, without a null"
+    pairs = " and ".join(f"{scale * row['aopd_k']:.{digits}f} beside a null of {scale * row['null_aopd']:.{digits}f}" for row in ends)
+    return f"{said}; with {'/'.join(f'{k:.0f}' for k in dict.fromkeys(row['k'] for row in ends))} runs {pairs}"
+
+
+def _best_of_orders(shares: pd.DataFrame) -> str:
+    """From the share of orders in which the row's method beats the column's; joint training does not compete."""
+    competing = [name for name in shares.index if name != UPPER_BOUND]
+    if len(competing) < 2:
+        return ""
+    among = shares.loc[competing, competing]
+    first, second = among.sum(axis=1).sort_values(ascending=False, kind="stable").index[:2]
+    return f"{first} beats {second}, the next best, in {100 * among.loc[first, second]:.0f} % of the orders"
 
 
 def _notices(study: OrderStudy) -> Iterable[Fragment]:
@@ -182,7 +217,7 @@ def _printed(row: Mapping[str, Any] | None, n_orders: float, notes: Notes) -> Fr
 def _caption(design: Design, details: str) -> Fragment:
     parts: list[Content] = [element("strong", design.title), f"; {details}" if details else None]
     if design.changes:
-        parts += [element("br"), f"{design.title} is {design.base} with ", element("code", design.changes_text)]
+        parts += [element("br"), f"{design.base} with ", element("code", design.changes_text)]
     return join(parts)
 
 

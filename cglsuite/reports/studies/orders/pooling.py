@@ -6,8 +6,9 @@ over many seeds. Values are fractions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ class Design:
     Args:
         name: the preset, with a hash if more than the order was overridden. base: the preset. changes: what was overridden.
         percent: whether performance is a fraction. performance: name of the measure. bounds: of performance, where it is a fraction.
+        mark: part of the hash, where another design of the study would have the same title.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Design:
     percent: bool = True
     performance: str = "accuracy"
     bounds: tuple[float, float] | None = (0.0, 1.0)
+    mark: str = ""
 
     @property
     def key(self) -> str:
@@ -56,9 +59,8 @@ class Design:
 
     @property
     def title(self) -> str:
-        """The design in words, for headings and figures; part of the hash tells modified ones apart."""
-        number = f" ({self.name.rpartition('+')[2][:4]})" if self.changes else ""
-        return f"{scenario_words(self.name)}{number} × {self.backbone}"
+        """The design in words, for headings and figures."""
+        return f"{scenario_words(self.name)}{self.mark} × {self.backbone}"
 
     @property
     def changes_text(self) -> str:
@@ -122,7 +124,7 @@ def pool(results: Sequence[CampaignResults]) -> OrderStudy:
         finals += [shared | {"unit": unit, "item": item, "value": value} for unit, item, value in _final(record)]
     return OrderStudy(
         results=tuple(results),
-        designs=designs,
+        designs=_marked(designs),
         cells=pd.DataFrame(cells, columns=_CELLS),
         finals=pd.DataFrame(finals, columns=["design", "method", "order", "partition", "seed", "unit", "item", "value"]),
         repeated=repeated,
@@ -144,6 +146,12 @@ def _design(group: Group, record: Record, results: CampaignResults) -> Design:
         "bounds": performance_bounds(record),
     }
     return Design(name=name, base=base, backbone=group.backbone, changes=changes, **measured)
+
+
+def _marked(designs: Mapping[str, Design]) -> dict[str, Design]:
+    titles = Counter(design.title for design in designs.values())
+    marks = {key: f" ({one.name.rpartition('+')[2][:4]})" if titles[one.title] > 1 else "" for key, one in designs.items()}
+    return {key: replace(one, mark=marks[key]) for key, one in designs.items()}
 
 
 def _identity(group: Group, record: Record, design: Design) -> dict[str, Any]:

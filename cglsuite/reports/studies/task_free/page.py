@@ -62,13 +62,13 @@ _NOT_DEALT = "No stream has been regenerated."
 # --- the study -------------------------------------------------------------------------------------------------------------------
 
 
-def overview(study: TaskFreeStudy) -> Fragment:
-    """The runs, their streams, and warnings to read before the numbers."""
+def overview(study: TaskFreeStudy, message: Fragment | None = None) -> Fragment:
+    """The runs, their streams, ``message`` (such as key results), and warnings to read before the numbers."""
     first, records = study.results[0], study.records
     presets = {group.preset for group in study.groups}
     tiles = [(sum(len(one.cells) for one in study.results), "cells planned"), (len(records), "in use"), (len(presets), "streams")]
     tiles += [(len(study.methods), "methods"), (len({str(r.cell["seeds"]) for r in records}), "seeds (order/split/init)")]
-    parts: list[Content] = [element("p", element("strong", first.title), class_="lead")]
+    parts: list[Content] = [element("p", element("strong", first.title), class_="lead"), message]
     parts.append(element("p", first.campaign.description) if first.campaign.description else None)
     parts.append(element("ul", *(tile(value, label) for value, label in tiles), class_="tiles"))
     return join([*parts, *_notices(study)])
