@@ -82,7 +82,7 @@ class _Planner:
         self._check_orders()
 
     def _device(self, wanted: str, executor: str) -> str:
-        """The device in the keys. What this machine has counts only where cells run here."""
+        """The device in the keys. This machine's hardware matters only if cells run here."""
         if wanted == "auto" and executor != "local" and self.catalogue.executor(executor).remote:
             raise UsageError(
                 f"{self.campaign.where}: device auto with executor {executor}: the device is part of every key, and this "
@@ -151,7 +151,7 @@ class _Planner:
                     raise UnknownNameError(f"switch or hyper-parameter in {where}:", key, _known_keys(groups))
 
     def _check_orders(self) -> None:
-        """Check that nothing else sets the class order beside ``seeds.orders``."""
+        """Check that nothing besides ``seeds.orders`` sets the class order."""
         campaign, search = self.campaign, self.campaign.search
         if campaign.seeds.orders is None:
             return

@@ -1,4 +1,4 @@
-"""What is known of a spec, a line each: the one source of what the command line prints and what notebooks show."""
+"""The facts of a spec, one per line: the single source for the command line and for notebooks."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def shown_value(value: Any) -> str:
 
 
 def spec_card(spec: Any, facts: Iterable[tuple[str, Any]] = ()) -> str:
-    """A spec for a notebook; ``facts`` come before its own. What can be set is folded away."""
+    """A spec as a card for a notebook: ``facts``, then its own facts, then its settings, collapsed."""
     folds = [
         fold(title, grid(("setting", "type", "default", "allowed", "meaning"), [_setting(h) for h in hyperparameters]))
         for title, hyperparameters in declared(spec)

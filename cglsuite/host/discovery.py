@@ -123,7 +123,7 @@ def strict_by_environment() -> bool:
 def find_entry_points(path: Sequence[str] | None = None) -> list[EntryPoint]:
     """Entry points of the group ``cglsuite`` of every distribution on ``path`` (default: ``sys.path``).
 
-    Of a distribution that is installed several times, the copy first on the path counts, since it is the one imported. Two
+    If a distribution is installed several times, the first copy on the path counts, since that is the one imported. Two
     distributions may use the same entry-point name. Metadata of distributions without this group are never parsed.
     """
     where = list(sys.path if path is None else path)
@@ -141,7 +141,7 @@ def find_entry_points(path: Sequence[str] | None = None) -> list[EntryPoint]:
 
 
 def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Candidate]:
-    """The candidates behind ``entry_points`` (default: all installed ones), without repetitions, sorted by :attr:`Candidate.key`."""
+    """The candidates behind ``entry_points`` (default: all installed ones), without duplicates, sorted by :attr:`Candidate.key`."""
     given = find_entry_points() if entry_points is None else entry_points
     candidates: dict[tuple[str, str, str], Candidate] = {}
     for candidate in [*map(_candidate, given), *(map(_of_file, plugin_files()) if entry_points is None else ())]:

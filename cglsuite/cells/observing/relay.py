@@ -1,4 +1,4 @@
-"""What observers hear of cells that run in worker processes: a worker sends events, its supervisor tells observers."""
+"""Relay events from worker processes to observers: a worker sends events, its supervisor passes them on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Audience", "Sender"]
 
 
 class Sender(Observer):
-    """In a worker: sends what it hears through ``emit(event, **facts)``, as JSON types."""
+    """Runs in a worker and forwards every event through ``emit(event, **facts)``, as JSON types."""
 
     changes_nothing = True
 
@@ -39,7 +39,7 @@ class Sender(Observer):
 
 
 class Audience:
-    """In a supervisor: the observers, and the cells that they were told of and that have not ended."""
+    """Runs in a supervisor: holds the observers and the cells in progress."""
 
     def __init__(self, observers: Observers | None = None) -> None:
         self.observers = Observers([]) if observers is None else observers
@@ -51,7 +51,7 @@ class Audience:
         self.observers.tell("cell_started", self.cells[key])
 
     def hear(self, kind: str, event: Mapping[str, Any]) -> None:
-        """One event of a :class:`Sender`; others are ignored."""
+        """Pass on an event of a :class:`Sender`; other events are ignored."""
         cell = self.cells.get(event.get("key", ""))
         if cell is None:
             return
@@ -72,6 +72,6 @@ class Audience:
             self.observers.tell("cell_ended", cell, record())
 
     def stopped(self) -> None:
-        """Whatever runs is interrupted."""
+        """End all cells in progress: the run was interrupted."""
         for key in list(self.cells):
             self.ended(key, lambda: None)

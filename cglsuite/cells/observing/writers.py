@@ -102,7 +102,7 @@ def located(text: str, default: Path, base: Path) -> str:
     """``NAME`` or ``NAME=FOLDER`` as ``NAME=FOLDER`` with an absolute folder, and an absolute file where the name has one.
 
     Args:
-        default: the folder of folders where none is named. base: what relative paths are relative to.
+        default: the parent folder if none is given. base: the folder that relative paths start from.
     """
     name, _, given = text.partition("=")
     file, colon, attribute = name.partition(":")
@@ -120,7 +120,7 @@ def observer_of(text: str, default: Path) -> Observer:
     A name is ``csv``, ``tensorboard``, ``package.module:Class`` or ``file.py:Class``.
 
     Args:
-        default: the folder of folders where none is named.
+        default: the parent folder if none is given.
 
     Raises:
         UsageError: no such observer, or one that cannot be used here.
@@ -138,7 +138,7 @@ def observer_of(text: str, default: Path) -> Observer:
     except Exception as error:
         raise UsageError(f"watch {text}: {type(error).__name__}: {error}; expected a class that takes a folder") from error
     if not isinstance(made, Observer):
-        raise UsageError(f"watch {text}: {attribute} is no cglsuite.cells.Observer; derive it from that class")
+        raise UsageError(f"watch {text}: {attribute} is not a cglsuite.cells.Observer; derive it from that class")
     return made
 
 
@@ -156,13 +156,13 @@ def _imported(module: str) -> ModuleType:
 
 
 def observers_of(given: Iterable[str | Observer | type[Observer]], default: Path) -> Observers:
-    """Observers as users give them: by name, as classes, or as objects.
+    """Turn what users pass (names, classes or objects) into observers.
 
     Args:
-        default: the folder of folders of those that name none.
+        default: the parent folder for observers without a folder of their own.
 
     Raises:
-        UsageError: something else, or see :func:`observer_of`.
+        UsageError: anything else, or an error of :func:`observer_of`.
     """
     made: list[Observer] = []
     for one in given:

@@ -1,8 +1,8 @@
-"""Who began a cell and never said how it ended: how a cell is known that takes down whoever runs it.
+"""Runners that started a cell and died in it: how a cell that kills its runners is recognised.
 
-A runner writes a line when it begins a cell, and takes it away whenever it stops in order: with a record, with an error, on Ctrl-C, when
-its supervisor lets go. The line of one that was killed in the middle stays. A saved checkpoint clears the lines of all who fell before it,
-so that a long cell may be preempted as often as it makes progress.
+A runner writes a line when it starts a cell and removes it on every orderly stop: a record, an error, Ctrl-C, or release by its
+supervisor. The line of a runner that was killed stays. A saved checkpoint clears the lines of earlier runners, so a long cell may be
+preempted any number of times as long as it makes progress.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cglsuite.cells.job import job_name
 __all__ = ["MOST_TAKEOVERS", "Attempt"]
 
 MOST_TAKEOVERS = 3
-"""A cell is taken over this often from runners that fell in the middle of it; then it is recorded as failed."""
+"""How often a cell is taken over from runners that died in it before it is recorded as failed."""
 
 
 class Attempt:
@@ -43,14 +43,14 @@ class Attempt:
         return self
 
     def progressed(self) -> None:
-        """Work is saved: those who fell before count no more."""
+        """Work is saved, so earlier failures no longer count."""
         if self.fallen:
             own = _read(self.path)[-1:]
             self.fallen = ()
             self._write(own)
 
     def finished(self) -> None:
-        """There is a record: nobody fell."""
+        """A record is stored, so earlier failures no longer count."""
         self.fallen = ()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -61,7 +61,7 @@ class Attempt:
 
 
 def withdraw(path: Path, pid: int, *, keep: bool = True) -> None:
-    """Take away the line of process ``pid`` of this machine, which stopped in order; without ``keep`` all lines."""
+    """Remove the line of process ``pid`` on this machine, which stopped in an orderly way; without ``keep`` remove all lines."""
     with contextlib.suppress(OSError):
         lines = _read(path)
         left = [line for line in lines if not line.startswith(f"{runner(pid)} ") and not line.startswith(f"{runner(pid)},")] if keep else []
@@ -72,7 +72,7 @@ def withdraw(path: Path, pid: int, *, keep: bool = True) -> None:
 
 
 def runner(pid: int) -> str:
-    """A process as lines name it."""
+    """How a line names a process."""
     return f"process {pid} on {socket.gethostname()[:64]}"
 
 

@@ -74,8 +74,8 @@ def check(
 
     A method runs on tiny streams of every level and setting that it declares, in processes without hidden labels or scores. It must
     learn, repeat bit for bit, resume in another process, predict every item independently, and keep to the memory budget. Takes about a
-    minute, or some seconds with --quick; so does an executor, which runs cells that fail, die and hang, and is interrupted. A failed check
-    shows what was measured and the command that repeats it. The exit status is 4 if a check fails.
+    minute, or a few seconds with --quick. An executor takes as long: it runs cells that fail, die and hang, and is interrupted. A failed
+    check shows what was measured and the command that repeats it. The exit status is 4 if a check fails.
     """
     if (name is not None) + everything + (provider is not None) != 1:
         raise UsageError("expected one of NAME, --all and --provider DISTRIBUTION")
@@ -101,7 +101,7 @@ def check(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Selection:
-    """Which checks are asked for, by name, and in which streams; empty for all."""
+    """The selected checks, by name, and the streams to run them in; empty selects all."""
 
     only: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ def _examined(
         options: of methods, and of each executor by its name.
 
     Raises:
-        UnknownNameError: no check of what is wanted has the name that is asked for.
+        UnknownNameError: no check of these kinds has a selected name.
     """
     from cglsuite.testing.judging import Judge
     from cglsuite.testing.streams import tiny_catalogue
@@ -226,7 +226,7 @@ def _not_checked(catalogue: Catalogue, wanted: Sequence[tuple[str, str]], provid
 
 
 def _provided(catalogue: Catalogue, kinds: Iterable[str], provider: str | None) -> list[tuple[str, str]]:
-    """Everything of these kinds, or what one distribution provides of them."""
+    """All entries of these kinds (kind, name); with ``provider`` only those of that distribution."""
     by = {(kind, entry.spec.name): entry.record.distribution for kind in _KINDS for entry in catalogue.entries(kind)}
     if provider is not None and provider not in by.values():
         raise UnknownNameError("distribution", provider, set(by.values()))

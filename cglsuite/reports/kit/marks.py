@@ -1,4 +1,4 @@
-"""Marks in a figure that the script of a page reads: which parts belong to a method, and what stands at a point.
+"""Marks in a figure for the page's script: which parts belong to a method, and the text of each point.
 
 A mark is an element's ``gid`` while matplotlib draws; :func:`written` turns it into ``data-`` attributes of the SVG. Without a script a
 marked figure looks like any other.
@@ -34,7 +34,7 @@ def mark_series(label: str, *artists: Artist, points: Sequence[str] = ()) -> Non
     """The parts of a figure that belong to a label: they are hidden with its legend entry.
 
     Args:
-        points: what stands at each point of the first artist, a line or its markers, in the order of its points.
+        points: the text of each point of the first artist (a line or its markers), in order.
     """
     for number, artist in enumerate(artists):
         artist.set_gid(_gid(series=label, **({"points": list(points)} if points and not number else {})))
@@ -49,14 +49,14 @@ def mark_entries(legend: Legend, labels: Sequence[str]) -> None:
 
 
 def mark_grid(axes: Axes, values: NDArray[np.float64], rows: Sequence[str], columns: Sequence[str], *, percent: bool) -> None:
-    """The values of a heat map that fills its axes, float64 ``[rows, columns]`` from the top; a cell without a value says nothing."""
+    """Mark the values of a heat map that fills its axes, float64 ``[rows, columns]`` from the top; cells without a value get no text."""
     scale, digits = _scale(percent)
     cells = [[number_text(scale * value, digits) if np.isfinite(value) else "" for value in row] for row in values]
     axes.set_gid(_gid(grid={"rows": list(rows), "columns": list(columns), "cells": cells}))
 
 
 def point_texts(where: Sequence[str], mean: ArrayLike, spread: ArrayLike | None = None, *, percent: bool) -> list[str]:
-    """Texts for :func:`mark_series`: where a point is, its value, and its spread where there is one; points without a value have none.
+    """Texts for :func:`mark_series`: the place of each point, its value, and its spread if there is one; NaN points are left out.
 
     Example:
         >>> point_texts(["after task 1", "after task 2"], [0.5, float("nan")], [0.01, 0.0], percent=True)
@@ -74,7 +74,7 @@ def point_texts(where: Sequence[str], mean: ArrayLike, spread: ArrayLike | None 
 
 
 def _scale(percent: bool) -> tuple[float, int]:
-    """What values are multiplied by, and their digits after the point."""
+    """The factor for values, and the number of decimals."""
     return (100.0, 1) if percent else (1.0, 4)
 
 

@@ -37,7 +37,7 @@ def page_fingerprint(shared: str, notebook: Path, title: str, parameters: Mappin
 
     Args:
         shared: :func:`surroundings`. notebook: its file. parameters: as passed to it.
-        folders: where files that parameters name may lie, beside the current folder; the content of such a file counts.
+        folders: where to look for files named by parameters, besides the current folder; the content of such a file counts.
 
     Raises:
         TypeError: a parameter that is not JSON.

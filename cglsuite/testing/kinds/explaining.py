@@ -1,4 +1,4 @@
-"""What is told of a check of a method that fails: the performance matrix, the command that repeats it, and advice that fits the cause."""
+"""Explains a failed check of a method: the performance matrix, the command that repeats it, and advice that fits the cause."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cglsuite.testing.kinds.cases import Case
 __all__ = ["explained", "why_not_learnt"]
 
 _LEAST_FALL = 0.1
-"""By which share of its first value a loss must fall for training to count as working."""
+"""The fraction of its first value by which a loss must fall for training to count as working."""
 
 
 def explained(finding: Finding, case: Case, matrix: Mapping[int, Sequence[float]] | None = None) -> Finding:
@@ -44,8 +44,8 @@ def why_not_learnt(run: Outcome, hyperparameters: Iterable[Hyperparameter], lear
     """Advice that fits how a method failed to learn.
 
     Args:
-        run: what was measured of it. hyperparameters: of the method.
-        learnt: per task that could be tested, whether its items were answered well enough right after it.
+        run: the measured run. hyperparameters: those of the method.
+        learnt: for each task that could be tested, whether performance right after training on it was good enough.
     """
     losses = run.losses[0] if run.losses else []
     fell = f"from {losses[0]:.3g} to {losses[-1]:.3g}" if losses else "unknown"

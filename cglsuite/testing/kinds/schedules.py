@@ -56,7 +56,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def _called(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Any:
-    """What the schedule gives for these spans, under its default hyper-parameters; four dated items per step where it follows dates."""
+    """The schedule's weights for these spans, with default hyper-parameters and, if it follows dates, four dated items per step."""
     spec: Any = entry.spec
     factory: Callable[..., Any] = catalogue.resolve(entry)
     given = {h.name: h.default for h in spec.hyperparameters}
@@ -121,7 +121,7 @@ def _streams(catalogue: Catalogue, entry: Entry) -> None:
 
 
 def _resumable(catalogue: Catalogue, entry: Entry) -> None:
-    """Fine-tuning that is stopped within the stream and goes on in another process gives the same results as without interruption."""
+    """Fine-tuning stopped mid-stream and resumed in another process gives the same results as an uninterrupted run."""
     with Bench() as bench:
         case = _case(catalogue, entry, bench)
         first = case.run_one()

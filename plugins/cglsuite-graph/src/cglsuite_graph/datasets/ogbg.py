@@ -57,10 +57,10 @@ def ppa(root: DataRoot, edge_features: bool = True) -> GraphData:
 
 
 def molhiv_graphs(root: DataRoot, split: Array | None, keys: Mapping[str, Array]) -> GraphData:
-    """ogbg-molhiv from the raw files of OGB, features as OGB gives them.
+    """ogbg-molhiv from the raw files of OGB, with the features provided by OGB.
 
     Args:
-        split, keys: of :func:`cglsuite_graph.datasets.assemble.graph_data`, one entry per graph.
+        split, keys: passed to :func:`cglsuite_graph.datasets.assemble.graph_data`; one entry per graph.
 
     Raises:
         DataError: a file is missing, damaged, or inconsistent with the others.
@@ -95,7 +95,7 @@ def read_chosen(paths: Mapping[str, Path], graphs: Array | None) -> dict[str, Ar
         and ``x`` float32 [N, F] if there are node features.
 
     Raises:
-        DataError: a file is damaged, or does not fit the others.
+        DataError: a file is damaged, or inconsistent with the others.
     """
     nodes, edges, labels = (_column(paths[name]) for name in ("num-node-list", "num-edge-list", "graph-label"))
     if not len(nodes) == len(edges) == len(labels) or (graphs is not None and graphs.size and graphs[-1] >= len(nodes)):
@@ -140,7 +140,7 @@ def _edges(paths: Mapping[str, Path], start: Array, nodes: Array, chosen: Array,
             pairs.append((ends + shift[of])[:, kept].astype(np.int32))
             kinds.append(values[kept])
     if seen != start[-1]:
-        raise DataError(f"{paths['edge']}: {seen:,} edges; expected {start[-1]:,}: the file breaks off, replace it")
+        raise DataError(f"{paths['edge']}: {seen:,} edges; expected {start[-1]:,}: the file is truncated; replace it")
     return np.concatenate(pairs, axis=1), np.concatenate(kinds)
 
 
