@@ -6,7 +6,6 @@ import _thread
 import contextlib
 import ctypes
 import gc
-import importlib
 import logging
 import os
 import random
@@ -17,6 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,20 +37,11 @@ __all__ = [
     "end_process",
     "end_with_parent",
     "hide_memory",
-    "imported",
     "opaque",
+    "random_kept",
     "setting",
     "settled",
 ]
-
-
-def imported(name: str) -> ModuleType:
-    """Import module ``name`` and restore Python's random state: some libraries draw from it while they load, such as rich."""
-    before = random.getstate()
-    try:
-        return importlib.import_module(name)
-    finally:
-        random.setstate(before)
 
 
 GRACE_S = 1.0
@@ -122,6 +115,52 @@ def _each(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping[An
         return [name(", ".join(str(k) for k in sorted({*before, *now}, key=str) if before.get(k, _ABSENT) != now.get(k, _ABSENT)))]
 
     return describe
+
+
+# What imports leave behind
+
+
+@contextlib.contextmanager
+def random_kept(*, but: str = "") -> Iterator[None]:
+    """Within the block, importing a module leaves Python's random state as it was.
+
+    Some libraries draw from it while they load, such as rich, which scikit-learn imports where it is installed.
+
+    Args:
+        but: a top-level module or package whose own imports are not covered.
+    """
+    finder = _Finder(but)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(finder)
+
+
+class _Finder(MetaPathFinder):
+    """Finds what the finders after it find, and has Python source executed by :func:`_executed`."""
+
+    def __init__(self, but: str) -> None:
+        self._but = but
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if self not in sys.meta_path or fullname.partition(".")[0] == self._but:
+            return None
+        others = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        found = (other.find_spec(fullname, path, target) for other in others if hasattr(other, "find_spec"))
+        spec = next((spec for spec in found if spec is not None), None)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            vars(spec.loader)["exec_module"] = partial(_executed, spec.loader.exec_module)
+        return spec
+
+
+def _executed(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+    before = random.getstate()
+    try:
+        execute(module)
+    finally:
+        random.setstate(before)
 
 
 # What is set

@@ -35,6 +35,7 @@ from cglsuite.errors import CglsuiteError, DivergenceError, NotApplicable, Uncle
 from cglsuite.hashing import digest, plain
 from cglsuite.learning import launch
 from cglsuite.learning.reproducibility.numerics import applied, numerics_of
+from cglsuite.traces import random_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["build_scenario", "build_stream", "make_runner", "metrics_of", "run_cell"]
 
 
+@random_kept()
 def run_cell(
     cell: CellSpec,
     catalogue: Catalogue,
@@ -184,7 +186,6 @@ def build_scenario(
     """The stream of a scenario with resolved switches; only the order and split seeds matter."""
     prepare_device(device)
     data = _load(catalogue, scenario.dataset, tuple(sorted(dataset_hyperparameters.items())))
-    catalogue.resolve(catalogue.get("measure", scenario.performance))  # or the first answers import it, amid training
     builder = catalogue.resolve(catalogue.get("scenario", scenario.name))
     stream: TaskStream = builder(scenario, data, seeds, device)
     return stream

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,6 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from cglsuite import traces
 from cglsuite.errors import CollisionError, PluginError, SpecError, UnknownNameError, UsageError, nearest
 from cglsuite.files.given import content_of, data_spec
 from cglsuite.files.named import data_files
@@ -401,7 +401,7 @@ def _reference(spec: PluginSpec) -> str:
 
 def _imported(reference: str) -> Any:
     module_name, _, attribute = reference.partition(":")
-    module = traces.imported(module_name)
+    module = importlib.import_module(module_name)
     try:
         imported = getattr(module, attribute)
     except AttributeError:

@@ -22,7 +22,7 @@ from cglsuite.host.left import Forks, loaded_and_left
 from cglsuite.host.loading import load_plugin
 from cglsuite.host.plugin_records import Entry, PluginRecord
 from cglsuite.specs import KINDS
-from cglsuite.traces import end_process
+from cglsuite.traces import end_process, random_kept
 
 __all__ = ["HEAVY", "main"]
 
@@ -52,7 +52,9 @@ def main(report: str, plugins: str, deep: str) -> None:
     left: list[tuple[tuple[str, ...], list[str]]] = []
     tried: list[tuple[str, ...]] = []
     for candidate in (c for c in find_candidates() if c.key in chosen):
-        record, provided, changes, usable = loaded_and_left(partial(load_plugin, candidate, partial(_announce, write, candidate)), forks)
+        load = partial(load_plugin, candidate, partial(_announce, write, candidate))
+        with random_kept(but=candidate.module.partition(".")[0]):  # what it imports may draw, itself it may not
+            record, provided, changes, usable = loaded_and_left(load, forks)
         records.append(record)
         entries.extend(provided)
         left += [(candidate.key, changes)] if changes else []

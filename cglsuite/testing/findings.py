@@ -13,6 +13,7 @@ from typing import Any, Literal
 from cglsuite.errors import CglsuiteError, NotApplicable
 from cglsuite.host import Entry
 from cglsuite.markup import displayed
+from cglsuite.traces import random_kept
 
 __all__ = ["Check", "CheckFailed", "CheckReport", "Finding", "Seen", "error_text", "examined", "performed", "reported", "source_of"]
 
@@ -179,7 +180,8 @@ def performed(check: str, action: Callable[[], object], where: str = "", fix: st
         fix: the fix of errors that do not state one.
     """
     try:
-        note = action()
+        with random_kept():
+            note = action()
     except NotApplicable as reason:
         return Finding(check=check, status="skipped", where=where, message=str(reason))
     except CheckFailed as failure:

@@ -97,22 +97,26 @@ def test_macro_f1_is_that_of_scikit_learn(packages: Catalogue) -> None:
         assert score.performance == pytest.approx(f1_score(y, given, labels=sorted(set(y)), average="macro", zero_division=0.0))
 
 
-@pytest.mark.parametrize("kind", ["measure", "method"])
+@pytest.mark.parametrize("kind", ["measure", "method", "inside a measure"])
 def test_a_library_that_draws_while_it_loads_is_no_fault_of_the_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """As rich does, which scikit-learn loads where it is installed: Python's random state is put back after imports."""
-    name = f"{kind}_draws_while_it_loads"
-    base = {"measure": "cglsuite.streams.measures.classes import micro", "method": "cglsuite import Method"}[kind]
-    (tmp_path / f"{name}.py").write_text(f"import random\nfrom {base}\nrandom.random()\n")
+    """As rich does, which scikit-learn loads where it is installed: imports leave Python's random state as it was."""
+    name = f"draws_while_it_loads_{kind.replace(' ', '_')}"
+    (tmp_path / f"{name}_library.py").write_text("import random\nrandom.random()\n")
+    base = {"method": "cglsuite import Method"}.get(kind, "cglsuite.streams.measures.classes import micro")
+    inside = f"def scored(answered):\n    import {name}_library\n    return micro(answered)\n"
+    (tmp_path / f"{name}.py").write_text(f"from {base}\n{inside if kind == 'inside a measure' else f'import {name}_library'}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     tiny = tiny_catalogue()
-    spec: Any = tiny.measure("micro") if kind == "measure" else tiny.method(FINE_TUNING)
-    attribute = "micro" if kind == "measure" else "Method"
+    spec: Any = tiny.method(FINE_TUNING) if kind == "method" else tiny.measure("micro")
+    attribute = {"method": "Method", "measure": "micro"}.get(kind, "scored")
     catalogue = with_specs(tiny, [dataclasses.replace(spec, name="drawn", factory=f"{name}:{attribute}")], RECORD)
-    switches: dict[str, Any] = {"training.epochs": 1} | ({"scenario.performance": "drawn"} if kind == "measure" else {})
+    switches: dict[str, Any] = {"training.epochs": 1} | ({} if kind == "method" else {"scenario.performance": "drawn"})
     method = "drawn" if kind == "method" else FINE_TUNING
+    finders = list(sys.meta_path)
     record = run_cell(resolve_cell(catalogue, NODES, method, overrides=switches), catalogue, Store(tmp_path / "store"))
-    assert name in sys.modules
+    assert f"{name}_library" in sys.modules
     assert record.done, record.reason
+    assert sys.meta_path == finders
 
 
 def test_mrr_by_hand() -> None:

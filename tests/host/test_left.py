@@ -64,6 +64,17 @@ def install(site: Site, name: str) -> None:
     site.add(name, files={f"{module}.py": text}, entry_points={"p": module})
 
 
+def test_a_library_that_draws_while_it_loads_is_no_fault_of_the_plugin(site: Site) -> None:
+    """As rich does, which scikit-learn loads where it is installed; the plugin itself must not draw (``seeds``)."""
+    files = {
+        "imports_it.py": "import drawing_library\n" + SPEC.format(name="imports-it"),
+        "drawing_library.py": "import random\nrandom.random()\n",
+    }
+    site.add("imports-it", files=files, entry_points={"p": "imports_it"})
+    records = {r["distribution"]: r for r in json.loads(site.run("plugins", "--json").stdout)}
+    assert records["imports-it"]["status"] == "ok", records["imports-it"]
+
+
 def test_whatever_a_plugin_changes_is_found_by_the_trial_and_named(site: Site) -> None:
     """All in one process one after the other, beside one in order; the second listing reads the verdicts."""
     for name in ACTS:

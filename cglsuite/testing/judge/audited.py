@@ -41,7 +41,7 @@ from cglsuite.testing.judge.reach import path_to
 from cglsuite.testing.judge.watching import PROCESS_SETTINGS, Acts, Given
 from cglsuite.testing.judge.wire import Near, send_plain
 from cglsuite.testing.runs import FORBIDDEN, Subject, disturb_randomness
-from cglsuite.traces import Traces
+from cglsuite.traces import Traces, random_kept
 
 __all__ = ["serve", "warm_up"]
 
@@ -268,7 +268,7 @@ def _answer(far: _Far, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
     """Run once; return the outcome with all notes."""
     disturb_randomness()
     random_states, settings = Traces(RANDOM_STATES), Traces(PROCESS_SETTINGS)
-    with unreplaced() as replaced:
+    with unreplaced() as replaced, random_kept():
         try:
             answer = _run(far, request)
         except BaseException as error:  # noqa: BLE001 - reported to the near side, which decides
