@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from cglsuite.markup import Content, Fragment, element
@@ -9,9 +10,12 @@ from cglsuite.markup import Content, Fragment, element
 __all__ = ["Notes", "key_box", "notice", "tile"]
 
 
+_COUNTED = re.compile(r"\b(cell|method|order|scenario|seed|stream|value)s\b")
+
+
 def tile(value: Content, label: str) -> Fragment:
-    """A number and its label."""
-    return element("li", element("b", value), " ", element("span", label))
+    """A number and its label, which counts in the plural: ``1, "methods"`` reads "1 method"."""
+    return element("li", element("b", value), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
 
 
 def key_box(lines: Iterable[Fragment]) -> Fragment:
