@@ -371,6 +371,12 @@ def test_pages_equal_the_records(tmp_path: Path) -> None:
     assert "Its standard deviations are taken as over 10 seeds, each with its own order" in text_of(page, "p", "prints means over")
     tiles = {label: int(n) for n, label in _tiles(page)}
     assert tiles == {"published values": len(ledger.rows), **ledger.counts}
+    (line,) = texts(page, ".key-results li")
+    compared = ledger.rows[ledger.rows["verdict"].isin(JUDGED)]
+    assert line.startswith(f"BeGin, Cora in task-IL: of {len(compared)} compared values ")
+    for verdict, n in compared["verdict"].value_counts().items():
+        assert f"{n} {verdict}" in line
+    assert line.endswith("; the largest difference is +3.5 points (LwF, AP: different).")
     totals = Tables(page).tables[0]
     assert [text for text, _ in totals[0]] == ["data set", "setting", "values", *ledger.counts]
     assert [value for _, value in totals[1][2:]] == [len(ledger.rows), *ledger.counts.values()]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cglsuite import stats
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reference.values import UNITS
 from cglsuite.reports.kit.htmltable import empty, exact_cell, head_cell, mean_std_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.kit.notices import notice, tile
+from cglsuite.reports.kit.notices import key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
@@ -38,8 +39,24 @@ def overview(ledger: Ledger) -> Fragment:
     if ledger.reproduction.unprinted:
         about += f" {ledger.reproduction.unprinted} further cells of its tables hold no value (N/A, out of memory, out of time)."
     parts: list[Content] = [element("p", element("strong", ledger.title), class_="lead")]
-    parts += [element("ul", *tiles, class_="tiles"), element("p", _sentence(RULE)), element("p", about)]
+    parts += [_message(ledger), element("ul", *tiles, class_="tiles"), element("p", _sentence(RULE)), element("p", about)]
     return join([*parts, *_notices(ledger)])
+
+
+def _message(ledger: Ledger) -> Fragment | None:
+    """Key results: per data set and setting how many compared values have which verdict, and the largest difference."""
+    lines = []
+    for (paper, dataset, setting), part in _parts(_judged(ledger)):
+        counts = part["verdict"].value_counts()
+        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in JUDGED if verdict in counts)
+        tested = part[part["verdict"].isin(stats.AGREEMENTS) & part["points"].notna()]
+        if len(tested):
+            row = tested.loc[tested["points"].abs().idxmax()]
+            size = number_text(row["points"], 1, plus=True)
+            said += f"; the largest difference is {size} points ({row['method']}, {row['metric']}: {row['verdict']})"
+        values = f"{len(part)} compared value{'s' * (len(part) != 1)}"
+        lines.append(element("li", element("strong", f"{paper}, {dataset} in {setting}"), f": of {values} {said}."))
+    return key_box(lines) if lines else None
 
 
 def _sentence(text: str) -> str:
