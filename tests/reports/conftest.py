@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from cglsuite.specs import PluginSpec
 @pytest.fixture(autouse=True)
 def approved_pages(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     """The pages that a test makes are the approved ones."""
-    with Pages(request.node.nodeid, {str(tmp_path): "TMP"}) as pages:
+    with Pages(request.node.nodeid, {str(tmp_path): "TMP", version("torch"): "TORCH"}) as pages:
         yield
     if not getattr(request.node, "failed", False):
         pages.check()

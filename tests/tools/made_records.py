@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def made_record(planned: PlannedCell, catalogue: Catalogue, **changes: Any) -> R
             "data": "d" * 64,
             "resumed_from_task": 0,
         },
-        "environment": {"python": "3.11.2", "torch": "2.13.0", "platform": "Linux", "cpu": "a made-up CPU", "cuda": None},
+        "environment": {"python": "3.11.2", "torch": version("torch"), "platform": "Linux", "cpu": "a made-up CPU", "cuda": None},
     }  # fmt: skip
     return record_of(planned, **(given | changes))
 

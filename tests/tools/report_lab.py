@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def record_of(planned: PlannedCell, source: str = "a" * 64, **changes: Any) -> R
             "core": {"version": "0.1.0", "source": source},
             "resumed_from_task": 0,
         },
-        "environment": {"python": "3.11", "torch": "2.13.0", "platform": "Linux", "cpu": EVIL, "cuda": None},
+        "environment": {"python": "3.11", "torch": version("torch"), "platform": "Linux", "cpu": EVIL, "cuda": None},
     }
     if changes.get("status", "done") != "done":
         facts |= {"matrix": [], "metrics": {}}
