@@ -178,13 +178,14 @@ def _write(ledger: Ledger, store: Store, out: Path | None, catalogue: Catalogue,
     """Write the ledger's files and its page, print their paths, and return whether the page is complete."""
     from cglsuite.executors.progress import say
     from cglsuite.reports.rendering.notebook import render_notebook
+    from cglsuite.reports.rendering.parameters import shown_path
     from cglsuite.reports.studies.ledger.compute import write_ledger
 
     selection = ledger.reproduction.selection
     folder = out or Path("rendered") / f"reproduction-{_slug(selection)}"
     paths = write_ledger(ledger, folder)
     chosen = {"paper": selection.paper, "dataset": selection.dataset, "setting": selection.setting, "method": selection.method}
-    given = {**chosen, "seeds": selection.repeats or 0, "store": str(store.path), "device": device, "train_missing": False}
+    given = {**chosen, "seeds": selection.repeats or 0, "store": shown_path(store.path), "device": device, "train_missing": False}
     page = render_notebook("reproduction", given, folder / "reproduction.html", catalogue=catalogue, title=ledger.title)
     files = [str(path) for path in (*paths, page.path)]
     if as_json:

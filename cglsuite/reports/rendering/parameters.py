@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.errors import ReportError, UnknownNameError
@@ -13,7 +14,7 @@ from cglsuite.errors import ReportError, UnknownNameError
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["TAG", "Parameter", "check_parameters", "declared_parameters"]
+__all__ = ["TAG", "Parameter", "check_parameters", "declared_parameters", "shown_path"]
 
 TAG = "parameters"
 _UNKNOWN = object()
@@ -125,3 +126,9 @@ def _fits(value: Any, default: Any) -> bool:
     if isinstance(default, (list, tuple)):
         return isinstance(value, (list, tuple))
     return isinstance(value, type(default))
+
+
+def shown_path(path: Path) -> str:
+    """Relative to the current folder if inside it: pages should not reveal paths of the machine that rendered them."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)

@@ -16,6 +16,7 @@ from cglsuite.atomic import write_atomic
 from cglsuite.errors import CglsuiteError
 from cglsuite.reports.rendering.freshness import surroundings
 from cglsuite.reports.rendering.notebook import CELL_TIMEOUT_S, RenderedReport, render_notebook
+from cglsuite.reports.rendering.parameters import shown_path
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign, Report
@@ -69,8 +70,8 @@ def render_campaign(
     folder = Path(campaign).parent / "rendered" / loaded.name if out is None else Path(out)
     records, forced = Store(store), Overrides.of(overrides)
     offered = {
-        "campaign": _short(Path(campaign)),
-        "store": _short(records.path),
+        "campaign": shown_path(Path(campaign)),
+        "store": shown_path(records.path),
         "overrides": dict(forced.values),
         "device": forced.device or "",
         "train_missing": False,
@@ -170,9 +171,3 @@ def _page_names(reports: Sequence[Report]) -> list[str]:
         stem = re.sub(r"[^A-Za-z0-9._+-]", "-", report.notebook).lstrip(".") or "report"
         names.append(next(name for n in itertools.count(1) if (name := f"{stem}{'' if n == 1 else f'-{n}'}.html") not in names))
     return names
-
-
-def _short(path: Path) -> str:
-    """Relative to the current folder if inside it: pages should not reveal paths of the machine that rendered them."""
-    absolute = path.absolute()
-    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
