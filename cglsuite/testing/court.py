@@ -23,6 +23,7 @@ _SAFE = {
     "builtins": {"set", "frozenset", "object", "bool", "int", "float", "str", "tuple", "list", "dict"},
     "copyreg": {"_reconstructor", "__newobj__"},
     "pathlib": {"PosixPath"},
+    "pathlib._local": {"PosixPath"},  # of Python 3.13
 }
 _OURS = ("cglsuite.specs", "cglsuite.host")
 

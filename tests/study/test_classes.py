@@ -202,7 +202,10 @@ def test_a_class_of_a_package_needs_the_folder_of_the_package(
 
 def test_a_class_of_a_notebook_is_pickled_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its source is in the file; where a global has no text, the file is new each time."""
+    line = vars(Bare).get("__firstlineno__")
     monkeypatch.setattr(Bare, "__module__", "__main__")
+    if line is not None:
+        Bare.__firstlineno__ = line  # type: ignore[attr-defined] # Python 3.13 drops it with the module
     monkeypatch.setitem(sys.modules, "__main__", sys.modules[__name__])  # where its source is looked for
     path, name, folder = as_plugin_file(Bare)
     assert (name, folder) == ("bare", None)
