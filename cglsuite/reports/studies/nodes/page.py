@@ -11,7 +11,7 @@ import numpy as np
 
 from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
-from cglsuite.reports.kit.htmltable import head_cell, mean_std_cell, number_cell, row_head, table
+from cglsuite.reports.kit.htmltable import empty, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
@@ -68,8 +68,11 @@ def node_groups(items: NodeItems) -> Fragment:
     return table(head, rows, preset_caption(items.preset, [items.variant] if items.variant else [], about))
 
 
-def node_distributions(items: NodeItems) -> Gallery:
-    """One figure per method: the distributions of homophily, degree and, where it varies, number of labels in both groups of items."""
+def node_distributions(items: NodeItems) -> Gallery | Fragment:
+    """One figure per method: the distributions of homophily, degree and, where it varies, number of labels in both groups of items.
+
+    A method that answers all items of a task equally well has no groups, and no figure.
+    """
     frame, summary = items.frame, as_rows(group_summary(items.frame))
     quantities = ["homophily", *(["labels"] if frame["labels"].nunique() > 1 else []), "degree"]
 
@@ -88,7 +91,9 @@ def node_distributions(items: NodeItems) -> Gallery:
         alt = f"Distributions for {method} in {items.preset}, {sizes} than the mean of their task. Means: {'; '.join(said)}"
         return picture(draw, alt, group=scenario_words(items.preset))
 
-    return Gallery(tuple(one(str(method)) for method in dict.fromkeys(frame["method"])))
+    grouped = frame[frame[list(GROUPS)].any(axis=1)]
+    pictures = tuple(one(str(method)) for method in dict.fromkeys(grouped["method"]))
+    return Gallery(pictures) if pictures else empty("Every method answers all items of a task equally well.")
 
 
 def _answered(group: str) -> str:
