@@ -354,7 +354,8 @@ class Store:
     # Housekeeping
 
     def sweep(self) -> None:
-        """Remove leftovers of killed runners: leases, plans of supervisors that are gone, and temporary files older than an hour.
+        """Remove leftovers of killed runners: leases, attempts at cells that have a result, plans whose supervisors are gone, and temporary
+        files older than an hour.
 
         A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later.
         """
@@ -364,6 +365,11 @@ class Store:
             if _NAME.fullmatch(plan.stem) and (lease := self.lease(plan_lease(plan))) is not None:
                 with lease:
                     plan.unlink(missing_ok=True)
+        for attempt in (self.path / "attempts").glob("*.txt"):
+            if _NAME.fullmatch(attempt.stem) and (lease := self.lease(attempt.stem)) is not None:
+                with lease:
+                    if self.cached(attempt.stem) is not None:
+                        attempt.unlink(missing_ok=True)
         for left in (self.path / "leases").glob(f"*{_LEASE}"):
             if _NAME.fullmatch(left.stem):
                 self.discard_stale_lease(left.stem)

@@ -242,6 +242,24 @@ def test_what_killed_writers_leave_is_swept_once_it_is_old(store: Store) -> None
     assert files(store) == ["cells/.b.json.1-x.tmp", f"cells/{record().key}.json"]
 
 
+def test_attempts_of_finished_cells_are_swept(store: Store) -> None:
+    """A runner may be killed after its record is written and before it takes its attempt back; nobody begins that cell again."""
+    store.put(record())
+    other, busy = record(key="f" * 64), record(key="e" * 64)
+    store.put(busy)
+    attempts = [store.path / "attempts" / f"{one.key}.txt" for one in (record(), other, busy)]
+    attempts[0].parent.mkdir()
+    for path in attempts:
+        path.write_text("process 1 on gone, begun 2026-01-01 00:00:00\n")
+    lease = Store(store.path).lease(busy.key)
+    assert lease is not None
+    with lease:  # somebody runs it again
+        store.sweep()
+    assert [path.exists() for path in attempts] == [False, True, True]
+    store.sweep()
+    assert [path.exists() for path in attempts] == [False, True, False]
+
+
 def test_checkpoints_come_back_and_damaged_ones_are_absent(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     """Tensors and plain values, exactly; one flipped bit, a cut file or another's checkpoint is no checkpoint."""
     import torch
