@@ -83,7 +83,7 @@ class DataRoot:
     ) -> None:
         given = () if root is None else (root,) if isinstance(root, (str, os.PathLike)) else tuple(root)
         self.folders = tuple(dict.fromkeys(Path(folder).expanduser().absolute() for folder in given))
-        self.cache = Path(cache).expanduser().absolute() if cache is not None else _platform_cache()
+        self.cache = Path(cache).expanduser().absolute() if cache is not None else platform_cache()
         self.offline = offline
         self.verify = verify
 
@@ -373,7 +373,8 @@ def _folders(text: str) -> tuple[Path, ...]:
     return tuple(Path(part.strip()) for part in text.split(os.pathsep) if part.strip())
 
 
-def _platform_cache() -> Path:
+def platform_cache() -> Path:
+    """The platform's folder for caches of the suite."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("cglsuite", appauthor=False))

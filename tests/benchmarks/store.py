@@ -1,24 +1,31 @@
-"""Processor seconds of ``status``, ``results`` and ``report`` over stores of many records. A command, not a test.
+"""Processor seconds and memory of ``run``, ``status``, ``results`` and ``report`` over stores of many records. A command, not a test.
 
     python tests/benchmarks/store.py [--records 2000 20000] [--skip report]
+    python tests/benchmarks/store.py --keep stores --records 20000    # the same stores again, for another version of the suite
 
 The campaign is real and small: four methods on a synthetic stream of classes, in task- and class-IL, with as many seeds as it takes. One
 cell of every method and scenario is trained; its record serves for all other seeds with accuracies of its own, so that files are as
 large as those of real cells. Every command runs in a process of its own, and time is that of the processor, of child processes too. The
 time of a store of no records is what starting and loading plugins costs; the rest, per record, should not grow with their number.
+
+``run`` finds every cell done. Its first call reads the records and fills the index; the others are what a finished campaign costs.
+``recognise`` is the store's part of that alone, in this process: which of the keys have no result. ``merge`` goes into an empty store,
+``merge again`` finds everything there.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
 import random
-import resource
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -93,25 +100,54 @@ def _write(store: Store, record: Record) -> None:
     path.write_text(record.to_text())
 
 
-def processor_s(command: list[str], store: Path) -> float:
-    """User and system seconds of ``cglsuite COMMAND`` and its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = {**os.environ, "CGLSUITE_STORE": str(store)}
-    ended = subprocess.run([sys.executable, "-m", "cglsuite", *command], capture_output=True, text=True, env=environment, check=False)
+def processor_s(command: list[str], store: Path) -> tuple[float, float]:
+    """User and system seconds of ``cglsuite COMMAND`` and its children, and the largest memory of one process in MB."""
+    environment = {**os.environ, "CGLSUITE_STORE": str(store), "CGLSUITE_CACHE": str(store.parent / "cache")}
+    words = [sys.executable, "-c", _MEASURED, sys.executable, "-m", "cglsuite", *command]
+    ended = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     if ended.returncode:
         raise SystemExit(f"cglsuite {' '.join(command)}: exit status {ended.returncode}\n{ended.stderr}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+    seconds, kilobytes = ended.stdout.splitlines()[-1].split()
+    return float(seconds), float(kilobytes) / 1e3
+
+
+# A process in between: the memory that the kernel reports is the largest of all children so far.
+_MEASURED = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print()
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+sys.exit(code)
+"""
+
+
+def recognised_s(path: Path) -> float:
+    """Processor seconds until the store has said which cells of the campaign have no result."""
+    store = Store(path.parent / "store")
+    engine = default_engine()
+    planned = plan_campaign(load_campaign(path), engine.load_catalogue(), engine=engine, store=store)
+    began = time.process_time()
+    unfinished = store.unfinished(p.key for p in planned)
+    if unfinished:
+        raise SystemExit(f"{len(unfinished)} of {len(planned)} cells have no result")
+    return time.process_time() - began
 
 
 def commands(path: Path, skip: list[str]) -> dict[str, list[str]]:
     """What is measured, by name."""
+    run = ["run", str(path), "--no-reports", "--quiet"]
+    merge = ["merge", str(path.parent / "store"), "--into", str(path.parent / "merged")]
     known = {
+        "run": run,
+        "run again": run,
         "status": ["status", str(path), "--json"],
         "results": ["results", "--output", str(path.with_suffix(".csv"))],
         "results CAMPAIGN": ["results", str(path), "--output", str(path.with_suffix(".csv"))],
         "results --verify": ["results", "--verify"],
         "report": ["report", str(path), "--force"],
+        "merge": merge,
+        "merge again": merge,
     }
     return {name: words for name, words in known.items() if name not in skip}
 
@@ -122,21 +158,33 @@ def main() -> None:
     parser.add_argument("--records", type=int, nargs="+", default=[2000, 20000])
     parser.add_argument("--skip", nargs="*", default=[], help="commands to leave out")
     parser.add_argument("--json", action="store_true", help="also print one JSON object")
+    parser.add_argument("--keep", type=Path, help="a folder to keep the stores in; those of an earlier call are used again")
     args = parser.parse_args()
     seconds: dict[str, dict[int, float]] = {}
+    memory: dict[str, dict[int, float]] = {}
     for records in [GROUPS, *args.records]:
-        with tempfile.TemporaryDirectory(prefix="many-records-") as name:
-            path = fill(Path(name), records)
-            found = sorted((path.parent / "store" / "cells").glob("*.json"))
-            size = sum(p.stat().st_size for p in found) / len(found)
-            print(f"{len(found)} records of {size / 1e3:.1f} kB", flush=True)
+        with contextlib.ExitStack() as stack:
+            kept = args.keep.absolute() / str(records) if args.keep else None
+            folder = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="many-records-")))
+            os.environ["CGLSUITE_CACHE"] = str(folder / "cache")
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / "many.toml" if (folder / "filled").exists() else fill(folder, records)
+            (folder / "filled").touch()
+            shutil.rmtree(folder / "cache", ignore_errors=True)
+            shutil.rmtree(folder / "merged", ignore_errors=True)
+            sizes = [p.stat().st_size for p in (folder / "store" / "cells").rglob("*.json")]
+            print(f"{len(sizes)} records of {sum(sizes) / len(sizes) / 1e3:.1f} kB", flush=True)
             for label, words in commands(path, args.skip).items():
-                taken = seconds.setdefault(label, {})[len(found)] = processor_s(words, path.parent / "store")
+                taken, megabytes = processor_s(words, folder / "store")
+                seconds.setdefault(label, {})[len(sizes)] = taken
+                memory.setdefault(label, {})[len(sizes)] = megabytes
                 floor = min(seconds[label].values())
-                more = f"  {1e3 * (taken - floor) / (len(found) - GROUPS):8.2f} ms per record" if len(found) > GROUPS else ""
-                print(f"  {label:<18} {taken:8.1f} s{more}", flush=True)
+                more = f"  {1e3 * (taken - floor) / (len(sizes) - GROUPS):8.3f} ms per record" if len(sizes) > GROUPS else ""
+                print(f"  {label:<18} {taken:8.1f} s  {megabytes:8.0f} MB{more}", flush=True)
+            if "recognise" not in args.skip:
+                print(f"  {'recognise':<18} {recognised_s(path):8.2f} s", flush=True)
     if args.json:
-        print(json.dumps(seconds))
+        print(json.dumps({"seconds": seconds, "memory_mb": memory}))
 
 
 if __name__ == "__main__":

@@ -9,24 +9,25 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite.cells.records.describe import metric_providers
-from cglsuite.cells.records.metric_values import metric_values
+from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import Record
 
 if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Problem
     from cglsuite.host import Catalogue
 
-__all__ = ["Check", "Verdict", "damaged", "verify"]
+__all__ = ["Check", "Verdict", "conflicting", "damaged", "verify"]
 
 Verdict = Literal["agrees", "differs", "unchecked"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One check of one record: its ``digest``, a metric by name, or ``file`` if it could not be read.
+    """One check of one record: its ``digest``, a metric by name, ``file`` if it could not be read, or ``conflict``.
 
     ``reason`` says how it differs or why it could not be checked.
     """
@@ -54,7 +55,8 @@ def verify(records: Iterable[Record], catalogue: Catalogue) -> Iterator[Check]:
         values = {name: value for name, value in record.metrics.items() if value is not None}
         makers = {name: part for part in record.provenance.get("metrics") or () for name in part["names"]}
         reasons = {name: _why_not(makers.get(name), maker(name) if name in known else None) for name in values}
-        again = _computed(record, catalogue, [name for name, reason in reasons.items() if not reason])
+        checked = [name for name, reason in reasons.items() if not reason]
+        again = metrics_from(record, catalogue, checked) if checked else {}
         for name, recorded in values.items():
             yield _check(record, name, recorded, again.get(name), reasons[name])
 
@@ -64,6 +66,13 @@ def damaged(problems: Iterable[Problem]) -> Iterator[Check]:
     for problem in problems:
         where = f" (moved to {problem.moved_to})" if problem.moved_to else ""
         yield Check(key=problem.path.stem, label="", check="file", verdict="differs", reason=problem.reason + where)
+
+
+def conflicting(files: Iterable[Path]) -> Iterator[Check]:
+    """The results that a store keeps beside others of the same key (see :mod:`cglsuite.cells.storage.merging`)."""
+    for path in files:
+        reason = f"another result of this cell is kept in {path}; run the cell again to see which one is right, and remove the other"
+        yield Check(key=path.name.partition(".")[0], label="", check="conflict", verdict="differs", reason=reason)
 
 
 def _why_not(then: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
@@ -77,13 +86,6 @@ def _why_not(then: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
     if any(then.get(part) != now[part] for part in parts):
         return f"computed by {made}, now {now['distribution']} {now['version']} ({now['source'][:8]})"
     return ""
-
-
-def _computed(record: Record, catalogue: Catalogue, names: list[str]) -> dict[str, float | None]:
-    stream = {**record.stream, "tasks": record.tasks} if record.stream else None
-    if not names:
-        return {}
-    return metric_values(catalogue, str(record.scenario.get("setting")), record.performance().tolist(), stream=stream, names=names)
 
 
 def _check(record: Record, name: str, recorded: float, computed: float | None, why_not: str) -> Check:

@@ -3,71 +3,44 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
 import logging
 import os
-import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from cglsuite.atomic import sweep_temporaries, write_atomic
-from cglsuite.cells.records.record import NewerSchemaError, Record
+from cglsuite.atomic import TEMPORARY_SUFFIX, sweep_temporaries, write_atomic
 from cglsuite.cells.storage.attempts import Attempt, withdraw
+from cglsuite.cells.storage.layout import CELLS
 from cglsuite.cells.storage.lease import LIFETIME_S, Holder, Lease, has_locks, read_holder
-from cglsuite.errors import StoreError, UsageError
-from cglsuite.inputs import check_path, quoted, read_regular
+from cglsuite.cells.storage.records import Problem, Records, check_key, default_store, is_key
+from cglsuite.inputs import read_regular
 from cglsuite.markup import displayed
 from cglsuite.old_names import current_keys
 
 __all__ = ["Problem", "Store", "default_store", "plan_lease"]
 
 logger = logging.getLogger(__name__)
-_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
 _MAGIC = b"cglsuite checkpoint 1"
 _LEASE = ".lease"
 
 
-def default_store() -> Path:
-    """``$CGLSUITE_STORE``, else ``.cglsuite`` in the current folder."""
-    return Path(os.environ.get("CGLSUITE_STORE") or ".cglsuite")
-
-
-@dataclass(frozen=True)
-class Problem:
-    """An unreadable file, the reason, and its new path (None = not moved)."""
-
-    path: Path
-    reason: str
-    moved_to: Path | None
-
-
-class Store:
+class Store(Records):
     """A folder of records. Opening it writes nothing; folders are created with their first file; many processes may share a store.
 
     Args:
         path: the folder; ``None`` means :func:`default_store`.
+        quarantine: move unreadable files to ``corrupt/``; otherwise they are reported and stay where they are.
 
     ``problems`` lists the unreadable files found so far; each was logged once.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        named = default_store() if path is None else path
-        try:
-            self.path = check_path(named).expanduser().absolute()
-        except ValueError as error:
-            raise UsageError(f"the store {quoted(str(named))}: {error}") from error
-        if self.path.exists() and not self.path.is_dir():
-            raise StoreError(f"the store {self.path} is a file; name a folder")
-        self.problems: list[Problem] = []
-        self._reported: set[Path] = set()
-        self._set_aside: set[str] = set()
+    def __init__(self, path: str | Path | None = None, *, quarantine: bool = True) -> None:
+        super().__init__(path, quarantine=quarantine)
         self._watched: dict[str, Lease] = {}
         self._leases: WeakValueDictionary[str, Lease] = WeakValueDictionary()
         self._attempts: set[Path] = set()
@@ -81,135 +54,11 @@ class Store:
     def _repr_html_(self) -> str:
         return displayed("records:store_card", self)
 
-    # Records
-
-    def record_path(self, key: str) -> Path:
-        """The path of the record of ``key``."""
-        return self._file("cells", key, ".json")
-
-    def get(self, key: str) -> Record | None:
-        """The record of ``key`` with any status, or None if absent or unreadable (then moved to ``corrupt/`` and reported)."""
-        return None if key in self._set_aside else self._read(self.record_path(key))
-
-    def cached(self, key: str) -> Record | None:
-        """The record of ``key`` if it is a result (status ``done``)."""
-        return _finished(self.get(key))
-
-    def outcome(self, key: str, since_ns: int | None = None) -> Record | None:
-        """The record of ``key`` if it is a result, or was written at or after ``since_ns``: then a run that began at that instant does not
-        try it again."""
-        record = self.get(key)
-        return record if record is not None and (record.done or (since_ns is not None and self.attempted_since(key, since_ns))) else None
-
-    def find(self, keys: Iterable[str]) -> Iterator[tuple[str, Record | None]]:
-        """Each of ``keys`` once, with its record from :meth:`get`, so that each file is read a single time.
-
-        Records are read lazily, so counting thousands of them keeps one in memory.
-        """
-        for key in dict.fromkeys(keys):
-            yield key, self.get(key)
-
-    def put(self, record: Record, *, permit: Callable[[], bool] | None = None) -> bool:
-        """Store ``record`` atomically. A finished record is never replaced by an unfinished one.
-
-        Args:
-            permit: called just before the rename, since a suspended runner may have lost its lease. If it returns False, the record is
-                written only if there is none. Default: whether this object still holds its lease on the cell.
-
-        Returns:
-            Whether ``record`` is in the store now; if not, the existing one is kept.
-
-        Raises:
-            StoreError: the disk is full or the folder cannot be written; an existing record is kept.
-        """
-        path, short = self.record_path(record.key), record.key[:12]
-        if not record.done and _finished(self._read(path)) is not None:
-            logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
-            return False
-        if permit is None and (lease := self._leases.get(record.key)) is not None and lease.taken:
-            permit = lambda: lease.held  # noqa: E731
-        if write_atomic(path, record.to_text().encode(), permit=permit):
-            return True
-        logger.warning("kept the record of %s: another runner has taken over its lease since this run started", short)
-        return False
-
-    @contextlib.contextmanager
-    def set_aside(self, key: str) -> Iterator[None]:
-        """Within the block, this object hides the record of ``key``, so that the cell is run; the file is kept until :meth:`put`
-        replaces it."""
-        self._set_aside.add(key)
-        try:
-            yield
-        finally:
-            self._set_aside.discard(key)
-
-    def attempted_since(self, key: str, instant_ns: int) -> bool:
-        """Whether a record of ``key`` was written at or after ``instant_ns`` (modification times of this folder's file system)."""
-        try:
-            return self.record_path(key).stat().st_mtime_ns >= instant_ns
-        except OSError:
-            return False
-
-    def present(self, keys: AbstractSet[str]) -> list[str]:
-        """Those of ``keys`` that have a record of any status, sorted: the folder is listed once, and nothing is read."""
-        try:
-            names = {name.removesuffix(".json") for name in os.listdir(self.path / "cells")}
-        except OSError:
-            return []
-        return sorted(keys & names)
-
-    def records(self) -> Iterator[Record]:
-        """All readable records, in the order of their keys."""
-        for path in sorted((self.path / "cells").glob("*.json")):
-            if not path.name.startswith(".") and (record := self._read(path)) is not None:
-                yield record
-
-    def _read(self, path: Path) -> Record | None:
-        try:
-            record = _parse(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            self._report(path, f"cannot be read: {error.strerror or error}", None)
-        except NewerSchemaError as error:
-            self._report(path, str(error), None)
-        except StoreError as error:
-            return self._quarantine(path, str(error))
-        else:
-            return record
-        return None
-
-    def _quarantine(self, path: Path, reason: str) -> Record | None:
-        target = self.path / "corrupt" / path.name
-        for n in range(1, 1000):
-            if not target.exists():
-                break
-            target = target.with_name(f"{path.stem}.{n}{path.suffix}")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(path, target)
-        except FileNotFoundError:
-            return None
-        except OSError:
-            self._report(path, reason, None)
-            return None
-        with contextlib.suppress(OSError, StoreError):
-            # A runner may have written a good record between our reading and moving: restore it.
-            record = _parse(target, path.stem)
-            os.replace(target, path)
-            return record
-        self._report(path, reason, target)
-        return None
-
-    def _report(self, path: Path, reason: str, moved_to: Path | None) -> None:
-        if path in self._reported and moved_to is None:
-            return
-        self._reported.add(path)
-        self.problems.append(Problem(path, reason, moved_to))
-        where = f"moved to {moved_to}" if moved_to else "left where it is"
-        logger.warning("%s is ignored: %s (%s)", path, reason, where)
-
     # Leases
+
+    def _permit(self, key: str) -> Callable[[], bool] | None:
+        lease = self._leases.get(key)
+        return (lambda: lease.held) if lease is not None and lease.taken else None
 
     def lease(self, key: str, lifetime_s: float = LIFETIME_S) -> Lease | None:
         """A lease on ``key`` (a context manager), or None while another live runner holds it.
@@ -277,6 +126,10 @@ class Store:
     def checkpoint_path(self, prefix_key: str) -> Path:
         """The path of the checkpoint of ``prefix_key``."""
         return self._file("checkpoints", prefix_key, ".pt")
+
+    def has_checkpoints(self) -> bool:
+        """Whether any checkpoint is saved."""
+        return any((self.path / "checkpoints").glob("*.pt"))
 
     def save_checkpoint(self, prefix_key: str, payload: Mapping[str, Any]) -> None:
         """Store ``payload`` (tensors, str, int, float, bool, None, list, dict) atomically, with its checksum.
@@ -360,46 +213,28 @@ class Store:
         A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later.
         """
         sweep_temporaries(self.path)
+        sweep_temporaries(self.path, pattern=f"{CELLS}/??/.*{TEMPORARY_SUFFIX}")
         sweep_temporaries(self.path, pattern=f"leases/*{_LEASE}.*")
         for plan in (self.path / "plans").glob("*.json"):
-            if _NAME.fullmatch(plan.stem) and (lease := self.lease(plan_lease(plan))) is not None:
+            if is_key(plan.stem) and (lease := self.lease(plan_lease(plan))) is not None:
                 with lease:
                     plan.unlink(missing_ok=True)
         for attempt in (self.path / "attempts").glob("*.txt"):
-            if _NAME.fullmatch(attempt.stem) and (lease := self.lease(attempt.stem)) is not None:
+            if is_key(attempt.stem) and (lease := self.lease(attempt.stem)) is not None:
                 with lease:
                     if self.cached(attempt.stem) is not None:
                         attempt.unlink(missing_ok=True)
         for left in (self.path / "leases").glob(f"*{_LEASE}"):
-            if _NAME.fullmatch(left.stem):
+            if is_key(left.stem):
                 self.discard_stale_lease(left.stem)
 
     def _file(self, folder: str, name: str, suffix: str) -> Path:
-        if not _NAME.fullmatch(name):
-            raise StoreError(f"{name!r} is not a key: expected letters, digits, - and _")
-        return self.path / folder / f"{name}{suffix}"
+        return self.path / folder / f"{check_key(name)}{suffix}"
 
 
 def plan_lease(plan: Path) -> str:
     """The name of the lease that a supervisor holds while it needs the file ``plan``."""
     return f"plan-{plan.stem}"
-
-
-def _finished(record: Record | None) -> Record | None:
-    return record if record is not None and record.done else None
-
-
-def _parse(path: Path, key: str | None = None) -> Record:
-    try:
-        content = read_regular(path)
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            raise StoreError(error.strerror) from error
-        raise
-    record = Record.from_json(content)
-    if record.key != (key or path.stem):
-        raise StoreError(f"the record of another key ({record.key[:16]}) under this name")
-    return record
 
 
 def _checkpoint_header(prefix_key: str, body: bytes) -> bytes:

@@ -107,7 +107,7 @@ def test_metrics_of_a_task_free_stream_are_computed_with_the_stream() -> None:
     old = record()
     tasks = [{**task, "n_train": 4} for task in old.tasks]
     stream = {"evaluations": [0, 2, 4], "delivered": [[0, 0], [4, 0], [4, 4]]}
-    values = metric_values(catalogue(), "task-free", MATRIX, stream={**stream, "tasks": tasks})
+    values = metric_values(catalogue(), {"setting": "task-free"}, MATRIX, stream={**stream, "tasks": tasks})
     assert values["a_auc"] is not None
     made = metric_providers(catalogue(), [name for name, value in values.items() if value is not None])
     free = dataclasses.replace(
@@ -154,6 +154,7 @@ def test_the_command_prints_what_agrees_and_what_differs(tmp_path: Path, capfd: 
     assert "written before records carried a digest (1)" in out
     store.put(record({"average_performance": 0.9}, key="34" * 32))
     damaged_path = store.record_path("56" * 32)
+    damaged_path.parent.mkdir()
     damaged_path.write_text("{")
     status, out, err = call(capfd, *words)
     assert status == 1

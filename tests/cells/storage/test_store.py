@@ -59,7 +59,7 @@ def test_put_and_get(store: Store) -> None:
     store.put(two)
     assert store.get(one.key) == one
     assert list(store.records()) == [two, one]
-    assert files(store) == [f"cells/{two.key}.json", f"cells/{one.key}.json"]
+    assert files(store) == [f"cells/12/{two.key}.json", f"cells/ab/{one.key}.json"]
     assert store.record_path(one.key).read_text() == one.to_text()
 
 
@@ -89,6 +89,7 @@ def test_unreadable_records_are_set_aside_and_reported_once(store: Store, conten
     """Nothing damaged counts, nothing is thrown away, everything else is still there."""
     good, key = record(key="12" * 32), record().key
     store.put(good)
+    store.record_path(key).parent.mkdir()
     store.record_path(key).write_bytes(content)
     with caplog.at_level(logging.WARNING):
         assert list(store.records()) == [good]
@@ -113,7 +114,7 @@ def test_a_record_that_may_not_be_read_is_reported_and_stays(
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr("cglsuite.cells.storage.store._parse", refuse)
+        patch.setattr("cglsuite.cells.storage.records.read_record", refuse)
         assert store.get(record().key) is None
         assert list(store.records()) == []
     assert [(p.path, p.reason) for p in store.problems][:1] == [(path, "cannot be read: Permission denied")]
@@ -126,6 +127,7 @@ def test_a_record_under_another_key_does_not_count(store: Store) -> None:
     """A file copied under a foreign name would answer for a cell that was never run."""
     store.put(record())
     foreign = store.record_path("12" * 32)
+    foreign.parent.mkdir()
     foreign.write_bytes(store.record_path(record().key).read_bytes())
     assert store.get("12" * 32) is None
     assert "another key" in store.problems[0].reason
@@ -234,12 +236,14 @@ def test_what_killed_writers_leave_is_swept_once_it_is_old(store: Store) -> None
     """Only hidden temporary files, only old ones."""
     store.put(record())
     old, new = store.path / "cells" / ".a.json.1-x.tmp", store.path / "cells" / ".b.json.1-x.tmp"
-    for path in (old, new):
+    sharded = store.path / "cells" / "ab" / ".c.json.1-x.tmp"
+    for path in (old, new, sharded):
         path.write_text("half")
     os.utime(old, (0, 0))
+    os.utime(sharded, (0, 0))
     assert list(store.records()) == [record()]
     store.sweep()
-    assert files(store) == ["cells/.b.json.1-x.tmp", f"cells/{record().key}.json"]
+    assert files(store) == ["cells/.b.json.1-x.tmp", f"cells/ab/{record().key}.json"]
 
 
 def test_attempts_of_finished_cells_are_swept(store: Store) -> None:
@@ -370,7 +374,7 @@ def test_a_runner_without_a_permit_replaces_nothing(store: Store, caplog: pytest
 
     assert store.put(record(metrics={"x": 1.0}), permit=permit) is False
     assert [len(names) for names in seen] == [1]
-    assert files(store) == [f"cells/{record().key}.json"]
+    assert files(store) == [f"cells/ab/{record().key}.json"]
     assert store.cached(record().key) == record()
     assert "taken over its lease" in caplog.text
     assert store.put(record(metrics={"x": 1.0}), permit=lambda: True) is True
@@ -380,10 +384,10 @@ def test_a_runner_without_a_permit_replaces_nothing(store: Store, caplog: pytest
 def test_a_runner_without_a_permit_still_fills_an_empty_place(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it computed is worth keeping as long as nobody else has a record; where there are no links it is let go."""
     assert store.put(record(), permit=lambda: False) is True
-    assert files(store) == [f"cells/{record().key}.json"]
+    assert files(store) == [f"cells/ab/{record().key}.json"]
     monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(errno.EPERM, "no links")))
     assert store.put(record(key="12" * 32), permit=lambda: False) is False
-    assert files(store) == [f"cells/{record().key}.json"]
+    assert files(store) == [f"cells/ab/{record().key}.json"]
 
 
 def test_searches_are_stored_and_a_damaged_one_is_absent(store: Store) -> None:

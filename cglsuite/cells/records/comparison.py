@@ -1,0 +1,61 @@
+"""Whether two records of one cell have the same result, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cglsuite.cells.records.record import Record
+
+__all__ = ["compare"]
+
+_SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class", "curves")
+_SAME_PROVENANCE = ("data", "fingerprints", "stream", "counters")
+_OWN_RUN = ("resumed_from_evaluation", "peak_bytes", "peak_host_bytes", "peak_reserved_bytes")  # facts about the run, not its result
+
+
+def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now")) -> list[str]:
+    """The differences between two records of one cell, as text; empty if everything that the cell determines is bit-identical.
+
+    Times, peak memory and resumption are ignored.
+
+    Args:
+        names: what the text calls the two, by default a record and its rerun.
+    """
+    parts: list[tuple[str, Any, Any]] = [(name, getattr(then, name), getattr(now, name)) for name in _SAME]
+    parts += [(name, then.provenance.get(name), now.provenance.get(name)) for name in _SAME_PROVENANCE]
+    parts.append(("memory", then.memory, now.memory))
+    parts.append(("parameters", _in_all(then), _in_all(now)))
+    parts = [(name, _without(old), _without(new)) for name, old, new in parts]
+    differing = [_difference_text(*part, names) for part in parts if part[1] != part[2]]
+    if now.reason and not now.done:
+        differing.append(f"the rerun ended as {now.status}: {now.reason}")
+    return differing
+
+
+def _in_all(record: Record) -> float:
+    """Model and method together: earlier records count a method's parameters on its model as the model's, and say no bytes."""
+    return sum(record.parameters.get(name) or 0 for name in ("model", "method"))
+
+
+def _without(value: Any) -> Any:
+    return {k: v for k, v in value.items() if k not in _OWN_RUN} if isinstance(value, Mapping) else value
+
+
+def _difference_text(name: str, old: Any, new: Any, names: tuple[str, str]) -> str:
+    if not old or not new:
+        return f"{name}: {'absent' if not old else 'there'} {names[0]}, {'absent' if not new else 'there'} {names[1]}"
+    place, before, after = _first_difference(old, new, "")
+    return f"{name}{place}: {before!r:.60} {names[0]}, {after!r:.60} {names[1]}"
+
+
+def _first_difference(old: Any, new: Any, place: str) -> tuple[str, Any, Any]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        key = next(k for k in sorted({*old, *new}) if k not in old or k not in new or old[k] != new[k])
+        return _first_difference(old.get(key), new.get(key), f"{place}.{key}")
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            return f"{place} (length)", len(old), len(new)
+        index = next(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b)
+        return _first_difference(old[index], new[index], f"{place}[{index}]")
+    return place, old, new

@@ -1,0 +1,271 @@
+"""A disposable index of the records of a store, so that a finished campaign is recognised without reading its files.
+
+It is an SQLite file in a cache folder of this machine, never on a network file system, whose locks cannot be relied on. Its name derives
+from the store's real path and identity, and from the versions of the index and of records. A row holds for a file of the same size, times
+and inode only; any other file is read and indexed again. Rows carry a checksum. If the file is missing, damaged, locked for long or cannot
+be written, records are read instead: no result depends on the index, and it can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import stat
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cglsuite import __version__
+from cglsuite.cells.records.record import SCHEMA, Record
+from cglsuite.cells.sharing.tasks import trainings
+from cglsuite.environment import variable
+from cglsuite.hashing import digest
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["Index", "Mark", "Summary", "index_folder", "mark_of", "on_network"]
+
+logger = logging.getLogger(__name__)
+_FORMAT = 1
+_PATIENCE_S = 2.0
+"""Seconds to wait for another process that writes to the index."""
+_RACY_NS = 2_000_000_000
+"""A file younger than this may change again without a visible change of its times: it is not indexed yet."""
+_UNUSED_S = 90 * 86400.0
+_CHUNK = 500
+_LARGEST = 2**63 - 1
+_NETWORK = (
+    "9p acfs afs beegfs ceph cifs coda cvmfs davfs gfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs panfs pvfs2 smb3 smbfs "
+    "virtiofs wekafs"
+)
+Mark = tuple[int, int, int, int]
+"""Size, modification and change time (ns), inode: a file with another one has to be read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What listings need of a record.
+
+    Args:
+        tasks, trained: see :func:`cglsuite.cells.sharing.tasks.trainings`. digested: whether the record has a digest.
+        sha256: of the file's bytes (hex).
+    """
+
+    status: str
+    reason: str | None
+    design: str
+    tasks: int
+    trained: int
+    digested: bool
+    sha256: str
+
+    @classmethod
+    def of(cls, record: Record, sha256: str) -> Summary:
+        """The summary of ``record``, whose file has the digest ``sha256``."""
+        tasks, trained = trainings(record)
+        facts = {name: getattr(record, name) for name in ("status", "reason", "design", "digested")}
+        return cls(**facts, tasks=tasks, trained=trained, sha256=sha256)
+
+    @property
+    def done(self) -> bool:
+        """Whether the record is a result."""
+        return self.status == "done"
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Summary))
+_COLUMNS = ("name", "size", "mtime_ns", "ctime_ns", "inode", *_FIELDS)
+_SELECT = f"SELECT {', '.join(_COLUMNS)}, checksum FROM records"
+_CREATE = f"CREATE TABLE records ({', '.join(_COLUMNS)}, checksum, PRIMARY KEY (name)) WITHOUT ROWID"
+_VERSION = zlib.crc32(f"{_FORMAT} {SCHEMA} {__version__} {_CREATE}".encode()) & 0x7FFFFFFF
+_INSERT = f"INSERT OR REPLACE INTO records VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
+
+
+def mark_of(path: str | Path) -> Mark | None:
+    """The mark of a file; None if there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _LARGEST
+
+
+class Index:
+    """The index of the store in ``store``; nothing is opened or written before it is used.
+
+    Any number of processes may use it at once. Every operation opens the file anew, so nothing stays open between them.
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._path: Path | None = None
+        self._sought = False
+        self._kept: dict[str, tuple[Mark, Summary]] = {}
+        """Rows for which there is no file to put them into."""
+
+    def known(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Summary]:
+        """The summaries of the files, by name, whose rows have these marks."""
+        wanted = dict(marks)
+        found = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
+        with self._connection() as connection:
+            if connection is None:
+                return found
+            names = list(wanted)
+            for start in range(0, len(names), _CHUNK):
+                chunk = names[start : start + _CHUNK]
+                rows = connection.execute(f"{_SELECT} WHERE name IN ({', '.join('?' * len(chunk))})", chunk)
+                for row in rows:
+                    if row[-1] == _checksum(row[:-1]) and row[1:5] == wanted[row[0]]:
+                        values = dict(zip(_FIELDS, row[5:-1], strict=True))
+                        found[row[0]] = Summary(**{**values, "digested": bool(values["digested"])})
+        return found
+
+    def add(self, rows: Iterable[tuple[str, Mark, Summary]]) -> None:
+        """Keep what was read of files whose marks were taken *before* they were read."""
+        limit = time.time_ns() - _RACY_NS
+        settled = [row for row in rows if max(row[1][1:3]) < limit]
+        written = False
+        if settled:
+            with self._connection() as connection:
+                if connection is not None:
+                    values = [(name, *mark, *(getattr(summary, field) for field in _FIELDS)) for name, mark, summary in settled]
+                    connection.executemany(_INSERT, [(*row, _checksum(row)) for row in values])
+                    connection.commit()
+                    written = True
+        if not written:
+            self._kept.update((name, (mark, summary)) for name, mark, summary in settled)
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection | None]:
+        """The open index, or None if there is none. An error within the block ends it and, unless the index was only busy, removes it."""
+        import sqlite3
+
+        connection: sqlite3.Connection | None = None
+        path = self._file()
+        try:
+            if path is not None:
+                connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level="IMMEDIATE")
+                _prepare(connection)
+        except sqlite3.Error as error:
+            _give_up(connection, path, error)
+            connection = None
+        try:
+            yield connection
+        except (sqlite3.Error, UnicodeError) as error:
+            _give_up(connection, path, error)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _file(self) -> Path | None:
+        """The path of the index; None if no local folder can be written or the store does not exist."""
+        if not self._sought:
+            self._sought = True
+            try:
+                real = self._store.resolve(strict=True)
+                status = real.stat()
+            except OSError:
+                self._sought = False  # its first record may be written later
+                return None
+            folder = index_folder()
+            if folder is not None:
+                self._path = folder / f"{digest([str(real), status.st_dev, status.st_ino])[:32]}-{_VERSION:08x}.sqlite"
+                if not self._path.exists():
+                    _remove_unused(folder)
+        return self._path
+
+
+def _give_up(connection: sqlite3.Connection | None, path: Path | None, error: Exception) -> None:
+    """Remove an index that cannot be used, so that it is made anew; one that another process is writing to is left alone."""
+    if connection is not None:
+        connection.close()
+    busy = "locked" in str(error) or "busy" in str(error)
+    logger.debug("records are read, since the index %s cannot be used: %s", path, error)
+    if path is not None and not busy:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    # No waits for the disk: after a crash of the machine, rows are told from damage by their checksums.
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:  # no other process was faster
+        connection.execute("DROP TABLE IF EXISTS records")
+        connection.execute(_CREATE)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.commit()
+
+
+def _checksum(row: Sequence[object]) -> int:
+    values = [int(value) if isinstance(value, bool) else value for value in row]
+    return zlib.crc32(repr(values).encode(errors="replace"))
+
+
+def index_folder() -> Path | None:
+    """A folder for indexes on a disk of this machine: in the cache folder, else in the temporary folder; None if neither will do."""
+    for folder in _candidates():
+        try:
+            if on_network(_existing(folder)):
+                continue
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = folder.lstat()
+        except OSError:
+            continue
+        foreign = hasattr(os, "getuid") and status.st_uid != os.getuid()
+        if stat.S_ISDIR(status.st_mode) and not foreign and os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+def _candidates() -> Iterator[Path]:
+    from cglsuite.datafiles import platform_cache
+
+    if given := variable("CGLSUITE_CACHE"):
+        yield Path(given).expanduser().absolute() / "index"
+    with contextlib.suppress(RuntimeError):  # no home folder
+        yield platform_cache() / "index"
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    yield Path(tempfile.gettempdir()) / f"cglsuite-index-{user}"
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def on_network(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> bool:
+    """Whether ``folder`` is on a file system of another machine, by Linux's table of mounts; False where there is none."""
+    try:
+        lines = table.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return False
+    real, longest, kind = os.path.realpath(folder), -1, ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        if len(fields) < 5 or not after:
+            continue
+        point = fields[4].encode(errors="surrogateescape").decode("unicode_escape", errors="replace") if "\\" in fields[4] else fields[4]
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= longest:  # a later mount at the same point hides the earlier one
+            longest, kind = len(point), after.split()[0]
+    return kind in _NETWORK.split() or (kind.startswith("fuse.") and kind != "fuse.fuse-overlayfs")
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove indexes that nothing has written to for long: their stores are gone, or will be read once."""
+    limit = time.time() - _UNUSED_S
+    for path in folder.glob("*.sqlite"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < limit:
+                path.unlink()

@@ -1,0 +1,357 @@
+"""The records of a store: reading and writing one file per record, and listings that read few of them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+from cglsuite.atomic import write_atomic
+from cglsuite.cells.records.record import NewerSchemaError, Record
+from cglsuite.cells.storage.index import Index, Mark, Summary, mark_of
+from cglsuite.cells.storage.layout import (
+    CELLS,
+    CONFLICTS,
+    SUFFIX,
+    folders,
+    key_of,
+    misplaced,
+    names_in,
+    record_files,
+    record_names,
+    shard_of,
+)
+from cglsuite.errors import StoreError, UsageError
+from cglsuite.inputs import check_path, quoted, read_regular
+
+__all__ = ["Problem", "Records", "check_key", "default_store", "is_key", "read_record", "read_record_file"]
+
+logger = logging.getLogger(__name__)
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
+_BATCH = 1000
+_FEW = 100
+"""So few records are read as fast as an index is opened."""
+
+
+def default_store() -> Path:
+    """``$CGLSUITE_STORE``, else ``.cglsuite`` in the current folder."""
+    return Path(os.environ.get("CGLSUITE_STORE") or ".cglsuite")
+
+
+def is_key(name: str) -> bool:
+    """Whether ``name`` can be a key: then it names a file and leads to no other folder."""
+    return _NAME.fullmatch(name) is not None
+
+
+def check_key(name: str) -> str:
+    """``name`` itself.
+
+    Raises:
+        StoreError: it cannot be a key.
+    """
+    if not is_key(name):
+        raise StoreError(f"{name!r} is not a key: expected letters, digits, - and _")
+    return name
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An unreadable file, the reason, and its new path (None = not moved)."""
+
+    path: Path
+    reason: str
+    moved_to: Path | None
+
+
+class Records:
+    """The records in a folder, which many processes may share: what a :class:`cglsuite.cells.Store` knows of them.
+
+    Args:
+        path: the folder; ``None`` means :func:`default_store`.
+        quarantine: move unreadable files to ``corrupt/``; otherwise they are reported and stay where they are.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, quarantine: bool = True) -> None:
+        named = default_store() if path is None else path
+        try:
+            self.path = check_path(named).expanduser().absolute()
+        except ValueError as error:
+            raise UsageError(f"the store {quoted(str(named))}: {error}") from error
+        if self.path.exists() and not self.path.is_dir():
+            raise StoreError(f"the store {self.path} is a file; name a folder")
+        self.quarantine = quarantine
+        self.problems: list[Problem] = []
+        self._index = Index(self.path)
+        self._reported: set[Path] = set()
+        self._set_aside: set[str] = set()
+
+    # One record
+
+    def record_path(self, key: str) -> Path:
+        """The path of the record of ``key``, or of a new one: see :mod:`cglsuite.cells.storage.layout`."""
+        sharded, flat = self.places(key)
+        return flat if not sharded.exists() and flat.exists() else sharded
+
+    def places(self, key: str) -> tuple[Path, Path]:
+        """The two possible paths of the record of ``key``: sharded and flat."""
+        sharded, flat = record_names(check_key(key))
+        return self.path / CELLS / sharded, self.path / CELLS / flat
+
+    def get(self, key: str) -> Record | None:
+        """The record of ``key`` with any status, or None if absent or unreadable (then moved to ``corrupt/`` and reported)."""
+        places = self.places(key)
+        return None if key in self._set_aside else self._stored(*places)
+
+    def _stored(self, sharded: Path, flat: Path) -> Record | None:
+        """The record that counts of the two that a key may have."""
+        record = self._read(sharded)
+        if record is None or not record.done:
+            other = self._read(flat)
+            record = _finished(other) or record or other
+        return record
+
+    def cached(self, key: str) -> Record | None:
+        """The record of ``key`` if it is a result (status ``done``)."""
+        return _finished(self.get(key))
+
+    def outcome(self, key: str, since_ns: int | None = None) -> Record | None:
+        """The record of ``key`` if it is a result, or was written at or after ``since_ns``: then a run that began at that instant does not
+        try it again."""
+        record = self.get(key)
+        return record if record is not None and (record.done or (since_ns is not None and self.attempted_since(key, since_ns))) else None
+
+    def find(self, keys: Iterable[str]) -> Iterator[tuple[str, Record | None]]:
+        """Each of ``keys`` once, with its record from :meth:`get`, so that each file is read a single time.
+
+        Records are read lazily, so counting thousands of them keeps one in memory.
+        """
+        for key in dict.fromkeys(keys):
+            yield key, self.get(key)
+
+    def put(self, record: Record, *, permit: Callable[[], bool] | None = None) -> bool:
+        """Store ``record`` atomically. A finished record is never replaced by an unfinished one.
+
+        Args:
+            permit: called just before the rename, since a suspended runner may have lost its lease. If it returns False, the record is
+                written only if there is none. Default: whether this object still holds its lease on the cell.
+
+        Returns:
+            Whether ``record`` is in the store now; if not, the existing one is kept.
+
+        Raises:
+            StoreError: the disk is full or the folder cannot be written; an existing record is kept.
+        """
+        short = record.key[:12]
+        if not record.done and _finished(self._stored(*self.places(record.key))) is not None:
+            logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
+            return False
+        permit = permit or self._permit(record.key)
+        if write_atomic(self.record_path(record.key), record.to_text().encode(), permit=permit):
+            return True
+        logger.warning("kept the record of %s: another runner has taken over its lease since this run started", short)
+        return False
+
+    def _permit(self, key: str) -> Callable[[], bool] | None:
+        """The ``permit`` of :meth:`put` for a caller that gives none."""
+        return None
+
+    @contextlib.contextmanager
+    def set_aside(self, key: str) -> Iterator[None]:
+        """Within the block, this object hides the record of ``key``, so that the cell is run; the file is kept until :meth:`put`
+        replaces it."""
+        self._set_aside.add(key)
+        try:
+            yield
+        finally:
+            self._set_aside.discard(key)
+
+    def attempted_since(self, key: str, instant_ns: int) -> bool:
+        """Whether a record of ``key`` was written at or after ``instant_ns`` (modification times of this folder's file system)."""
+        return any(mark is not None and mark[1] >= instant_ns for mark in map(mark_of, self.places(key)))
+
+    def moved_since(self, instant_ns: int) -> bool:
+        """Whether a record or a checkpoint was written after ``instant_ns``, by the modification times of their folders."""
+        marks = map(mark_of, (*folders(self.path), self.path / "checkpoints"))
+        return any(mark is not None and mark[1] > instant_ns for mark in marks)
+
+    def discard(self, key: str) -> None:
+        """Remove the record of ``key``; missing is fine."""
+        for path in self.places(key):
+            path.unlink(missing_ok=True)
+
+    # Many records
+
+    def present(self, keys: AbstractSet[str]) -> list[str]:
+        """Those of ``keys`` that have a record of any status, sorted: folders are listed once, and nothing is read."""
+        shards = {shard_of(key) for key in keys}
+        listed = (folder for folder in folders(self.path) if folder.name in shards or folder.name == CELLS)
+        return sorted(keys & {key_of(name) for folder in listed for name in names_in(folder)})
+
+    def record_files(self) -> list[Path]:
+        """The files of all records, sorted by key: every listing of records goes through here. A key may have two (see
+        :mod:`cglsuite.cells.storage.layout`)."""
+        return [self.path / CELLS / name for name in record_files(self.path)]
+
+    def conflict_files(self) -> list[Path]:
+        """The files of results that differ from that of the same key in ``cells`` (see :mod:`cglsuite.cells.storage.merging`), sorted."""
+        return sorted(path for path in (self.path / CONFLICTS).glob(f"*{SUFFIX}") if not path.name.startswith("."))
+
+    def keys(self) -> list[str]:
+        """The keys of all records of any status, sorted. Files in the folder of other keys are reported."""
+        for path in misplaced(self.path):
+            self._report(path, f"it is in the folder of other keys; move it to {shard_of(path.name)}/", None)
+        return list(dict.fromkeys(map(key_of, record_files(self.path))))
+
+    def records(self) -> Iterator[Record]:
+        """All readable records, in the order of their keys."""
+        return (record for key in self.keys() if (record := self._stored(*self.places(key))) is not None)
+
+    def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
+        """Each of ``keys`` (default: of all records) once, with the summary of its record; None if absent or unreadable.
+
+        Files that the index of this machine knows are not read, so damage to them since may go unnoticed until :meth:`get` reads them.
+        A runner learns what it must know for certain from :meth:`get` under its lease.
+        """
+        wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
+        index = self._index if len(wanted) >= _FEW else None
+        for start in range(0, len(wanted), _BATCH):
+            batch = wanted[start : start + _BATCH]
+            marked = {key: place for key in batch if (place := self._marked(key)) is not None}
+            known = index.known(list(marked.values())) if index is not None else {}
+            read: list[tuple[str, Mark, Summary]] = []
+            for key in batch:
+                summary = None
+                if (place := marked.get(key)) is not None:
+                    name, mark = place
+                    if (summary := known.get(name)) is None and (summary := self._summary(self.path / CELLS / name)) is not None:
+                        read.append((name, mark, summary))
+                    flat = self.places(key)[1] if summary is None or not summary.done else None
+                    if flat is not None and flat.name != name and flat.exists():
+                        other = self._summary(flat)
+                        summary = other if other is not None and (other.done or summary is None) else summary
+                yield key, summary
+            if index is not None and read:
+                index.add(read)
+
+    def _marked(self, key: str) -> tuple[str, Mark] | None:
+        """The name and mark of the file of ``key`` that :meth:`get` reads first; None without a file, and for a key set aside."""
+        for name in record_names(check_key(key)):
+            if key not in self._set_aside and (mark := mark_of(f"{self.path}/{CELLS}/{name}")) is not None:
+                return name, mark
+        return None
+
+    def _summary(self, path: Path) -> Summary | None:
+        with contextlib.suppress(OSError):
+            if (record := self._read(path)) is not None:
+                return Summary.of(record, _sha256(path))
+        return None
+
+    def unfinished(self, keys: Iterable[str]) -> list[str]:
+        """Those of ``keys`` that have no result, in their order; see :meth:`summaries`."""
+        return [key for key, summary in self.summaries(keys) if summary is None or not summary.done]
+
+    def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
+        """The records whose design is one of ``designs``, in the order of their keys; no others are read but new ones."""
+        for key, summary in self.summaries():
+            if summary is not None and summary.design in designs and (record := self._stored(*self.places(key))) is not None:
+                yield record
+
+    def digests(self) -> Iterator[tuple[str, str]]:
+        """The key and the SHA-256 (hex) of the content of every record file, sorted by key."""
+        names = record_files(self.path)
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            marks = [(name, mark) for name in batch if (mark := mark_of(f"{self.path}/{CELLS}/{name}")) is not None]
+            known = self._index.known(marks) if len(names) >= _FEW else {}
+            for name in batch:
+                with contextlib.suppress(OSError):  # replaced or renamed at this moment, or no regular file
+                    yield key_of(name), known[name].sha256 if name in known else _sha256(self.path / CELLS / name)
+
+    # What cannot be read
+
+    def _read(self, path: Path) -> Record | None:
+        try:
+            record = read_record(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._report(path, f"cannot be read: {error.strerror or error}", None)
+        except NewerSchemaError as error:
+            self._report(path, str(error), None)
+        except StoreError as error:
+            return self._quarantine(path, str(error))
+        else:
+            return record
+        return None
+
+    def _quarantine(self, path: Path, reason: str) -> Record | None:
+        if not self.quarantine:
+            self._report(path, reason, None)
+            return None
+        target = self.path / "corrupt" / path.name
+        for n in range(1, 1000):
+            if not target.exists():
+                break
+            target = target.with_name(f"{path.stem}.{n}{path.suffix}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self._report(path, reason, None)
+            return None
+        with contextlib.suppress(OSError, StoreError):
+            # A runner may have written a good record between our reading and moving: restore it.
+            record = read_record(target, path.stem)
+            os.replace(target, path)
+            return record
+        self._report(path, reason, target)
+        return None
+
+    def _report(self, path: Path, reason: str, moved_to: Path | None) -> None:
+        if path in self._reported and moved_to is None:
+            return
+        self._reported.add(path)
+        self.problems.append(Problem(path, reason, moved_to))
+        where = f"moved to {moved_to}" if moved_to else "left where it is"
+        logger.warning("%s is ignored: %s (%s)", path, reason, where)
+
+
+def _finished(record: Record | None) -> Record | None:
+    return record if record is not None and record.done else None
+
+
+def read_record(path: Path, key: str | None = None) -> Record:
+    """The record in a file that is named after its key, or after ``key``.
+
+    Raises:
+        OSError: it cannot be read. NewerSchemaError: a later version of the suite wrote it.
+        StoreError: it is damaged, is no record, or is the record of another key.
+    """
+    return read_record_file(path, key)[1]
+
+
+def read_record_file(path: Path, key: str | None = None) -> tuple[bytes, Record]:
+    """The content of a file, and the record in it; see :func:`read_record`."""
+    try:
+        content = read_regular(path)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise StoreError(error.strerror) from error
+        raise
+    record = Record.from_json(content)
+    if record.key != (key or path.stem):
+        raise StoreError(f"the record of another key ({record.key[:16]}) under this name")
+    return content, record
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(read_regular(path)).hexdigest()
