@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cglsuite.graphs.altered import replaced, subgraphs
 from cglsuite.graphs.categories import one_hot
 from cglsuite.graphs.collection import GraphData, GraphSet, GraphSource, Pooling
 from cglsuite.graphs.data import NodeData
@@ -34,5 +35,7 @@ __all__ = [
     "node_arrays",
     "node_data",
     "one_hot",
+    "replaced",
+    "subgraphs",
     "uploaded",
 ]

@@ -1,14 +1,18 @@
-"""Block-diagonal sparse matrices over packed graphs, assembled from precomputed blocks without sorting or conversion."""
+"""Block-diagonal matrices, assembled from precomputed blocks without sorting or conversion: of packed graphs and of message graphs."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from cglsuite.graphs.message import MessageGraph, Operator
 from cglsuite.graphs.pack import ranges
 from cglsuite.graphs.sparse import SparseMatrix, _csr
 
-__all__ = ["BlockDiagonal", "members"]
+__all__ = ["BlockDiagonal", "SideBySide", "members"]
 
 
 class BlockDiagonal:
@@ -52,3 +56,50 @@ def members(node_start: Tensor, device: str | torch.device) -> SparseMatrix:
     rows = _csr(node_start, nodes[:-1], ones, (n, n_nodes), "cpu")
     columns = _csr(nodes, graph_of, ones, (n_nodes, n), "cpu")
     return SparseMatrix._from_parts(rows, columns, nodes[:-1]).to(device)
+
+
+class SideBySide(MessageGraph):
+    """Several message graphs as one, without edges between them; what they have prepared is put together on their device.
+
+    Args:
+        parts: at least one graph; all on one device, with the same number of features, all dense or all sparse.
+    """
+
+    def __init__(self, parts: Sequence[MessageGraph]) -> None:
+        self._parts, self.device = tuple(parts), parts[0].device
+        sparse = [g.features for g in parts if isinstance(g.features, SparseMatrix)]
+        dense = [g.features for g in parts if isinstance(g.features, Tensor)]
+        self.features = SparseMatrix.joined(sparse, diagonal=False) if sparse else torch.cat(dense)
+        self.starts: list[int] = torch.tensor([0, *(g.n_nodes for g in parts)]).cumsum(0).tolist()
+        """Position of each part's first node; then the number of nodes."""
+        self._operators = {}
+
+    @cached_property
+    def _edges(self) -> Tensor:  # type: ignore[override]
+        return torch.cat([g._edges + start for g, start in zip(self._parts, self.starts, strict=False)], dim=1)
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """int64 [2, E], part by part."""
+        return torch.cat([g.edge_index + start for g, start in zip(self._parts, self.starts, strict=False)], dim=1)
+
+    @cached_property
+    def edges_with_loops(self) -> Tensor:
+        """Edges without self-loops, part by part, followed by one self-loop per node: int64 [2, E']."""
+        proper = [g.edges_with_loops[:, : -g.n_nodes] + start for g, start in zip(self._parts, self.starts, strict=False)]
+        return torch.cat([*proper, torch.arange(self.n_nodes, device=self.device).expand(2, -1)], dim=1)
+
+    def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
+        """The parts' operators along the diagonal; see :meth:`MessageGraph.operator`."""
+        prepared = [g.prepared(kind) for g in self._parts]
+        if all(block is None for block in prepared):
+            return None
+
+        def block(graph: MessageGraph, prepared: SparseMatrix | None) -> SparseMatrix:
+            if prepared is not None:
+                return prepared
+            # Without edges `sum` is zero and the others are the identity.
+            identity = SparseMatrix.identity(graph.n_nodes, graph.device)
+            return identity.with_values(torch.zeros_like(identity.values)) if kind == "sum" else identity
+
+        return SparseMatrix.joined([block(g, p) for g, p in zip(self._parts, prepared, strict=True)], diagonal=True).to(device)

@@ -25,7 +25,7 @@ class MessageGraph:
     """Features and edges only; labels are not reachable from here.
 
     Args:
-        x: float32 [N, F] dense, or a SciPy CSR matrix of that shape.
+        x: float32 [N, F] dense, or a sparse matrix of that shape: SciPy's, or one that is on the device.
         edge_index: int64 [2, E] (source, target).
         device: device of the graph's tensors.
         operators: precomputed propagation operators of this graph.
@@ -33,12 +33,16 @@ class MessageGraph:
 
     def __init__(
         self,
-        x: Tensor | scipy.sparse.csr_matrix,
+        x: Tensor | scipy.sparse.csr_matrix | SparseMatrix,
         edge_index: Tensor,
         device: str | torch.device = "cpu",
         operators: Mapping[Operator, SparseMatrix] | None = None,
     ) -> None:
-        self.features: Tensor | SparseMatrix = uploaded(x, device) if isinstance(x, Tensor) else SparseMatrix(x, device)
+        self.features: Tensor | SparseMatrix
+        if isinstance(x, SparseMatrix):
+            self.features = x.to(device)
+        else:
+            self.features = uploaded(x, device) if isinstance(x, Tensor) else SparseMatrix(x, device)
         self.device = torch.device(device)
         self._edges = edge_index
         self._operators: dict[str, SparseMatrix | None] = {str(name): operator for name, operator in (operators or {}).items()}
@@ -77,12 +81,16 @@ class MessageGraph:
         ``sum`` is A·H (A[i, j] = 1 for an edge j → i, self-loops dropped), ``sum-self`` (A + I)·H, ``sym`` Kipf's
         D^-1/2 (A + I) D^-1/2 · H with D the row sums of A + I.
         """
-        if kind not in self._operators:
-            self._operators[kind] = self.operator(kind, self.device)
-        operator = self._operators[kind]
+        operator = self.prepared(kind)
         if operator is not None:
             return operator @ hidden
         return torch.zeros_like(hidden) if kind == "sum" else hidden
+
+    def prepared(self, kind: Operator) -> SparseMatrix | None:
+        """:meth:`operator` on the graph's device, computed once."""
+        if kind not in self._operators:
+            self._operators[kind] = self.operator(kind, self.device)
+        return self._operators[kind]
 
     @cached_property
     def edges_with_loops(self) -> Tensor:
@@ -105,13 +113,18 @@ class MessageGraph:
         proper = source != target
         if not proper.all():
             source, target = source[proper], target[proper]
-        n = self.n_nodes
-        keys = target * n
-        keys += source
-        keys.sort()
-        pointers = np.searchsorted(keys, np.arange(n + 1, dtype=np.int64) * n)
-        np.remainder(keys, n, out=keys)
-        return pointers, keys.astype(np.int32 if n < 2**31 else np.int64)
+        # SciPy sorts by counting, in linear time, and counts parallel edges.
+        heard = scipy.sparse.csr_matrix((np.ones(len(source), np.int32), (target, source)), (self.n_nodes, self.n_nodes))
+        sources = heard.indices.astype(np.int32 if self.n_nodes < 2**31 else np.int64, copy=False)
+        if heard.nnz == len(source):
+            return heard.indptr.astype(np.int64), sources
+        pointers = np.concatenate([[0], heard.data.cumsum(dtype=np.int64)])[heard.indptr]
+        return pointers, np.repeat(sources, heard.data)
+
+    @cached_property
+    def scratch(self) -> Any:
+        """Working memory of a sampler, int64 [N] of -1, which whoever writes in it restores: a batch shall not cost what N does."""
+        return np.full(self.n_nodes, -1, dtype=np.int64)
 
     @cached_property
     def neighbourhood(self) -> scipy.sparse.csr_matrix:

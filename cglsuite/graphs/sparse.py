@@ -7,6 +7,7 @@ It is itself differentiable and batched, so second-order and per-item gradients 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,19 +32,57 @@ class SparseMatrix:
     def __init__(self, matrix: scipy.sparse.spmatrix, device: str | torch.device = "cpu") -> None:
         forward = scipy.sparse.csr_matrix(matrix, dtype=np.float32)
         forward.sum_duplicates()
-        # Converting the positions to CSC gives the transpose and the permutation for new values.
-        places = scipy.sparse.csr_matrix((np.arange(forward.nnz, dtype=np.int64), forward.indices, forward.indptr), forward.shape).tocsc()
-        self.shape: tuple[int, int] = (int(forward.shape[0]), int(forward.shape[1]))
-        self._permutation = uploaded(torch.from_numpy(np.ascontiguousarray(places.data)), device)
-        self._rows = _csr(forward.indptr, forward.indices, forward.data, self.shape, device)
-        backward = forward.data[places.data]
-        self._columns = _csr(places.indptr, places.indices, backward, self.shape[::-1], device)
+        self._begin(forward.indptr, forward.indices, forward.data, (int(forward.shape[0]), int(forward.shape[1])), device)
+
+    def _begin(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device) -> None:
+        """Of the parts of a canonical matrix."""
+        self.shape = shape
+        self._rows = _csr(indptr, indices, data, shape, device)
+        if self._rows.device.type != "cpu":  # made here, since a device would be waited for later
+            self._transposed = _transpose(indptr, indices, data, shape, device)
 
     @classmethod
     def _from_parts(cls, rows: Tensor, columns: Tensor, permutation: Tensor) -> SparseMatrix:
         made = cls.__new__(cls)
-        made.shape, made._rows, made._columns, made._permutation = (rows.shape[0], rows.shape[1]), rows, columns, permutation
+        made.shape, made._rows, made._transposed = (rows.shape[0], rows.shape[1]), rows, (columns, permutation)
         return made
+
+    @classmethod
+    def joined(cls, parts: Sequence[SparseMatrix], *, diagonal: bool) -> SparseMatrix:
+        """Several matrices along the diagonal, or one below the other (of m columns each), put together where they are."""
+        crow, col = [torch.zeros(1, dtype=torch.int64, device=parts[0]._rows.device)], []
+        stored = columns = 0
+        for part in parts:
+            crow.append(part._rows.crow_indices()[1:] + stored)
+            col.append(part._rows.col_indices() + columns)
+            stored += part.nnz
+            columns += part.shape[1] if diagonal else 0
+        made = cls.__new__(cls)
+        made.shape = (sum(part.shape[0] for part in parts), columns if diagonal else parts[0].shape[1])
+        values = torch.cat([part.values for part in parts])
+        made._rows = torch.sparse_csr_tensor(torch.cat(crow), torch.cat(col), values, size=made.shape, check_invariants=False)
+        return made
+
+    @classmethod
+    def identity(cls, n: int, device: str | torch.device = "cpu") -> SparseMatrix:
+        """The identity matrix [n, n]."""
+        return cls(scipy.sparse.identity(n, np.float32, "csr"), device)
+
+    @cached_property
+    def _transposed(self) -> tuple[Tensor, Tensor]:
+        """The transpose in CSR, and the permutation that brings values (row order) into its order: int64 [nnz].
+
+        Made on first use: a graph that is only evaluated has no backward pass.
+        """
+        return _transpose(*self._host, self.shape, self._rows.device)
+
+    @property
+    def _columns(self) -> Tensor:
+        return self._transposed[0]
+
+    @property
+    def _permutation(self) -> Tensor:
+        return self._transposed[1]
 
     @property
     def nnz(self) -> int:
@@ -77,24 +116,33 @@ class SparseMatrix:
 
     def rows(self, ids: Tensor) -> scipy.sparse.csr_matrix:
         """The rows ``ids`` (int64 [n], in any order, repeats allowed) on the CPU; the cost depends only on these rows."""
+        pointers, columns, values = self._parts(ids)
+        return scipy.sparse.csr_matrix((values, columns, pointers), (len(ids), self.shape[1]))
+
+    def taken(self, ids: Tensor) -> SparseMatrix:
+        """:meth:`rows` as a matrix on the same device."""
+        made = type(self).__new__(type(self))
+        made._begin(*self._parts(ids), (len(ids), self.shape[1]), self._rows.device)
+        return made
+
+    def _parts(self, ids: Tensor) -> tuple[Any, Any, Any]:
+        """Row pointers, columns and values of some rows, as NumPy arrays."""
         crow, col, values = self._host
         chosen = ids.cpu().numpy()
         counts = crow[chosen + 1] - crow[chosen]
         slots = spans(crow[chosen], counts)
         pointers = np.concatenate([[0], np.cumsum(counts)])
-        return scipy.sparse.csr_matrix((values[slots], col[slots], pointers), (len(chosen), self.shape[1]))
+        return pointers, col[slots], values[slots]
 
     def to(self, device: str | torch.device) -> SparseMatrix:
         """The matrix on another device (the matrix itself if it is already there)."""
-        if torch.device(device) == self._permutation.device:
+        if _is_there(self._rows, device):
             return self
         return SparseMatrix._from_parts(_moved(self._rows, device), _moved(self._columns, device), uploaded(self._permutation, device))
 
     def bytes(self) -> int:
-        """Memory held by both directions, in bytes."""
-        pair = (self._rows, self._columns)
-        tensors = [t for m in pair for t in (m.crow_indices(), m.col_indices(), m.values())] + [self._permutation]
-        return sum(t.numel() * t.element_size() for t in tensors)
+        """Memory of both directions, in bytes: per stored value twice itself and its column, and its place in the permutation."""
+        return self.nnz * (2 * (4 + 8) + 8) + (sum(self.shape) + 2) * 8
 
 
 def spans(starts: Any, counts: Any) -> Any:
@@ -110,9 +158,19 @@ _transforming = getattr(torch._C, "_are_functorch_transforms_active", lambda: Tr
 
 
 def _product(matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
-    kind = _TransformableProduct if _transforming() else _Product
-    product: Tensor = kind.apply(matrix, transposed, dense)  # type: ignore[no-untyped-call]
+    if _transforming():
+        product: Tensor = _TransformableProduct.apply(matrix, transposed, dense)  # type: ignore[no-untyped-call]
+    elif dense.requires_grad and torch.is_grad_enabled():
+        product = _Product.apply(matrix, transposed, dense)  # type: ignore[no-untyped-call]
+    else:  # a function of autograd costs as much as a small product
+        product = _written(matrix._columns if transposed else matrix._rows, dense)
     return product
+
+
+def _written(sparse: Tensor, dense: Tensor) -> Tensor:
+    """``sparse @ dense``. Torch's own product fills its output with zeros and copies it, which takes as long, so an output is passed in."""
+    out = dense.new_empty(sparse.shape[0], dense.shape[1])
+    return torch.addmm(out, sparse, dense, beta=0, out=out)
 
 
 class _Product(torch.autograd.Function):
@@ -121,10 +179,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
         ctx.matrix, ctx.transposed = matrix, transposed
-        sparse = matrix._columns if transposed else matrix._rows
-        # torch.mm fills its own output with zeros and copies it, which takes as long as the product, so an output is passed in.
-        out = dense.new_empty(sparse.shape[0], dense.shape[1])
-        return torch.addmm(out, sparse, dense, beta=0, out=out)
+        return _written(matrix._columns if transposed else matrix._rows, dense)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
@@ -154,6 +209,14 @@ class _TransformableProduct(torch.autograd.Function):
         return _product(matrix, transposed, batched.reshape(m, b * d)).reshape(-1, b, d), 1
 
 
+def _transpose(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device) -> tuple[Tensor, Tensor]:
+    """The transpose of a canonical matrix in CSR, and the permutation of its values: int64 [nnz]."""
+    # Converting the positions to CSC gives both.
+    places = scipy.sparse.csr_matrix((np.arange(len(data), dtype=np.int64), indices, indptr), shape).tocsc()
+    columns = _csr(places.indptr, places.indices, data[places.data], shape[::-1], device)
+    return columns, uploaded(torch.from_numpy(np.ascontiguousarray(places.data)), device)
+
+
 def _csr(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device) -> Tensor:
     crow, col = (torch.from_numpy(np.ascontiguousarray(a, dtype=np.int64)) for a in (indptr, indices))
     values = torch.from_numpy(np.ascontiguousarray(data, dtype=np.float32))
@@ -166,11 +229,16 @@ def _csr(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: s
 
 def _moved(matrix: Tensor, device: str | torch.device) -> Tensor:
     """A CSR tensor on another device (itself if it is there)."""
-    there = torch.device(device)
-    if there.type == matrix.device.type and there.index in (None, matrix.device.index):
+    if _is_there(matrix, device):
         return matrix
+    there = torch.device(device)
     crow, col, values = (uploaded(part, there) for part in (matrix.crow_indices(), matrix.col_indices(), matrix.values()))
     return torch.sparse_csr_tensor(crow, col, values, size=matrix.shape, check_invariants=False)
+
+
+def _is_there(x: Tensor, device: str | torch.device) -> bool:
+    there = torch.device(device)
+    return there.type == x.device.type and there.index in (None, x.device.index)
 
 
 def _with(matrix: Tensor, values: Tensor) -> Tensor:

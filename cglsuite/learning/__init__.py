@@ -9,8 +9,11 @@ from cglsuite.learning.method import Hyperparameters, Method, MethodContext, Pha
 
 if TYPE_CHECKING:
     from cglsuite.learning.memory import MeteredMemory
+    from cglsuite.learning.pretraining.scheme import Pretraining, PretrainingContext
     from cglsuite.learning.reservoir import Reservoir
 
-__all__ = ["Hyperparameters", "MeteredMemory", "Method", "MethodContext", "Phase", "Reservoir"]
+__all__ = ["Hyperparameters", "MeteredMemory", "Method", "MethodContext", "Phase", "Pretraining", "PretrainingContext", "Reservoir"]
 
-__getattr__, __dir__ = lazily(__name__, {"memory": ("MeteredMemory",), "reservoir": ("Reservoir",)})
+__getattr__, __dir__ = lazily(
+    __name__, {"memory": ("MeteredMemory",), "pretraining.scheme": ("Pretraining", "PretrainingContext"), "reservoir": ("Reservoir",)}
+)

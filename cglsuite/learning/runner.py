@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from cglsuite.graphs import MessageGraph
 from cglsuite.hashing import digest
 from cglsuite.learning.clock import Clock
 from cglsuite.learning.equipment import adapter, answers_of, equip
@@ -28,6 +29,8 @@ from cglsuite.streams.stream import Stream
 __all__ = ["Claim", "Runner", "unclaimed"]
 
 S = TypeVar("S", bound=Stream)
+_LARGEST_PASS = 2**20
+"""Nodes and edges of graphs side by side: beyond, a pass keeps an accelerator busy, and its memory counts."""
 
 Claim = Callable[[str], AbstractContextManager[bool]]
 """Prefix to a context manager that waits until no other runner trains that prefix; yields whether it still needs training."""
@@ -86,6 +89,7 @@ class Runner(ABC, Generic[S]):
             return model
 
         self._sizes = sizes
+        self._query_names = dict[tuple[int, ...], str]()
         self.problem, self.method = equip(stream, make_method, measured, hyperparameters, training, self._draws, device)
         self._scorer = adapter(stream, training, device)  # changes of a method to its own adapter do not affect scores
         self._equip()
@@ -223,7 +227,7 @@ class Runner(ABC, Generic[S]):
                 return Scores()
             answers = self._answers(groups, k)
             tested, validated = self.stream.oracle.grade(answers, {g.token: g.query.allowed for g in groups})
-            blob = b"".join(a.cpu().numpy().tobytes() for a in answers.values())
+            blob = torch.cat(list(answers.values())).cpu().numpy().tobytes()
         contents = [facts.content for facts in self.stream.tasks]
         return Scores(
             rows={contents[j]: s.performance for j, s in tested.items()},
@@ -243,16 +247,57 @@ class Runner(ABC, Generic[S]):
 
     def _answers(self, groups: Sequence[QueryGroup], k: int) -> dict[str, Tensor]:
         self.method.model.eval()
-        answers, met = {}, dict[str, int]()
+        answers, met = dict[str, Tensor](), dict[str, int]()
         with scope(self.init_seed, "predict", self.draw_names[k]):
-            for group in groups:
-                # Named by the query, not by its time: a method's draws do not depend on future tasks.
-                asked = digest(sorted(self.stream.tasks[j].content for j in group.tasks))
+            for group, *others in self._passes(groups):
+                if others:
+                    answers |= self._answers_together([group, *others])
+                    continue
+                asked = self._query_name(group.tasks)
                 met[asked] = met.get(asked, 0) + 1
                 with self._draws.predicting(self.draw_names[k], asked, str(met[asked])):
                     outputs = self._predicted(group.query)
                 answers[group.token] = answers_of(self._scorer, self.method, outputs, group.query)
         return answers
+
+    def _passes(self, groups: Sequence[QueryGroup]) -> list[list[QueryGroup]]:
+        """The groups, by forward pass. An accelerator gets small graphs side by side in one pass if that changes no answer: the method
+        answers by a model whose outputs depend on a node's neighbourhood alone.
+
+        On a CPU, which has no queue to fill, it gains little or is slower, and the rounding of a matrix product may depend on its rows.
+        """
+        if self.problem.device.type == "cpu" or len(groups) < 2 or not self._answers_by_model():
+            return [[group] for group in groups]
+        passes, size = list[list[QueryGroup]](), 0
+        for group in groups:
+            graph = group.query.graph
+            own = graph.n_nodes + graph.n_edges if type(graph) is MessageGraph else _LARGEST_PASS
+            if passes and size + own <= _LARGEST_PASS:
+                passes[-1].append(group)
+                size += own
+            else:
+                passes.append([group])
+                size = own
+        return passes
+
+    def _answers_by_model(self) -> bool:
+        """Whether predictions are the outputs of the model, item by item, whatever else is asked."""
+        method = self.method
+        own = {"predict", "forward"} & vars(method).keys()
+        plain = type(method).predict is Method.predict and type(method).forward is Method.forward and not own
+        return plain and getattr(method.model, "hops", None) is not None
+
+    def _answers_together(self, groups: Sequence[QueryGroup]) -> dict[str, Tensor]:
+        """The answers to several groups, by token, in one pass."""
+        query = self.problem.together([group.query for group in groups])
+        given = answers_of(self._scorer, self.method, self._predicted(query), query)
+        return dict(zip((group.token for group in groups), given.split([len(group.query) for group in groups]), strict=True))
+
+    def _query_name(self, tasks: tuple[int, ...]) -> str:
+        """Named by the query, not by its time: a method's draws do not depend on future tasks."""
+        if tasks not in self._query_names:
+            self._query_names[tasks] = digest(sorted(self.stream.tasks[j].content for j in tasks))
+        return self._query_names[tasks]
 
     # --- checkpoints and the result --------------------------------------------------------------------------------------------
 

@@ -168,6 +168,9 @@ class TaskRunner(Runner[TaskStream]):
                 out[chosen] = self.method.predict(part)
         return out
 
+    def _answers_by_model(self) -> bool:
+        return super()._answers_by_model() and not self.norms.of_task
+
     # --- checkpoints -----------------------------------------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cglsuite.problems.multilabel_nodes import MultiLabelNodeProblem
     from cglsuite.problems.node import NodeProblem
     from cglsuite.problems.regression import GraphRegressionProblem
+    from cglsuite.problems.unlabelled import Unlabelled
 
 __all__ = [
     "GraphProblem",
@@ -31,6 +32,7 @@ __all__ = [
     "MultiLabelNodeProblem",
     "NodeProblem",
     "Problem",
+    "Unlabelled",
     "problem_class",
 ]
 
@@ -46,5 +48,6 @@ __getattr__, __dir__ = lazily(
         "multilabel_nodes": ("MultiLabelNodeProblem",),
         "node": ("NodeProblem",),
         "regression": ("GraphRegressionProblem",),
+        "unlabelled": ("Unlabelled",),
     },
 )

@@ -115,6 +115,10 @@ class Problem(ABC):
             tasks=torch.cat([b.tasks for b in batches if b.tasks is not None]),
         )
 
+    def together(self, queries: Sequence[Batch]) -> Batch:
+        """The items of several queries as one query, whose graph has theirs side by side; only of message graphs."""
+        raise NotImplementedError(f"{type(self).__name__} has no message graphs")
+
     @abstractmethod
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph | GraphSet, list[int]]:
         """The union of several graphs (or sets of graphs), and the offset of each graph's ids."""

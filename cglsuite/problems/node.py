@@ -12,6 +12,7 @@ from torch import Tensor
 from cglsuite.backbones.base import Backbone
 from cglsuite.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
+from cglsuite.graphs.blocks import SideBySide
 from cglsuite.graphs.message import scipy_features, torch_csr
 from cglsuite.graphs.pack import Pack
 from cglsuite.graphs.upload import uploaded
@@ -29,6 +30,17 @@ class NodeProblem(Problem):
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
         """The whole batch in each epoch, or mini-batches in sampled graphs."""
         return [batch] if batch_size is None else MiniBatches(batch, batch_size, self.fan_out, generator)
+
+    def together(self, queries: Sequence[Batch]) -> Batch:
+        """The items of several queries as one query, whose graph has theirs side by side."""
+        graph = SideBySide([q.graph for q in queries])
+        known = [q.tasks for q in queries if q.tasks is not None]
+        return Batch(
+            graph=graph,
+            ids=torch.cat([q.ids + start for q, start in zip(queries, graph.starts, strict=False)]),
+            allowed=torch.cat([q.allowed.expand(len(q), -1) for q in queries]),
+            tasks=torch.cat(known) if len(known) == len(queries) else None,
+        )
 
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph, list[int]]:
         sizes = [g.n_nodes for g in graphs]

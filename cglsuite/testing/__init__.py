@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cglsuite.testing.kinds.methods import check_method
     from cglsuite.testing.kinds.metrics import check_metric
     from cglsuite.testing.kinds.notebooks import check_notebook
+    from cglsuite.testing.kinds.pretrainings import check_pretraining
     from cglsuite.testing.kinds.scenarios import check_scenario
     from cglsuite.testing.kinds.schedules import check_schedule
     from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue, tiny_scenarios
@@ -38,6 +39,7 @@ __all__ = [
     "check_method",
     "check_metric",
     "check_notebook",
+    "check_pretraining",
     "check_scenario",
     "check_schedule",
     "examine",
@@ -55,6 +57,7 @@ __getattr__, __dir__ = lazily(
         "kinds.measures": ("check_measure",),
         "kinds.methods": ("check_method",),
         "kinds.metrics": ("check_metric",),
+        "kinds.pretrainings": ("check_pretraining",),
         "kinds.scenarios": ("check_scenario",),
         "kinds.backbones": ("check_backbone",),
         "kinds.executors": ("check_executor",),

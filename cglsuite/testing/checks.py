@@ -15,6 +15,7 @@ from cglsuite.testing.kinds.measures import examine_measure
 from cglsuite.testing.kinds.methods import examine_method
 from cglsuite.testing.kinds.metrics import examine_metric
 from cglsuite.testing.kinds.notebooks import examine_notebook
+from cglsuite.testing.kinds.pretrainings import examine_pretraining
 from cglsuite.testing.kinds.scenarios import examine_scenario
 from cglsuite.testing.kinds.schedules import examine_schedule
 
@@ -28,6 +29,7 @@ CHECKED: dict[str, Callable[..., CheckReport]] = {
     "method": examine_method,
     "metric": examine_metric,
     "notebook": examine_notebook,
+    "pretraining": examine_pretraining,
     "scenario": examine_scenario,
     "schedule": examine_schedule,
 }

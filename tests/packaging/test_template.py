@@ -23,6 +23,7 @@ NAMES = {
     "method": "pulls-back",
     "dataset": "ring-of-four",
     "scenario": "photo/time-il@mine-1",
+    "pretraining": "hides-half",
     "measure": "worst-class",
     "metric": "worst_task",
     "backbone": "mean-of-neighbours",

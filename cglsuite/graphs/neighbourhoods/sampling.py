@@ -45,21 +45,27 @@ def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], 
     """
     pointers, sources = graph.in_neighbours
     frontier, positions = _first_seen(ids.cpu().numpy())
-    place = np.full(graph.n_nodes, -1, dtype=np.int64)  # node to position in the subgraph
-    reached, heard, hearing, n = [], [], [], 0
-    for k in (*reversed(fan_out), None):
-        place[frontier] = np.arange(n, n + len(frontier))
-        reached.append(frontier)
-        if k is None:
-            break
-        slots, rows = _draw(pointers, frontier, k, generator)
-        heard.append(sources[slots])
-        hearing.append(rows + n)
-        n += len(frontier)
-        frontier = _new(heard[-1], place)
-    nodes = torch.from_numpy(np.concatenate(reached))
-    edges = torch.from_numpy(np.stack([place[np.concatenate(heard)], np.concatenate(hearing)]))
-    x = graph.features[uploaded(nodes, graph.device)] if isinstance(graph.features, Tensor) else graph.features.rows(nodes)
+    place = graph.scratch  # node to position in the subgraph
+    reached: list[Any] = []
+    heard, hearing, n = [], [], 0
+    try:
+        for k in (*reversed(fan_out), None):
+            reached.append(frontier)
+            place[frontier] = np.arange(n, n + len(frontier))
+            if k is None:
+                break
+            slots, rows = _draw(pointers, frontier, k, generator)
+            heard.append(sources[slots])
+            hearing.append(rows + n)
+            n += len(frontier)
+            frontier = np.unique(heard[-1][place[heard[-1]] < 0])
+        nodes = np.concatenate(reached)
+        edges = torch.from_numpy(np.stack([place[np.concatenate(heard)], np.concatenate(hearing)]))
+    finally:  # a batch costs what it reaches, not what the graph holds
+        for some in reached:
+            place[some] = -1
+    taken = torch.from_numpy(nodes)
+    x = graph.features[uploaded(taken, graph.device)] if isinstance(graph.features, Tensor) else graph.features.taken(taken)
     return MessageGraph(x, edges, graph.device), uploaded(torch.from_numpy(positions), graph.device)
 
 
@@ -68,13 +74,6 @@ def _first_seen(ids: Any) -> tuple[Any, Any]:
     ascending, first, position = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return ascending[order], np.argsort(order)[position.reshape(-1)]
-
-
-def _new(nodes: Any, place: Any) -> Any:
-    """The distinct ``nodes`` without a position yet, ascending."""
-    mark = np.zeros(len(place), dtype=np.bool_)
-    mark[nodes] = True
-    return np.flatnonzero(mark & (place < 0))
 
 
 def _draw(pointers: Any, nodes: Any, k: int, generator: torch.Generator) -> tuple[Any, Any]:
@@ -93,11 +92,12 @@ def distinct_ranks(sizes: Any, k: int, generator: torch.Generator) -> Any:
     Floyd's algorithm, vectorised over rows: the i-th number is drawn from ``0..size-k+i`` and replaced by ``size-k+i`` if it is already
     taken. It needs n·k draws whatever the sizes.
     """
+    if len(sizes) == 0:
+        return np.empty((0, k), dtype=np.int64)
     uniform = torch.rand(k, len(sizes), dtype=torch.float64, generator=generator).numpy()
-    chosen = np.empty((k, len(sizes)), dtype=np.int64)
-    for i in range(k):
-        last = sizes - k + i
-        number = (uniform[i] * (last + 1)).astype(np.int64)
-        taken = (chosen[:i] == number).any(axis=0)
-        chosen[i] = np.where(taken, last, number)
+    last = sizes - k + np.arange(k)[:, None]
+    chosen = (uniform * (last + 1)).astype(np.int64)
+    for i in range(1, k):
+        taken = (chosen[:i] == chosen[i]).any(axis=0)
+        np.copyto(chosen[i], last[i], where=taken)
     return chosen.T

@@ -129,4 +129,6 @@ def foreseen(spec: ScenarioSpec, seed: int) -> tuple[str, ...] | None:
     except SpecError:
         return None
     size = 1 if spec.setting == "domain-il" else spec.classes_per_task or max(1, len(classes) // (n or len(classes)))
-    return tuple(",".join(map(str, classes[k : k + size])) for k in range(0, len(classes), size))
+    base = spec.base_classes or 0
+    starts = [*([0] if base else ()), *range(base, len(classes), size)]
+    return tuple(",".join(map(str, classes[a:b])) for a, b in zip(starts, [*starts[1:], len(classes)], strict=True))

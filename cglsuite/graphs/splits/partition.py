@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -11,6 +14,7 @@ from cglsuite.graphs.data import NodeData
 
 __all__ = [
     "class_seed",
+    "few_shots",
     "induced_subgraph",
     "keep_classes",
     "official_split",
@@ -19,6 +23,7 @@ __all__ = [
     "replicated",
     "split_into_tasks",
     "symmetrised",
+    "with_base",
 ]
 
 
@@ -107,6 +112,32 @@ def replicated(data: NodeData, copies: int) -> NodeData:
     )
 
 
+def with_base(order: Tensor, base: int | None, split: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
+    """The first ``base`` classes of ``order`` as a task, then the tasks of ``split``; ``None``: those of ``split`` alone.
+
+    Raises:
+        SpecError: no class is left for a second task.
+    """
+    if base is None:
+        return split(order)
+    if base >= order.numel():
+        raise SpecError(f"scenario.base_classes = {base}: {order.numel()} classes leave none for a second task; expected fewer")
+    return [order[:base], *split(order[base:])]
+
+
+def few_shots(split: Tensor, y: Tensor, classes: Tensor, shots: int, seed: int) -> Tensor:
+    """``split`` (int8 [N]) with at most ``shots`` training items in each of ``classes``, drawn under ``seed``; the others become -1.
+
+    Each class has its own generator, so its items do not depend on which classes arrive late.
+    """
+    out = split.clone()
+    for c in classes.tolist():
+        members = ((y == c) & (split == 0)).nonzero().flatten()
+        generator = torch.Generator().manual_seed(class_seed(seed, c) ^ 1)
+        out[members[torch.randperm(members.numel(), generator=generator)[shots:]]] = -1
+    return out
+
+
 def official_split(split: Tensor | None, dataset: str) -> Tensor:
     """The dataset's own split (int8 [N]: 0 training, 1 validation, 2 test, -1 unused).
 
@@ -150,9 +181,18 @@ def class_seed(seed: int, c: int) -> int:
 
 def symmetrised(edge_index: Tensor, n_nodes: int) -> Tensor:
     """Every edge in both directions, duplicates and self-loops removed, sorted by (source, target): int64 [2, E']."""
-    source, target = edge_index[:, edge_index[0] != edge_index[1]]
-    key = torch.cat([source * n_nodes + target, target * n_nodes + source]).unique()
-    return torch.stack([key // n_nodes, key % n_nodes])
+    source, target = edge_index.numpy()
+    proper = source != target
+    if not proper.all():
+        source, target = source[proper], target[proper]
+    # SciPy sorts by counting, in linear time; the transpose of a matrix comes out in order.
+    forward = scipy.sparse.csr_matrix((np.ones(len(source), np.bool_), (source, target)), (n_nodes, n_nodes))
+    backward = forward.T.tocsr()
+    if not (np.array_equal(forward.indptr, backward.indptr) and np.array_equal(forward.indices, backward.indices)):
+        forward = forward + backward
+    degrees = torch.from_numpy(np.diff(forward.indptr)).long()
+    sources = torch.repeat_interleave(torch.arange(n_nodes), degrees, output_size=forward.nnz)
+    return torch.stack([sources, torch.from_numpy(forward.indices).long()])
 
 
 def induced_subgraph(edge_index: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:

@@ -27,9 +27,9 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.kinds.units import check_units
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["check_backbone", "examine_backbone"]
+__all__ = ["LEVEL_STREAMS", "check_backbone", "examine_backbone"]
 
-_STREAMS = {
+LEVEL_STREAMS = {
     "NC": "testing-nodes/task-il@testing-1",
     "GC": "testing-graphs/task-il@testing-1",
     "GR": "testing-targets/domain-il@testing-1",
@@ -63,7 +63,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     yield Check(name="declaration", action=partial(_declared, spec))
     for level in spec.levels:
-        trial, where = _Trial(catalogue, entry, level), _STREAMS[level]
+        trial, where = _Trial(catalogue, entry, level), LEVEL_STREAMS[level]
         yield Check(name="builds", action=partial(_builds, trial), where=where, after="factory")
         for name, action in _OF_A_LEVEL.items():
             yield Check(name=name, action=partial(action, trial), where=where, after="builds" if name == "shape" else "shape")
@@ -84,7 +84,7 @@ class _Trial:
 
     @cached_property
     def _stream(self) -> Any:
-        cell = resolve_cell(self.catalogue, _STREAMS[self.level], FINE_TUNING, seeds=Seeds())
+        cell = resolve_cell(self.catalogue, LEVEL_STREAMS[self.level], FINE_TUNING, seeds=Seeds())
         return build_stream(cell, self.catalogue)
 
     @property
@@ -301,7 +301,9 @@ def _devices(trial: _Trial) -> None:
     """Nearly the same outputs on a GPU."""
     if not torch.cuda.is_available():
         raise NotApplicable("there is no GPU on this machine")
-    stream = build_stream(resolve_cell(trial.catalogue, _STREAMS[trial.level], FINE_TUNING, seeds=Seeds(), device="cuda"), trial.catalogue)
+    stream = build_stream(
+        resolve_cell(trial.catalogue, LEVEL_STREAMS[trial.level], FINE_TUNING, seeds=Seeds(), device="cuda"), trial.catalogue
+    )
     batch: Any = stream.view(0).train
     model = trial.made().to("cuda").eval()
     with torch.no_grad():

@@ -235,8 +235,9 @@ def _runs(trial: _Trial) -> None:
     unfinished, done = run.answer["unfinished"], run.done
     if not all(done):
         reasons = "; ".join(f"{r.status}: {r.reason}" for r in run.records if r is not None and not r.done)
+        without = f"no record; it returned {unfinished!r} and printed: {run.printed or 'nothing'}"
         raise CheckFailed(
-            f"{done.count(False)} of {len(done)} cells have no result after run() ({reasons or 'no record'})",
+            f"{done.count(False)} of {len(done)} cells have no result after run() ({reasons or without})",
             "start job.words(part) for every part and return when they have ended",
         )
     if unfinished != 0:

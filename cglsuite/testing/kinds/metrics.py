@@ -66,9 +66,11 @@ def _value(catalogue: Catalogue, entry: Entry, setting: str, matrix: list[list[f
     tasks = len(matrix[0])
     joint = _matrix(setting, tasks, reached=_JOINT, lost=0.0) if spec.needs_joint else None
     more: dict[str, Any] = {}
+    facts = [{"name": str(k), "classes": [k], "n_train": 10, "n_validation": 5, "n_test": 5} for k in range(tasks)]
+    if spec.needs_tasks:
+        more["stream"] = {"tasks": facts}
     if setting == "task-free":
         delivered = [[10 * max(0, min(1, made - k)) for k in range(tasks)] for made in range(tasks + 1)]
-        facts = [{"name": str(k), "classes": [k], "n_train": 10, "n_validation": 5, "n_test": 5} for k in range(tasks)]
         more["stream"] = {"evaluations": [10 * made for made in range(tasks + 1)], "delivered": delivered, "tasks": facts}
     return float(catalogue.resolve(entry)(matrix, joint=joint, **more))
 

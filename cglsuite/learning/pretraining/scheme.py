@@ -1,0 +1,91 @@
+"""What a scheme of self-supervised pre-training is given, and what it has to say: a loss over unlabelled items. Importing it imports no
+torch, so that a one-module plugin lists quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from cglsuite.backbones.base import Backbone
+    from cglsuite.learning.method import Hyperparameters
+    from cglsuite.problems import Problem
+    from cglsuite.problems.unlabelled import Unlabelled
+    from cglsuite.streams import Batch
+
+__all__ = ["Pretraining", "PretrainingContext"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingContext:
+    """The inputs of a scheme's constructor.
+
+    Args:
+        problem: the adapter of the problem level.
+        model: the model to train, drawn as a method's is.
+        hyperparameters: the scheme's resolved hyper-parameters.
+        generator: on the CPU; draws corruptions and subgraphs.
+        example: all unlabelled items of the view, to size layers by.
+    """
+
+    problem: Problem
+    model: Backbone
+    hyperparameters: Hyperparameters
+    generator: torch.Generator
+    example: Batch
+
+    @cached_property
+    def items(self) -> Unlabelled:
+        """What can be made of unlabelled items, whatever the problem level."""
+        from cglsuite.problems.unlabelled import Unlabelled
+
+        return Unlabelled(self.problem)
+
+
+class Pretraining:
+    """The base of schemes of pre-training. A scheme never sees a label: batches have none.
+
+    Modules and parameters that :meth:`setup` puts on ``self`` are trained along with the model and then dropped.
+    """
+
+    def __init__(self, context: PretrainingContext) -> None:
+        self.context, self.items, self.model = context, context.items, context.model
+        self.hyperparameters, self.generator = context.hyperparameters, context.generator
+        self.setup()
+
+    def setup(self) -> None:
+        """Make layers and read hyper-parameters."""
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The scalar to minimise on a batch of unlabelled items."""
+        raise NotImplementedError(f"{type(self).__name__} must implement loss(batch)")
+
+    def width(self) -> int:
+        """The width d of the items' embeddings."""
+        import torch
+
+        self.model.eval()
+        with torch.no_grad():
+            width = int(self.items.embed(self.model, self.context.example).shape[1])
+        self.model.train()
+        return width
+
+    def own(self) -> Iterator[tuple[str, nn.Module | nn.Parameter]]:
+        """The modules and parameters beside the model, by the name of the attribute."""
+        from torch import nn
+
+        for name, value in vars(self).items():
+            if isinstance(value, nn.Module | nn.Parameter) and value is not self.model:
+                yield name, value
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """All parameters beside the model's."""
+        from torch import nn
+
+        for _, value in self.own():
+            yield from [value] if isinstance(value, nn.Parameter) else value.parameters()

@@ -1,0 +1,120 @@
+"""Pre-training on the first task without labels, and the weights that it leaves behind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cglsuite.backbones.base import Backbone
+from cglsuite.errors import PluginError
+from cglsuite.learning.clock import Clock
+from cglsuite.learning.equipment import adapter
+from cglsuite.learning.loop import Curve, fit, make_optimizer
+from cglsuite.learning.method import Hyperparameters, Method, Phase
+from cglsuite.learning.pretraining.scheme import Pretraining, PretrainingContext
+from cglsuite.learning.reproducibility.randomness import generator, scope
+from cglsuite.problems.unlabelled import Unlabelled
+from cglsuite.specs import TrainingSpec
+from cglsuite.streams import TaskStream
+
+__all__ = ["Pretrained", "pretrain", "transferred"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrained:
+    """What pre-training leaves behind.
+
+    Args:
+        state: parameters and buffers that it has changed, by name, on the CPU.
+        curve: the mean loss of each epoch, and the epoch whose weights were kept.
+        seconds: the time that it took, by the wall clock.
+    """
+
+    state: Mapping[str, Tensor]
+    curve: Curve
+    seconds: float
+
+
+class _Carrier(Method):
+    """What the loop asks of a method when a phase has a loss of its own."""
+
+    def __init__(self, model: Backbone) -> None:
+        self.model = model
+
+
+def pretrain(
+    stream: TaskStream,
+    make_pretraining: Callable[[PretrainingContext], Pretraining],
+    make_backbone: Callable[..., Any],
+    *,
+    backbone_hyperparameters: Mapping[str, Any],
+    hyperparameters: Mapping[str, Any],
+    training: TrainingSpec,
+    init_seed: int,
+    device: str = "cpu",
+) -> Pretrained:
+    """Pre-train a model on the first task's view without labels, under the protocol's optimiser and schedule; the loss of an epoch
+    steers the schedule and the best epoch.
+
+    The result depends on the model, the init seed, the first view and the training protocol alone, not on the method.
+
+    Raises:
+        PluginError: the factory returns something else than a :class:`Pretraining`.
+        DivergenceError: a loss that is not finite.
+        NotApplicable: the objective does not fit the items or the backbone.
+    """
+    clock = Clock()
+    with clock.section("training"):
+        problem, view = adapter(stream, training, device), stream.view(0)
+        problem.arrive(view)
+        name = stream.tasks[0].content
+        with scope(init_seed, "weights"):
+            model = make_backbone(stream.n_features, stream.n_outputs, **backbone_hyperparameters).to(device)
+        before = {key: value.clone() for key, value in model.state_dict().items()}
+        values, unlabelled = Hyperparameters(hyperparameters), Unlabelled(problem)
+        batch = unlabelled.items(view)
+        with scope(init_seed, "pretraining", name):
+            batches = unlabelled.passes(batch, generator(init_seed, "batches of pre-training", name))
+            draws = generator(init_seed, "pretraining draws", name)
+            scheme = make_pretraining(
+                PretrainingContext(problem=problem, model=model, hyperparameters=values, generator=draws, example=batch)
+            )
+            if not isinstance(scheme, Pretraining):
+                raise PluginError(f"the factory of pre-training returned {type(scheme).__name__}; expected a cglsuite.learning.Pretraining")
+            for key, part in list(scheme.own()):
+                setattr(scheme, key, part.to(device) if isinstance(part, nn.Module) else nn.Parameter(part.to(device)))
+            groups = [{"params": [p for p in (*model.parameters(), *scheme.parameters()) if p.requires_grad]}]
+            curve = fit(
+                _Carrier(model),
+                batches,
+                training,
+                make_optimizer(groups, training),
+                epochs=math.ceil(values["share"] * training.epochs),
+                monitor=None,
+                clock=clock,
+                phase=Phase(name="pre-training", loss=scheme.loss, monitor="loss"),
+            )
+        stream.forget()
+        after = model.state_dict()
+        state = {key: value.detach().cpu().clone() for key, value in after.items() if not torch.equal(value, before[key])}
+    return Pretrained(state=state, curve=curve, seconds=clock.seconds["training"])
+
+
+def transferred(make_backbone: Callable[..., Any], pretrained: Pretrained, *, frozen: bool) -> Callable[..., Any]:
+    """A factory of models that start from pre-trained weights; with ``frozen`` these are not trained."""
+
+    def make(in_features: int, outputs: int, **hyperparameters: Any) -> Any:
+        model = make_backbone(in_features, outputs, **hyperparameters)
+        model.load_state_dict({**model.state_dict(), **pretrained.state})
+        if frozen:
+            for name, parameter in model.named_parameters():
+                if name in pretrained.state:
+                    parameter.requires_grad_(False)
+        return model
+
+    return make
