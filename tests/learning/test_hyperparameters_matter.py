@@ -21,14 +21,16 @@ METHODS: dict[str, Any] = {e.name: e.spec for e in CATALOGUE.entries("method") i
 #: Memories smaller than a task, rare events made common, and weights that are felt within a few steps.
 BASE: dict[str, dict[str, Any]] = {
     "continual-gnn": {"memory": 24, "replayed": 6, "fisher": "batch"},
-    "er-gnn": {"per_class": 2, "candidates": 4, "sampler": "cm"},
+    **{name: {"per_class": 2, "candidates": 4, "sampler": "cm"} for name in ("er-gnn", "ssrm")},
     "ewc": {"lambda": 100.0},
     "gem": {"per_task": 5},
     "joint": {"offline_epochs": 3, "offline_batch": 16},
-    **{name: {"memory": 12} for name in ("er", "a-gem", "der++", "er-ace", "gss", "dmsg", "gdumb")},
+    **{name: {"memory": 12} for name in ("er", "a-gem", "der++", "er-ace", "gss", "dmsg", "gdumb", "icarl")},
     **{name: {"memory": 40, "fan_out": 2} for name in ("ssm", "sem")},
     "mas-star": {"hard_buffer": 8, "mean_threshold": 3.0, "variance_threshold": 1.0},
     "cat": {"per_task": 6},
+    "delome": {"per_class": 3, "draws": 4, "hidden": 8},
+    "puma": {"per_task": 6, "encoders": 2, "steps": 2, "width": 16},
     "pi-gnn": {"per_task": 30, "share": 0.3},
     "replay": {"fraction": 0.3},
     "twp": {"lambda_l": 100.0, "lambda_t": 100.0},
@@ -40,9 +42,15 @@ CHANGED: dict[str, tuple[dict[str, Any], Any]] = {
     "packnet.share": ({}, 0.9),
     "pi-gnn.share": ({}, 1.0),
     "continual-gnn.chunk": ({"fisher": "items"}, 4),
-    "er-gnn.candidates": ({"distance": 2.0}, 2),
-    "er-gnn.distance": ({"candidates": 99}, 2.0),
-    "er-gnn.swap_weights": ({"sampler": "mf"}, True),
+    **{
+        f"{name}.{setting}": change
+        for name in ("er-gnn", "ssrm")
+        for setting, change in {
+            "candidates": ({"distance": 2.0}, 2),
+            "distance": ({"candidates": 99}, 2.0),
+            "swap_weights": ({"sampler": "mf"}, True),
+        }.items()
+    },
     "gem.fraction": ({}, 0.1),
     "gss.compared_batches": ({}, 2),
     "joint.only_last": ({}, True),
@@ -52,6 +60,8 @@ CHANGED: dict[str, tuple[dict[str, Any], Any]] = {
 }
 #: Hyperparameters that bound memory and change no number but for rounding, as their documentation says; that is tested as well.
 NEUTRAL = {"chunk"}
+#: Hyperparameters of the answers alone, which no state depends on.
+OF_ANSWERS = {"task-guesser.evidence"}
 
 
 def other(setting: Any, value: Any) -> Any:
@@ -86,9 +96,9 @@ def result(method: str, hyperparameters: tuple[tuple[str, Any], ...], free: bool
     return run(method, dict(hyperparameters), free)
 
 
-def bits(found: RunResult) -> list[str]:
-    """Of every state."""
-    return [f["state"] for f in found.fingerprints]
+def bits(found: RunResult, of: str = "state") -> list[str]:
+    """Of every state, or of all answers given in it."""
+    return [f[of] for f in found.fingerprints]
 
 
 @pytest.mark.plugins
@@ -105,6 +115,9 @@ def test_a_setting_of_a_method_changes_its_result(method: str, setting: Any) -> 
     if setting.name in NEUTRAL:
         losses = ([loss for curve in found.curves for loss in curve["loss"]] for found in (before, after))
         assert next(losses) == pytest.approx(next(losses), rel=1e-3)
+    elif f"{method}.{setting.name}" in OF_ANSWERS:
+        assert bits(before) == bits(after)
+        assert bits(before, "answers") != bits(after, "answers")
     else:
         assert bits(before) != bits(after)
 

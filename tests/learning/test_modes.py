@@ -20,12 +20,14 @@ from cglsuite.streams import Batch, TaskView
 
 CATALOGUE = load_catalogue()
 METHODS: list[Any] = list(CATALOGUE.entries("method"))
-UNTRAINED = {"frozen-ncm"}
+UNTRAINED = {"frozen-ncm", "task-guesser"}
 """Methods that use their model in no step."""
 FIXED_NORMS = {"piggyback"}
 """Methods whose norms are in evaluation mode in all tasks but the first."""
 UNMONITORED = {"gdumb"}
 """Methods that use nothing but their own loss to schedule a task."""
+ASKING = {"puma"}
+"""Methods that ask their model between the rounds of a task, outside of steps, as a monitor does."""
 ON_TASKS = [e.name for e in METHODS if set(e.spec.settings) - {"task-free"} and e.name not in UNTRAINED]
 ON_TASK_FREE = [e.name for e in METHODS if "task-free" in e.spec.settings and e.name not in UNTRAINED]
 MONITORS: dict[str, dict[str, Any]] = {
@@ -36,7 +38,10 @@ MONITORS: dict[str, dict[str, Any]] = {
 SETTINGS: dict[str, dict[str, Any]] = {
     "continual-gnn": {"memory": 12, "replayed": 6},
     "gem": {"per_task": 5},
-    "er-gnn": {"per_class": 2},
+    **{name: {"per_class": 2} for name in ("er-gnn", "ssrm")},
+    "icarl": {"memory": 12},
+    "delome": {"per_class": 3, "draws": 4, "hidden": 8},
+    "puma": {"per_task": 6, "encoders": 2, "steps": 2, "width": 16},
     "joint": {"offline_epochs": 3, "offline_batch": 16},
     **{name: {"memory": 24} for name in ("er", "a-gem", "der++", "er-ace", "gss", "ssm", "sem", "dmsg")},
     "mas-star": {"hard_buffer": 8, "mean_threshold": 10.0, "variance_threshold": 10.0},
@@ -146,7 +151,7 @@ def test_every_step_trains_and_every_question_evaluates(method: str, graphs: boo
     assert evaluating == fixed, "a step used the model in evaluation mode"
     assert modes.seen["a query"]
     assert not any(modes.seen["a query"])
-    assert bool(modes.seen["the monitor"]) == (monitor != "none" and method not in UNMONITORED)
+    assert bool(modes.seen["the monitor"]) == (method in ASKING or (monitor != "none" and method not in UNMONITORED))
     assert not any(modes.seen["the monitor"])
     assert not any(modes.seen["after a task"])
     assert bool(modes.seen["before a step"]) == (method == "gem")

@@ -24,9 +24,10 @@ ENTRIES: list[Any] = [e for e in load_catalogue().entries("method") if e.record.
 WITH_TASKS = [e.name for e in ENTRIES if set(e.spec.settings) - {"task-free"}]
 TASK_FREE = [e.name for e in ENTRIES if set(e.spec.settings) == {"task-free"}]
 LEVELS = {e.name: e.spec.levels for e in ENTRIES}
-#: Streams on which a method is not defined: CaT condenses and NCM compares classes, PackNet, Piggyback and HAT need to know the task.
+#: Streams on which a method is not defined: CaT, PUMA and DeLoMe condense, NCM and iCaRL compare classes, PackNet, Piggyback and HAT need
+#: to know the task.
 REFUSED = {
-    **dict.fromkeys(("cat", "frozen-ncm"), "LC time-il"),
+    **dict.fromkeys(("cat", "puma", "delome", "frozen-ncm", "icarl"), "LC time-il"),
     **dict.fromkeys(("packnet", "piggyback", "hat"), r"(?!LC task-il)"),
 }
 COMBINATIONS = [
@@ -37,6 +38,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "der++": {"memory": 12},
     "er-ace": {"memory": 12},
     "gdumb": {"memory": 12},
+    "icarl": {"memory": 12},
+    "delome": {"per_class": 3, "draws": 4, "hidden": 8},
+    "puma": {"per_task": 6, "encoders": 2, "steps": 2, "width": 16},
     "gem": {"per_task": 5},
     "er-gnn": {"per_class": 2},
     "twp": {"lambda_l": 10.0, "lambda_t": 1.0},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cglsuite import MethodSpec, hookimpl
+from cglsuite import MethodSpec, PretrainingSpec, hookimpl
 
-__all__ = ["cglsuite_methods"]
+__all__ = ["cglsuite_methods", "cglsuite_pretrainings"]
 
 
 @hookimpl
@@ -17,3 +17,11 @@ def cglsuite_methods() -> tuple[MethodSpec, ...]:
     from cglsuite_methods.specs.rehearsal import REHEARSAL
 
     return BASELINES + REGULARISATION + GRADIENTS + REHEARSAL + ISOLATION
+
+
+@hookimpl
+def cglsuite_pretrainings() -> tuple[PretrainingSpec, ...]:
+    """Self-supervised pre-training before the first task."""
+    from cglsuite_methods.specs.pretraining import PRETRAININGS
+
+    return PRETRAININGS

@@ -109,6 +109,34 @@ BASELINES = (
         settings=_EVERYWHERE,
     ),
     MethodSpec(
+        name="task-guesser",
+        levels=("NC",),
+        summary="guesses the task of a query from degrees and answers among its classes; what the structure of tasks gives away",
+        citation=Citation(
+            authors=("Cheng", "Li", "Li", "others"),
+            title="Can LLMs Alleviate Catastrophic Forgetting in Graph Continual Learning? A Systematic Study",
+            year=2025,
+            arxiv="2505.18697",
+            note="tasks that queries reveal",
+        ),
+        factory="cglsuite_methods.baselines.task_guesser:TaskGuesser",
+        category="baseline",
+        settings=("class-il",),
+        needs=("task-boundaries",),
+        hyperparameters=(
+            Hyperparameter(
+                name="evidence",
+                default="graph",
+                choices=("graph", "item"),
+                doc="what the guess is based on: the mean view of the graph in which a query arrives, or the item's own view",
+                effect="graph: right where each task is asked in a graph of its own; item: what a node's own neighbourhood reveals",
+            ),
+            Hyperparameter(
+                name="hops", default=2, minimum=0, doc="radius over which degrees are averaged, in hops", effect="0: a node's degree alone"
+            ),
+        ),
+    ),
+    MethodSpec(
         name="evolve-gcn",
         levels=("NC", "LC", "LP"),
         summary="a recurrent cell evolves the convolution weights from task to task; a dynamic-graph baseline",

@@ -31,6 +31,20 @@ _CENTRES_ONLY = Hyperparameter(
     effect="the memory holds up to 31 times as many nodes (two hops of five) as that of a method that stores single nodes",
 )
 
+_ER_GNN = (
+    Hyperparameter(name="per_class", default=10, minimum=1, doc="nodes to keep per class"),
+    Hyperparameter(
+        name="sampler",
+        default="cm",
+        choices=("mf", "mf+", "cm", "cm+", "random"),
+        doc="nearest to the class mean (mf), coverage maximisation (cm), on embeddings (+), or random",
+    ),
+    Hyperparameter(name="distance", default=0.5, minimum=0, doc="radius d of coverage maximisation"),
+    Hyperparameter(name="candidates", default=1000, minimum=1, doc="most nodes per class that coverage maximisation considers"),
+    Hyperparameter(name="swap_weights", default=False, doc="as implemented by BeGin: (1 - β) L + β L_B"),
+    Hyperparameter(name="neighbourhood", default=False, doc="as implemented by BeGin: replayed nodes are embedded in the current graph"),
+)
+
 REHEARSAL = (
     MethodSpec(
         name="er-gnn",
@@ -45,21 +59,7 @@ REHEARSAL = (
         factory="cglsuite_methods.rehearsal.er_gnn:ERGNN",
         category="Rep",
         needs=("task-boundaries",),
-        hyperparameters=(
-            Hyperparameter(name="per_class", default=10, minimum=1, doc="nodes to keep per class"),
-            Hyperparameter(
-                name="sampler",
-                default="cm",
-                choices=("mf", "mf+", "cm", "cm+", "random"),
-                doc="nearest to the class mean (mf), coverage maximisation (cm), on embeddings (+), or random",
-            ),
-            Hyperparameter(name="distance", default=0.5, minimum=0, doc="radius d of coverage maximisation"),
-            Hyperparameter(name="candidates", default=1000, minimum=1, doc="most nodes per class that coverage maximisation considers"),
-            Hyperparameter(name="swap_weights", default=False, doc="as implemented by BeGin: (1 - β) L + β L_B"),
-            Hyperparameter(
-                name="neighbourhood", default=False, doc="as implemented by BeGin: replayed nodes are embedded in the current graph"
-            ),
-        ),
+        hyperparameters=_ER_GNN,
     ),
     MethodSpec(
         name="cat",
@@ -84,6 +84,105 @@ REHEARSAL = (
                 doc="as implemented by BeGin: the encoder keeps its batch norm, classes weigh by their size, condensed features are free "
                 "in length, and losses of items are weighted by the task's size",
                 effect="true: condensed features grow far beyond real ones, and accuracies become lower",
+            ),
+        ),
+    ),
+    MethodSpec(
+        name="puma",
+        levels=("NC", "LC"),
+        summary="condenses each task with the help of unlabelled items, and trains a new model on the condensed items of all tasks",
+        citation=Citation(
+            authors=("Liu", "Qiu", "Tang", "Yin", "Huang"),
+            title="PUMA: Efficient Continual Graph Learning for Node Classification with Graph Condensation",
+            year=2024,
+            journal="TKDE",
+            arxiv="2312.14439",
+        ),
+        factory="cglsuite_methods.rehearsal.puma:PUMA",
+        category="Rep",
+        needs=("task-boundaries", "epochs"),
+        hyperparameters=(
+            Hyperparameter(
+                name="per_task",
+                default=100,
+                minimum=1,
+                doc="condensed items per task, at most an equal share of the scenario's budget, at least one per class",
+            ),
+            Hyperparameter(name="encoders", default=100, minimum=1, doc="encoders drawn to condense a task"),
+            Hyperparameter(
+                name="steps",
+                default=10,
+                minimum=1,
+                doc="steps with each encoder; they do not count as the protocol's epochs",
+                effect="more encoders or steps: condensed items represent the task better, at a proportional cost",
+            ),
+            Hyperparameter(name="width", default=4096, minimum=1, doc="units of an encoder"),
+            Hyperparameter(name="hops", default=1, minimum=0, doc="propagation steps before an encoder"),
+            Hyperparameter(
+                name="feature_lr",
+                default=1e-3,
+                minimum=0,
+                doc="learning rate of the condensed items' features (Adam)",
+                effect="larger: features move further from those of the real items at which they start",
+            ),
+            Hyperparameter(
+                name="confidence",
+                default=0.0,
+                minimum=0,
+                maximum=1,
+                doc="least softmax output with which an unlabelled item counts as an item of its predicted class",
+                effect="larger: fewer unlabelled items, of which more are of the class that they count for",
+            ),
+        ),
+    ),
+    MethodSpec(
+        name="delome",
+        levels=("NC", "LC"),
+        summary="learns a few synthetic items that give the gradients of a task's real ones, and replays them with a debiased loss",
+        citation=Citation(
+            authors=("Niu", "Pang", "Chen", "Liu"),
+            title="Graph Continual Learning with Debiased Lossless Memory Replay",
+            year=2024,
+            booktitle="ECAI",
+            arxiv="2404.10984",
+        ),
+        factory="cglsuite_methods.rehearsal.delome:DeLoMe",
+        category="Rep",
+        needs=("task-boundaries", "epochs"),
+        hyperparameters=(
+            Hyperparameter(
+                name="per_class",
+                default=60,
+                minimum=1,
+                doc="synthetic items per class of a task; where the scenario has a budget, at most an equal share of it",
+            ),
+            Hyperparameter(
+                name="draws",
+                default=900,
+                minimum=1,
+                doc="steps that learn a task's synthetic items, each on newly drawn weights; they do not count as the protocol's epochs",
+                effect="more: items give the gradients of real ones better, at a proportional cost",
+            ),
+            Hyperparameter(
+                name="feature_lr",
+                default=1e-4,
+                minimum=0,
+                doc="learning rate of the synthetic items' features (Adam)",
+                effect="larger: features move further from those of the real items at which they start; 0: real items are replayed",
+            ),
+            Hyperparameter(name="hops", default=2, minimum=0, doc="propagation steps k of the SGC whose gradients are matched"),
+            Hyperparameter(
+                name="hidden",
+                default=256,
+                minimum=0,
+                doc="hidden units (ReLU) of this SGC, as in the authors' code; 0 = linear",
+            ),
+            Hyperparameter(
+                name="tau",
+                default=1.0,
+                minimum=0,
+                doc="strength τ of the debiasing: outputs are trained with τ log π added, π the classes' shares in task and memory",
+                effect="larger: rare classes, as those of the memory, are predicted more often; 0: the usual cross-entropy",
             ),
         ),
     ),
@@ -190,6 +289,59 @@ REHEARSAL = (
         factory="cglsuite_methods.rehearsal.gdumb:GDumb",
         category="baseline",
         needs=("task-boundaries", "epochs"),
+        hyperparameters=(replace(MEMORY, default=200), NEIGHBOURHOOD),
+    ),
+    MethodSpec(
+        name="ssrm",
+        levels=("NC",),
+        summary="er-gnn with a penalty on what the growth of the graph does to the representations of stored nodes",
+        citation=Citation(
+            authors=("Su", "Zou", "Zhang", "Wu"),
+            title="Towards Robust Graph Incremental Learning on Evolving Graphs",
+            year=2023,
+            booktitle="ICML",
+        ),
+        factory="cglsuite_methods.rehearsal.ssrm:SSRM",
+        category="Reg+Rep",
+        needs=("task-boundaries",),
+        hyperparameters=(
+            *_ER_GNN,
+            Hyperparameter(
+                name="lambda",
+                default=1.0,
+                minimum=0,
+                doc="weight λ of the squared MMD between stored nodes in the graph before and now; 0 = er-gnn",
+                effect="larger: embeddings depend less on neighbours that arrive; no effect where the graph does not grow",
+            ),
+            Hyperparameter(
+                name="kernel",
+                default="gaussian",
+                choices=("gaussian", "three-gaussians"),
+                doc="kernel of the MMD: a Gaussian, or (as in the authors' code) the sum of three with fixed widths",
+            ),
+            Hyperparameter(
+                name="bandwidth",
+                default=None,
+                kind=float,
+                optional=True,
+                minimum=1e-6,
+                doc="standard deviation of the Gaussian, none = the median distance between embeddings; not used by three-gaussians",
+            ),
+        ),
+    ),
+    MethodSpec(
+        name="icarl",
+        levels=("NC", "LC", "GC"),
+        summary="exemplars chosen by herding, the nearest mean of exemplars, and distillation of old outputs",
+        citation=Citation(
+            authors=("Rebuffi", "Kolesnikov", "Sperl", "Lampert"),
+            title="iCaRL: Incremental Classifier and Representation Learning",
+            year=2017,
+            booktitle="CVPR",
+        ),
+        factory="cglsuite_methods.rehearsal.icarl:ICaRL",
+        category="Reg+Rep",
+        needs=("task-boundaries",),
         hyperparameters=(replace(MEMORY, default=200), NEIGHBOURHOOD),
     ),
     MethodSpec(

@@ -1,0 +1,94 @@
+"""A baseline that guesses the task of a query from topology alone, and then answers among that task's classes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cglsuite.graphs import MessageGraph
+from cglsuite.streams import Batch, TaskView
+from cglsuite_methods.baselines.frozen_ncm import FrozenNCM
+from cglsuite_methods.single_labels import check_single_labels
+
+__all__ = ["TaskGuesser", "degree_views"]
+
+_BELOW = 5.0  # more than outputs differ among classes: from -4 to 0
+
+
+class TaskGuesser(FrozenNCM):
+    """Guess the task of a query from degrees, and give it the nearest of that task's class means under a network that is never trained.
+
+    A node's view is its log-degree and the means of log-degrees over 1 to ``hops`` hops. Of every task the method keeps the mean view m_t
+    of its training nodes, and the pooled variance s² of views within tasks. The guess is the task of least ``Σ_j (q_j - m_tj)² / s_j²``,
+    where q is the mean view of all nodes in the graph in which the query arrives (``evidence = graph``), or the item's own view
+    (``item``). Features and labels play no part in it. Classes of other tasks come after those of the guessed one, and within it the
+    answer is that of ``frozen-ncm``.
+
+    What it measures: with the same encoder and means, its score above that of ``frozen-ncm`` is what the structure around a query tells
+    about its task. Where every task is asked in its own graph, ``graph`` is right if the tasks' degrees differ by more than the difference
+    between training nodes and all nodes. Where the items of all tasks share a graph, every item gets the same guess, which is right for
+    one of T tasks: below ``frozen-ncm``. A class-IL score near that of this baseline need not come from knowing classes. ``cglsuite
+    scenarios audit`` measures the same leak with a trained probe, which sees features too; it gives an accuracy for the task, this method
+    one for the classes.
+
+    Why training nodes stand for a task: the mean over all its nodes would identify the graph itself, as test items are asked in the graph
+    of training, however alike tasks are. Why the graph stands for a query group: a statistic of the items asked would make an answer
+    depend on which others are asked.
+
+    Cost: that of ``frozen-ncm``, and two vectors of ``hops + 1`` numbers per task.
+    """
+
+    state = (*FrozenNCM.state, "views", "spread", "seen", "outputs")  # type: ignore[assignment]
+
+    def setup(self) -> None:
+        """No task is known.
+
+        Raises:
+            NotApplicable: items do not have a single class each.
+        """
+        check_single_labels(self, "task-guesser answers by means of classes")
+        super().setup()
+        d = self.hyperparameters.hops + 1
+        self.views: list[Tensor] = []
+        """The mean view of each task's training nodes: float32 [d]."""
+        self.outputs: list[Tensor] = []
+        """The outputs of each task: bool [C]."""
+        self.spread = torch.zeros(d, device=self.problem.device)
+        """Summed squared deviations of views from their task's mean: float32 [d], of ``seen`` nodes."""
+        self.seen = 0
+
+    def after_task(self, view: TaskView) -> None:
+        """Add the task's items to the means of classes, and its mean view."""
+        super().after_task(view)
+        own = degree_views(view.train.graph, self.hyperparameters.hops)[view.train.ids]
+        self.views = [*self.views, own.mean(dim=0)]
+        self.outputs = [*self.outputs, view.task_outputs]
+        self.spread = self.spread + (own - own.mean(dim=0)).square().sum(dim=0)
+        self.seen += len(own)
+
+    def guessed(self, query: Batch) -> Tensor:
+        """The task of each item: int64 [n]; ties go to the earlier task."""
+        views = degree_views(query.graph, self.hyperparameters.hops)
+        views = views[query.ids] if self.hyperparameters.evidence == "item" else views.mean(dim=0).expand(len(query), -1)
+        variance = (self.spread / max(self.seen, 1)).clamp(min=1e-6)
+        gaps = [((views - mean).square() / variance).sum(dim=1) for mean in self.views]
+        return torch.stack(gaps, dim=1).argmin(dim=1)
+
+    def predict(self, query: Batch) -> Tensor:
+        """The outputs of ``frozen-ncm``, with those of classes outside the guessed task lowered by 5."""
+        outputs = super().predict(query)
+        if not self.views:
+            return outputs
+        return torch.where(torch.stack(self.outputs)[self.guessed(query)], outputs, outputs - _BELOW)
+
+
+def degree_views(graph: MessageGraph, hops: int) -> Tensor:
+    """Log-degrees and their means over the neighbourhoods of 1 to ``hops`` hops: float32 [N, hops + 1].
+
+    A node's degree counts incoming edges and the node itself, and each hop is a mean over a node and its in-neighbours.
+    """
+    degree = graph.propagate("sum-self", torch.ones(graph.n_nodes, 1, device=graph.device))
+    columns = [degree.log()]
+    for _ in range(hops):
+        columns.append(graph.propagate("sum-self", columns[-1]) / degree)
+    return torch.cat(columns, dim=1)

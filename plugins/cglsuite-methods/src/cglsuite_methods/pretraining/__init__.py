@@ -1,0 +1,1 @@
+"""Self-supervised pre-training of the backbone on the first task's view."""

@@ -1,0 +1,34 @@
+"""Deep Graph Infomax."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from cglsuite.learning import Pretraining
+from cglsuite.streams import Batch
+from cglsuite_methods.pretraining.contrast import discriminated
+
+__all__ = ["DeepGraphInfomax"]
+
+
+class DeepGraphInfomax(Pretraining):
+    """Tells items of the graph from items of a corrupted one by a summary of the graph (Veličković et al., ICLR 2019).
+
+    ``BCE(hᵢ B s, 1) + BCE(h̃ᵢ B s, 0)`` with embeddings h of the items, h̃ of the same items after the nodes have exchanged their
+    features at random, the summary ``s = σ(mean_i hᵢ)`` and a learnt matrix B. Items that are links are embedded as pairs, as BeGin does.
+    """
+
+    def setup(self) -> None:
+        """Draw B, uniform in ±1/√d."""
+        width = self.width()
+        self.bilinear = nn.Parameter(torch.empty(width, width).uniform_(-1 / math.sqrt(width), 1 / math.sqrt(width)))
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The discriminator's loss on a batch."""
+        own = self.items.embed(self.model, batch)
+        corrupted = self.items.embed(self.model, self.items.corrupted(batch, self.generator))
+        summary = self.bilinear @ own.mean(dim=0).sigmoid()
+        return discriminated(own @ summary, corrupted @ summary)

@@ -1,0 +1,59 @@
+"""InfoGraph."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cglsuite.learning import Pretraining
+from cglsuite.streams import Batch
+
+__all__ = ["InfoGraph"]
+
+
+class _Feedforward(nn.Module):
+    """Three linear maps with ReLUs between them, beside a linear shortcut: float32 [n, in] to [n, out]."""
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__()
+        self.deep = nn.Sequential(nn.Linear(width, out), nn.ReLU(), nn.Linear(out, out), nn.ReLU(), nn.Linear(out, out))
+        self.shortcut = nn.Linear(width, out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32 [n, in] to [n, out]."""
+        out: Tensor = self.deep(x) + self.shortcut(x)
+        return out
+
+
+class InfoGraph(Pretraining):
+    """The parts of a graph should tell which graph they are from (Sun et al., ICLR 2020).
+
+    Maximises the Jensen-Shannon estimate of the mutual information between nodes, as the model pools them, and graphs: the loss is
+    ``E₋ − E₊`` with ``E₊ = log 2 − softplus(−s)`` over nodes and their own graph, ``E₋ = softplus(−s) + s − log 2`` over nodes and other
+    graphs, and the inner product s of both after feed-forward networks. With ``as_begin`` only the nodes go through one, as in BeGin. The
+    paper concatenates the nodes' embeddings of all layers; these are those of the last one.
+    """
+
+    def setup(self) -> None:
+        """Draw the networks."""
+        self.model.eval()
+        with torch.no_grad():
+            nodes, _, graphs = self.items.parts(self.model, self.context.example)
+        self.model.train()
+        self.local = _Feedforward(nodes.shape[1], graphs.shape[1])
+        self.whole = nn.Identity() if self.hyperparameters["as_begin"] else _Feedforward(graphs.shape[1], graphs.shape[1])
+
+    def loss(self, batch: Batch) -> Tensor:
+        """``E₋ − E₊`` of a batch; 0 where there is a single graph."""
+        nodes, graph_of, graphs = self.items.parts(self.model, batch)
+        score: Tensor = self.local(nodes) @ self.whole(graphs).T
+        own = score.gather(1, graph_of.unsqueeze(1))
+        if score.shape[1] < 2:
+            return 0.0 * score.sum()
+        right = (math.log(2) - functional.softplus(-own)).mean()
+        terms = functional.softplus(-score) + score - math.log(2)
+        wrong = (terms.sum() - terms.gather(1, graph_of.unsqueeze(1)).sum()) / (score.shape[0] * (score.shape[1] - 1))
+        return wrong - right

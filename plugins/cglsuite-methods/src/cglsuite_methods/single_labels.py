@@ -1,0 +1,22 @@
+"""Methods that need one class per item."""
+
+from __future__ import annotations
+
+from cglsuite import Method
+from cglsuite.errors import NotApplicable
+
+__all__ = ["check_single_labels"]
+
+
+def check_single_labels(method: Method, what: str) -> None:
+    """Check that every item has one class.
+
+    Args:
+        what: the method's name and what it does with classes, as "icarl keeps exemplars of classes".
+
+    Raises:
+        NotApplicable: items have several labels, or targets.
+    """
+    kind = method.problem.kind
+    if kind != "single-label":
+        raise NotApplicable(f"{what}; items of this stream are {kind}, expected a single label each")
