@@ -36,6 +36,9 @@ def _late(reference: str) -> Callable[..., Any]:
     return call
 
 
+_CELL_KEY = _late("cglsuite.cells.keys:cell_key")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Engine:
     """How cells are resolved, keyed and run: the suite's own functions (:mod:`cglsuite.cells.spec` and :mod:`cglsuite.cells.run`), unless
@@ -48,10 +51,10 @@ class Engine:
     reference: str = DEFAULT_ENGINE
     load_catalogue: Callable[[], Catalogue] = _late("cglsuite.host:load_catalogue")
     resolve_cell: Callable[..., CellSpec] = _late("cglsuite.cells.spec:resolve_cell")
-    cell_key: Callable[[CellSpec, Catalogue], str] = _late("cglsuite.cells.keys:cell_key")
+    cell_key: Callable[[CellSpec, Catalogue], str] = _CELL_KEY
     design_key: Callable[[CellSpec], str] = _late("cglsuite.cells.keys:design_key")
     prefix_keys: Callable[[CellSpec, Catalogue], Sequence[str]] = _late("cglsuite.cells.keys:prefix_keys")
-    foreseen: Callable[[CellSpec], Sequence[str] | None] = _late("cglsuite.cells.sharing:foreseen_tasks")
+    foreseen: Callable[[CellSpec], Sequence[str] | None] = _late("cglsuite.cells.sharing.tasks:foreseen_tasks")
     sources: Callable[[CellSpec, Catalogue], Mapping[str, Mapping[str, str]]] = _late("cglsuite.cells.keys:sources")
     run_cell: Callable[..., Record] = _late("cglsuite.cells.run:run_cell")
 
@@ -82,19 +85,34 @@ class Engine:
         Raises:
             UnknownNameError, SpecError: a request itself is wrong.
         """
+        requests = list(requests)
         first: dict[str, PlannedCell] = {}
+        keyed: dict[str, Callable[[Seeds], str]] = {}
+        texts: dict[tuple[Any, ...], str] = {}
         plans = []
         for request in requests:
-            name = canonical(dataclasses.replace(request, seeds=Seeds()))
+            # The requests of a group share one mapping of overrides, whose text is made once.
+            same = (request.scenario, request.method, request.backbone, id(request.overrides), request.threads, request.device)
+            if (name := texts.get(same, "")) == "":
+                name = texts[same] = canonical(dataclasses.replace(request, seeds=Seeds()))
             if name not in first:
                 planned = first[name] = self.plan(request, catalogue)
             elif (cell := first[name].cell) is None:
                 planned = dataclasses.replace(first[name], request=request)
             else:
+                if name not in keyed:
+                    keyed[name] = self._keys_of(cell, catalogue)
                 cell = dataclasses.replace(cell, seeds=request.seeds)
-                planned = PlannedCell(request=request, state="ready", cell=cell, key=self.cell_key(cell, catalogue))
+                planned = PlannedCell(request=request, state="ready", cell=cell, key=keyed[name](request.seeds))
             plans.append(planned)
         return plans
+
+    def _keys_of(self, cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
+        """The keys of ``cell`` by seeds."""
+        if self.cell_key is _CELL_KEY:
+            seeded: Callable[[Seeds], str] = resolve_name("cglsuite.cells.keys:seeded_keys")(cell, catalogue)
+            return seeded
+        return lambda seeds: self.cell_key(dataclasses.replace(cell, seeds=seeds), catalogue)
 
 
 def default_engine() -> Engine:

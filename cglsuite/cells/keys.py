@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib.metadata
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.code.sources import closure_digest, closure_facts
-from cglsuite.hashing import digest
+from cglsuite.hashing import canonical, digest
 from cglsuite.learning.launch import runner_reference
 from cglsuite.learning.reproducibility.numerics import numerics_of
 from cglsuite.problems.adapters import adapter_reference
+from cglsuite.specs import NO_PRETRAINING
 
 if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
+    from cglsuite.specs import Seeds
 
-__all__ = ["cell_key", "design_key", "dynamic_importers", "execution", "prefix_keys", "references", "share_key", "sources"]
+__all__ = ["cell_key", "design_key", "dynamic_importers", "execution", "prefix_keys", "references", "seeded_keys", "share_key", "sources"]
 
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
+_PRETRAINING = "cglsuite.learning.pretraining.weights:pretrain"
 
 
 def design_key(cell: CellSpec) -> str:
@@ -42,6 +47,14 @@ def _design(cell: CellSpec) -> dict[str, Any]:
 def cell_key(cell: CellSpec, catalogue: Catalogue) -> str:
     """SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class and numerics."""
     return digest([_design(cell), execution(cell, catalogue)])
+
+
+def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
+    """:func:`cell_key` of ``cell`` with other seeds, for many of them: the rest of the key's text is made once."""
+    design = {name: value for name, value in _design(cell).items() if name != "seeds"}
+    before, after = canonical(design).removesuffix("}"), canonical(execution(cell, catalogue))
+    # The name "seeds" sorts after all others, so this is the canonical form of the whole.
+    return lambda seeds: hashlib.sha256(f'[{before},"seeds":{canonical(seeds)}}},{after}]'.encode()).hexdigest()
 
 
 def share_key(cell: CellSpec, catalogue: Catalogue) -> str:
@@ -75,10 +88,14 @@ def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...
         "method": catalogue.method(cell.method).factory,
         "measure": catalogue.measure(cell.scenario.performance).factory,
     }
+    core: tuple[str, ...] = ()
+    if cell.pretraining != NO_PRETRAINING:
+        factories["pretraining"] = catalogue.pretraining(cell.pretraining).factory
+        core = (_PRETRAINING,)
     if cell.scenario.task_free is not None:
         factories["schedule"] = catalogue.schedule(cell.scenario.task_free.schedule).factory
     return {
-        "core": (*_CORE, runner_reference(cell.scenario), adapter_reference(cell.scenario.level, cell.scenario.labels)),
+        "core": (*_CORE, *core, runner_reference(cell.scenario), adapter_reference(cell.scenario.level, cell.scenario.labels)),
         "scenario": (cell.scenario.builder,),
         **{role: (factory,) for role, factory in factories.items()},
     }
@@ -106,6 +123,8 @@ def dynamic_importers(cell: CellSpec, catalogue: Catalogue) -> list[str]:
 def _roles(cell: CellSpec) -> dict[str, str]:
     names = {"dataset": cell.scenario.dataset, "scenario": cell.scenario.name, "backbone": cell.backbone, "method": cell.method}
     names["measure"] = cell.scenario.performance
+    if cell.pretraining != NO_PRETRAINING:
+        names["pretraining"] = cell.pretraining
     return names if cell.scenario.task_free is None else {**names, "schedule": cell.scenario.task_free.schedule}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.failure import failure_record
@@ -36,6 +36,7 @@ def run_if_free(
     on_error: Callable[[Exception], Record] | None = None,
     progress: Callable[[int, int], None] | None = None,
     observers: Observers | Sequence[Observer] = (),
+    checkpoint_every_s: float | None = None,
 ) -> Record | None:
     """The cell's finished record, or the outcome of running it now, or None while another live runner has it (which may have taken it
     over if this one was suspended).
@@ -48,6 +49,7 @@ def run_if_free(
         on_error: called with an error of the run other than those below, while the lease is still held; what it returns is the outcome.
             Without it such an error is raised.
         progress: called with (tasks learnt, tasks in all). observers: told of the run where there is one.
+        checkpoint_every_s: see :func:`cglsuite.cells.run.run_cell`.
 
     Raises:
         StoreError: the record or a checkpoint cannot be written.
@@ -61,7 +63,9 @@ def run_if_free(
     lease = store.lease(planned.key)
     if lease is None:
         return None
-    more = {"observers": observers} if observers else {}
+    more: dict[str, Any] = {"observers": observers} if observers else {}
+    if checkpoint_every_s is not None:
+        more["checkpoint_every_s"] = checkpoint_every_s
     with lease:
         # The previous holder may have finished, or failed, between our look at the store and taking the lease.
         if not rerun and (record := store.outcome(planned.key, since_ns)) is not None:
@@ -123,6 +127,7 @@ def obtain_record(
     on_wait: Callable[[Holder], None] = lambda holder: None,
     progress: Callable[[int, int], None] | None = None,
     observers: Observers | Sequence[Observer] = (),
+    checkpoint_every_s: float | None = None,
     poll_s: float = FIRST_S,
 ) -> Record:
     """Like :func:`run_if_free`, but waits for another runner (``on_wait`` is called once with its holder). A cell that finishes here
@@ -137,7 +142,15 @@ def obtain_record(
 
     def attempt() -> Record | None:
         return run_if_free(
-            planned, catalogue, store, engine, rerun=rerun, on_start=lambda: started.append(True), progress=progress, observers=observers
+            planned,
+            catalogue,
+            store,
+            engine,
+            rerun=rerun,
+            on_start=lambda: started.append(True),
+            progress=progress,
+            observers=observers,
+            checkpoint_every_s=checkpoint_every_s,
         )
 
     while (record := attempt()) is None:

@@ -86,6 +86,7 @@ class PlanFile:
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
     ``torch`` is the version of the planning machine, ``timeout_s`` the limit of one cell, ``workers`` the processes of one machine (per
     GPU on CUDA): what a supervisor on another machine must know. ``watch``: observers by name, which that supervisor tells.
+    ``checkpoint_every_s`` is what an interruption of a cell may cost; None = as the worker's environment says.
     """
 
     engine: str
@@ -96,6 +97,7 @@ class PlanFile:
     timeout_s: float | None = None
     workers: int = 1
     watch: Sequence[str] = ()
+    checkpoint_every_s: float | None = None
 
     @classmethod
     def of(
@@ -114,7 +116,8 @@ class PlanFile:
         """Write atomically. The file's modification time separates attempts of this plan from earlier ones."""
         cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
         tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign)}
-        run = {"torch": self.torch, "timeout_s": self.timeout_s, "workers": self.workers, "watch": list(self.watch)}
+        limits = {"timeout_s": self.timeout_s, "checkpoint_every_s": self.checkpoint_every_s}
+        run = {"torch": self.torch, **limits, "workers": self.workers, "watch": list(self.watch)}
         plan = {"plan": _VERSION, "engine": self.engine, "cells": cells, **tables, "run": run}
         write_atomic(path, json.dumps(plan, sort_keys=True).encode())
 

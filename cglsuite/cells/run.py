@@ -27,6 +27,7 @@ from cglsuite.cells.process.cleanliness import ROLES, Watch
 from cglsuite.cells.records.describe import describe, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.sharing.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.storage.store import Store
 from cglsuite.cells.storage.waiting import Backoff, TaskElsewhere
 from cglsuite.datafiles import DataRoot
@@ -63,6 +64,7 @@ def run_cell(
     progress: Callable[[int, int], None] | None = None,
     in_common: Callable[[], int] | None = None,
     observers: Observers | Sequence[Observer] = (),
+    checkpoint_every_s: float | None = None,
 ) -> Record:
     """The cell's record: from the store if done, else by training the tasks that no checkpoint covers.
 
@@ -72,6 +74,8 @@ def run_cell(
             two runners train one of these tasks at once; all other states are removed with the cell. Without it, the latest state is
             kept.
         observers: told of the run while it goes on, if there is one.
+        checkpoint_every_s: how much finished work an interruption may cost, in seconds; ``None`` = as ``CGLSUITE_CHECKPOINT_EVERY`` says,
+            else :data:`CHECKPOINT_EVERY_S`.
 
     Raises:
         UsageError: the request itself is wrong (an unknown name, a class order that is not a permutation).
@@ -83,7 +87,7 @@ def run_cell(
         return cached
     prepare_device(cell.device)  # before the process is watched: what an accelerator's distribution registers is not the method's
     outcome: RunResult | None = None
-    checkpoints = store_checkpoints(cell, catalogue, store)
+    checkpoints = store_checkpoints(cell, catalogue, store, checkpoint_every_s)
     observation = _observation(observers, cell, key)  # before the process is watched: what observers start is not the method's
     watch = Watch(cell, catalogue)
     prefixes: list[str] = []
@@ -150,7 +154,7 @@ def _train(
 ) -> RunResult:
     """The runner's result; states after prefixes go to ``prefixes``. No reference to the method remains after this returns."""
     data = _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
-    with numerics(cell), watch.inside(data, "backbone", "method", "measure") as verify:
+    with numerics(cell), watch.inside(data, "backbone", "method", "pretraining", "measure") as verify:
         if watch.foreign:
             checkpoints.before_save = verify
         runner = make_runner(cell, catalogue, stream, on_task=report)
@@ -194,11 +198,11 @@ def build_scenario(
 def make_runner(
     cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream, on_task: Callable[[int], None] = lambda k: None
 ) -> TaskRunner | TaskFreeRunner:
-    """The runner of a cell over its stream."""
+    """The runner of a cell over its stream, whose models start from pre-trained weights where the cell says so."""
     return launch.make_runner(
         stream,
         catalogue.resolve(catalogue.get("method", cell.method)),
-        catalogue.resolve(catalogue.get("backbone", cell.backbone)),
+        first_backbone(cell, catalogue, stream),
         backbone_hyperparameters=cell.backbone_hyperparameters,
         method_hyperparameters=cell.method_hyperparameters,
         training=cell.scenario.training,
@@ -212,7 +216,7 @@ def make_runner(
 
 logger = logging.getLogger(__name__)
 CHECKPOINT_EVERY_S = 10.0
-"""Seconds between two states of a cell that nobody shares, unless ``CGLSUITE_CHECKPOINT_EVERY`` says otherwise."""
+"""Seconds between two states of a cell that nobody shares, unless the caller or ``CGLSUITE_CHECKPOINT_EVERY`` says otherwise."""
 CLAIM_POLL_S = 0.05
 CLAIM_PATIENCE_S = 75.0
 """Longer than a lease outlives its holder: what is still held by then is held by somebody who lives."""
@@ -236,18 +240,18 @@ def numerics(cell: CellSpec) -> AbstractContextManager[None]:
     return applied(numerics_of(cell.device, cell.threads))
 
 
-def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store) -> StoreCheckpoints:
+def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store, every_s: float | None = None) -> StoreCheckpoints:
     """The store's place for a cell's states after tasks."""
-    return StoreCheckpoints(store, prefix_keys(cell, catalogue)[0])
+    return StoreCheckpoints(store, prefix_keys(cell, catalogue)[0], every_s)
 
 
 class StoreCheckpoints:
     """Checkpoints of one family of cells in a store (:class:`cglsuite.learning.result.Checkpoints`)."""
 
-    def __init__(self, store: Store, family: str) -> None:
+    def __init__(self, store: Store, family: str, every_s: float | None = None) -> None:
         self.store, self.family = store, family
         self.before_save: Callable[[], None] = lambda: None
-        given = variable("CGLSUITE_CHECKPOINT_EVERY")
+        given = variable("CGLSUITE_CHECKPOINT_EVERY") if every_s is None else every_s
         self.every_s = CHECKPOINT_EVERY_S if given is None else float(given)
         """How much finished work an interruption may cost, in seconds."""
 
@@ -306,9 +310,9 @@ def _reason(error: BaseException) -> str:
 def metrics_of(
     cell: CellSpec, catalogue: Catalogue, matrix: list[list[float]], joint: Any = None, stream: Mapping[str, Any] | None = None
 ) -> dict[str, float | None]:
-    """Every metric of the catalogue; ``None`` if it is not defined in the cell's setting or lacks an input."""
-    stream = stream if cell.scenario.task_free is not None else None
-    return metric_values(catalogue, cell.scenario.setting, matrix, joint=joint, stream=stream)
+    """Every metric of the catalogue; ``None`` if it does not apply to the cell's scenario or lacks an input."""
+    scenario = {"setting": cell.scenario.setting, "performance": cell.scenario.performance}
+    return metric_values(catalogue, scenario, matrix, joint=joint, stream=stream)
 
 
 def _record(
@@ -348,6 +352,7 @@ def _record(
             "trained_s": outcome.trained_s if outcome else 0.0,
             "covered_s": outcome.covered_s if outcome else 0.0,
             "fingerprints": outcome.fingerprints if outcome else [],
+            **({"pretraining": made} if outcome and (made := pretraining_facts(cell, catalogue, tasks, data_hash)) else {}),
             **({"stream": outcome.stream} if outcome and outcome.stream else {}),
             **({"counters": outcome.counters} if outcome and outcome.counters else {}),
             **({"dynamic_imports": dynamic} if (dynamic := dynamic_importers(cell, catalogue)) else {}),
@@ -361,7 +366,7 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "platform": f"{platform.system()} {platform.machine()}",
-        "cpu": _cpu(),
+        "cpu": processor(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": torch.version.cuda if cell.device == "cuda" else None,
         **(_gpu() if cell.device == "cuda" else {}),
@@ -371,7 +376,8 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
 
 
 @lru_cache
-def _cpu() -> str:
+def processor() -> str:
+    """The model of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

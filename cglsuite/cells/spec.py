@@ -11,10 +11,12 @@ from cglsuite.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.hashing import digest
 from cglsuite.old_names import current_overrides
 from cglsuite.specs import (
+    NO_PRETRAINING,
     BackboneSpec,
     DatasetSpec,
     Hyperparameter,
     MethodSpec,
+    PretrainingSpec,
     ScenarioSpec,
     Seeds,
     TaskFreeSpec,
@@ -26,13 +28,15 @@ from cglsuite.specs import (
     with_switches,
 )
 from cglsuite.specs.hyperparameters import implicit_defaults
+from cglsuite.specs.inert import check_effective
+from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 __all__ = ["CellSpec", "ResolvedScenario", "default_configuration", "left_out", "resolve_cell", "resolve_scenario"]
 
-_SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone", "method")
+_SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone", "method", "pretraining")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,8 @@ class CellSpec:
     backbone: str
     backbone_hyperparameters: Mapping[str, Value]
     dataset_hyperparameters: Mapping[str, Value]
+    pretraining: str = NO_PRETRAINING
+    pretraining_hyperparameters: Mapping[str, Value] = field(default_factory=dict)
     seeds: Seeds = field(default_factory=Seeds)
     threads: int = 1
     device: str = "cpu"
@@ -59,7 +65,7 @@ class CellSpec:
     def configuration(self) -> dict[str, Any]:
         """The value of every switch and hyper-parameter by dotted key, implicit ones only where they differ from their defaults."""
         scenario = {k: v for k, v in switches(self.scenario).items() if k not in ("dataset_hyperparameters", "backbone_hyperparameters")}
-        sections = {
+        sections: dict[str, Mapping[str, Any]] = {
             "scenario": scenario,
             **_of_stream(self.scenario),
             "training": switches(self.scenario.training),
@@ -67,6 +73,8 @@ class CellSpec:
             "backbone": self.backbone_hyperparameters,
             "method": self.method_hyperparameters,
         }
+        if self.pretraining != NO_PRETRAINING:
+            sections["pretraining"] = {"scheme": self.pretraining, **self.pretraining_hyperparameters}
         return _sections(sections)
 
 
@@ -108,6 +116,9 @@ def resolve_cell(
     asked_backbone = given.pop("training.backbone", None)
     if backbone is not None and asked_backbone is not None and backbone != asked_backbone:
         raise SpecError(f"backbone {backbone!r} and training.backbone = {asked_backbone!r}: expected only one of them")
+    given = {PRETRAINING_SCHEME if key == "pretraining" else key: value for key, value in given.items()}
+    pretraining_spec = _asked_pretraining(catalogue, given)
+    scheme, of_scheme = (NO_PRETRAINING, ()) if pretraining_spec is None else (pretraining_spec.name, pretraining_spec.all_hyperparameters)
     chosen = next(name for name in (backbone, asked_backbone, preset.training.backbone) if name is not None)
     backbone_spec = catalogue.backbone(str(chosen))
     declared = {
@@ -117,14 +128,21 @@ def resolve_cell(
         "dataset": [h.name for h in dataset_spec.hyperparameters],
         "backbone": [h.name for h in backbone_spec.hyperparameters],
         "method": [h.name for h in method_spec.hyperparameters],
+        "pretraining": ["scheme", *(h.name for h in of_scheme)],
     }
     own_backbone = chosen == preset.training.backbone
     of_method = {f"training.{name}": value for name, value in method_spec.training.items()}
     chosen_for_method = of_method | dict(preset.method_defaults.get(method, {}))
     defaults = _by_section(chosen_for_method if own_backbone else _without(chosen_for_method, "backbone"), declared)
     asked = _by_section(given, declared)
+    asked["pretraining"].pop("scheme", None)
+    of_pretraining = resolve_hyperparameters(of_scheme, asked["pretraining"], f"pretraining.{scheme}")
+    if of_pretraining.get("transfer") == "frozen":
+        defaults["training"] = {"norm_statistics": "frozen", **defaults["training"]}
     resolved_scenario = _scenario(catalogue, preset, str(chosen), defaults, asked)
     _check_applicable(preset, method_spec, backbone_spec, dataset_spec, _counterparts(catalogue, preset, method_spec))
+    if pretraining_spec is not None:
+        _check_pretraining(preset, method_spec, pretraining_spec)
     base_backbone = dict(preset.backbone_hyperparameters) if own_backbone else {}
     cell = CellSpec(
         scenario=resolved_scenario,
@@ -140,11 +158,38 @@ def resolve_cell(
         dataset_hyperparameters=resolve_hyperparameters(
             dataset_spec.hyperparameters, {**dict(preset.dataset_hyperparameters), **asked["dataset"]}, f"dataset.{preset.dataset}"
         ),
+        pretraining=scheme,
+        pretraining_hyperparameters=of_pretraining,
         seeds=seeds,
         threads=threads,
         device=device,
     )
     return dataclasses.replace(cell, preset=_shown_name(catalogue, cell, preset, asked, own_backbone))
+
+
+def _asked_pretraining(catalogue: Catalogue, given: Mapping[str, Any]) -> PretrainingSpec | None:
+    """The spec of the scheme that the overrides name; ``None`` for no pre-training.
+
+    Raises:
+        SpecError: settings of pre-training without a scheme.
+    """
+    scheme = given.get(PRETRAINING_SCHEME)
+    if scheme not in (None, NO_PRETRAINING):
+        return catalogue.pretraining(str(scheme))
+    if idle := sorted(key for key in given if key.startswith("pretraining.") and key != PRETRAINING_SCHEME):
+        known = ", ".join(catalogue.names("pretraining")) or "none is installed"
+        raise SpecError(f"{', '.join(idle)}: there is no pre-training here; name one with it, as --pretraining NAME ({known})")
+    return None
+
+
+def _check_pretraining(scenario: ScenarioSpec, method: MethodSpec, spec: PretrainingSpec) -> None:
+    """Raise NotApplicable where there is no first task to pre-train on, or a method that would not start from it."""
+    if scenario.level not in spec.levels:
+        raise NotApplicable(f"pre-training {spec.name!r} works on {', '.join(spec.levels)}; {scenario.name!r} is {scenario.level}")
+    if scenario.setting == "task-free":
+        raise NotApplicable(f"pre-training {spec.name!r} uses the first task; {scenario.name!r} is a stream without tasks")
+    if "past-views" in method.needs:
+        raise NotApplicable(f"method {method.name!r} trains a fresh model on all tasks so far; pre-training on the first is not for it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,8 +221,8 @@ def resolve_scenario(catalogue: Catalogue, scenario: str, overrides: Mapping[str
     given = {**dict(preset.dataset_hyperparameters), **asked["dataset"]}
     hyperparameters = resolve_hyperparameters(dataset_spec.hyperparameters, given, f"dataset.{preset.dataset}")
     stated = implicit_defaults(dataset_spec.hyperparameters) | hyperparameters
-    values = _sections({"scenario": switches(spec), **_of_stream(spec), "dataset": stated})
-    plain = _sections({"scenario": switches(preset), **_of_stream(_with_schedule(catalogue, preset, {}, {}))})
+    values = _sections({"scenario": switches(spec, implicit=True), **_of_stream(spec), "dataset": stated})
+    plain = _sections({"scenario": switches(preset, implicit=True), **_of_stream(_with_schedule(catalogue, preset, {}, {}))})
     plain |= _dataset_defaults(catalogue, preset)
     return ResolvedScenario(spec=spec, preset=_name_of(preset, values, plain, asked), dataset_hyperparameters=hyperparameters)
 
@@ -185,7 +230,7 @@ def resolve_scenario(catalogue: Catalogue, scenario: str, overrides: Mapping[str
 def _open_switches(preset: ScenarioSpec) -> list[str]:
     """The switches of a scenario that may be overridden."""
     fixed = ("dataset_hyperparameters", "backbone_hyperparameters", "searched", "dataset", "level", "setting")
-    return [name for name in switches(preset, guards=True) if name not in fixed]
+    return [name for name in switches(preset, guards=True, implicit=True) if name not in fixed]
 
 
 def _without(values: dict[str, Value], section: str) -> dict[str, Value]:
@@ -245,7 +290,9 @@ def _scenario(
     training = dataclasses.replace(preset.training, **{n: parse_switch(TrainingSpec, n, v, "training") for n, v in given.items()})
     changes = {n: parse_switch(ScenarioSpec, n, v, "scenario") for n, v in {**defaults["scenario"], **asked["scenario"]}.items()}
     preset = _with_schedule(catalogue, preset, {**defaults["stream"], **asked["stream"]}, {**defaults["schedule"], **asked["schedule"]})
-    return _with_measure(catalogue, with_switches(dataclasses.replace(preset, training=training), changes, "scenario"))
+    resolved = with_switches(dataclasses.replace(preset, training=training), changes, "scenario")
+    check_effective(resolved, preset, asked)
+    return _with_measure(catalogue, resolved)
 
 
 def _with_measure(catalogue: Catalogue, scenario: ScenarioSpec) -> ScenarioSpec:
@@ -316,13 +363,16 @@ def _name_of(
 
 
 def left_out(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
-    """The implicit hyper-parameters of a cell's components with their defaults, by dotted key: what a configuration leaves out."""
+    """The implicit switches of a cell's scenario and hyper-parameters of its components with their defaults, by dotted key: what a
+    configuration leaves out."""
     declared: dict[str, tuple[Hyperparameter, ...]] = {
         "dataset": catalogue.dataset(cell.scenario.dataset).hyperparameters,
         "backbone": catalogue.backbone(cell.backbone).hyperparameters,
         "method": catalogue.method(cell.method).hyperparameters,
     }
-    return _sections({section: implicit_defaults(of_section) for section, of_section in declared.items()})
+    stated = switches(cell.scenario)
+    unstated = {name: value for name, value in switches(cell.scenario, implicit=True).items() if name not in stated}
+    return _sections({"scenario": unstated, **{section: implicit_defaults(of_section) for section, of_section in declared.items()}})
 
 
 def default_configuration(catalogue: Catalogue, preset: ScenarioSpec, backbone: str | None = None) -> dict[str, Any]:
@@ -333,7 +383,7 @@ def default_configuration(catalogue: Catalogue, preset: ScenarioSpec, backbone: 
     """
     chosen = backbone or preset.training.backbone
     declared = catalogue.backbone(chosen)
-    values: dict[str, Any] = {f"scenario.{n}": v for n, v in switches(preset).items()}
+    values: dict[str, Any] = {f"scenario.{n}": v for n, v in switches(preset, implicit=True).items()}
     values |= _sections(_of_stream(_with_schedule(catalogue, preset, {}, {})))
     values |= {f"training.{n}": v for n, v in switches(preset.training).items()}
     values |= {f"backbone.{h.name}": h.default for h in declared.hyperparameters}

@@ -22,6 +22,7 @@ from cglsuite.metrics.matrix import (
     forward_transfer,
     intransigence,
 )
+from cglsuite.metrics.pooled import pooled_accuracy, pooled_accuracy_mean
 
 __all__ = [
     "RECOVERED",
@@ -39,5 +40,7 @@ __all__ = [
     "forgetting_max",
     "forward_transfer",
     "intransigence",
+    "pooled_accuracy",
+    "pooled_accuracy_mean",
     "time_to_recover",
 ]

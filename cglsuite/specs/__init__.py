@@ -10,6 +10,8 @@ from cglsuite.specs.levels import LevelSpec, LinkPredictionSpec
 from cglsuite.specs.measure import CORE_MEASURES, LABEL_KINDS, MEASURES, PERFORMANCE_RANGES, MeasureSpec
 from cglsuite.specs.orders import TASK_ORDERS, order_count
 from cglsuite.specs.plugins import (
+    NO_PRETRAINING,
+    PRETRAINING_HYPERPARAMETERS,
     BackboneSpec,
     DatasetSpec,
     ExecutorSpec,
@@ -17,6 +19,7 @@ from cglsuite.specs.plugins import (
     MetricSpec,
     NotebookSpec,
     PluginSpec,
+    PretrainingSpec,
     ScheduleSpec,
 )
 from cglsuite.specs.scenario import ScenarioSpec
@@ -33,8 +36,10 @@ __all__ = [
     "LABEL_KINDS",
     "LEVELS",
     "MEASURES",
+    "NO_PRETRAINING",
     "OLDEST_API_VERSION",
     "PERFORMANCE_RANGES",
+    "PRETRAINING_HYPERPARAMETERS",
     "SETTINGS",
     "TASK_ORDERS",
     "BackboneSpec",
@@ -50,6 +55,7 @@ __all__ = [
     "MetricSpec",
     "NotebookSpec",
     "PluginSpec",
+    "PretrainingSpec",
     "ScenarioSpec",
     "ScheduleSpec",
     "Seeds",

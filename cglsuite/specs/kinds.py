@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from cglsuite.specs.measure import MeasureSpec
-from cglsuite.specs.plugins import BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, NotebookSpec, PluginSpec, ScheduleSpec
+from cglsuite.specs.plugins import (
+    BackboneSpec,
+    DatasetSpec,
+    ExecutorSpec,
+    MethodSpec,
+    MetricSpec,
+    NotebookSpec,
+    PluginSpec,
+    PretrainingSpec,
+    ScheduleSpec,
+)
 from cglsuite.specs.scenario import ScenarioSpec
 
 __all__ = ["KINDS"]
 
 KINDS: dict[str, type[PluginSpec]] = {
     spec.kind: spec
-    for spec in (DatasetSpec, ScenarioSpec, BackboneSpec, MethodSpec, MetricSpec, MeasureSpec, ScheduleSpec, NotebookSpec, ExecutorSpec)
+    for spec in (
+        *(DatasetSpec, ScenarioSpec, BackboneSpec, MethodSpec, PretrainingSpec, MetricSpec, MeasureSpec, ScheduleSpec),
+        *(NotebookSpec, ExecutorSpec),
+    )
 }
 """The spec of each kind, in the order in which they are listed."""

@@ -14,10 +14,45 @@ from cglsuite.specs.hyperparameters import Hyperparameter, Value
 from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import API_VERSION, LEVELS, SETTINGS
 
-__all__ = ["BackboneSpec", "DatasetSpec", "ExecutorSpec", "MethodSpec", "MetricSpec", "NotebookSpec", "PluginSpec", "ScheduleSpec"]
+__all__ = [
+    "NO_PRETRAINING",
+    "PRETRAINING_HYPERPARAMETERS",
+    "PRETRAINING_SCHEME",
+    "BackboneSpec",
+    "DatasetSpec",
+    "ExecutorSpec",
+    "MethodSpec",
+    "MetricSpec",
+    "NotebookSpec",
+    "PluginSpec",
+    "PretrainingSpec",
+    "ScheduleSpec",
+]
 
 _FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NEEDS = ("past-views", "task-id", "task-boundaries", "epochs")
+NO_PRETRAINING = "none"
+"""The value of ``pretraining.scheme`` of a cell without pre-training."""
+
+PRETRAINING_SCHEME = "pretraining.scheme"
+"""The dotted key that names a cell's scheme."""
+
+PRETRAINING_HYPERPARAMETERS = (
+    Hyperparameter(
+        name="transfer",
+        default="fine-tune",
+        choices=("fine-tune", "frozen"),
+        doc="fine-tune: methods train the pre-trained weights on. frozen: they stay as they are, norms use the statistics of pre-training, "
+        "and only what pre-training left alone, as the head, is trained (a linear probe)",
+    ),
+    Hyperparameter(
+        name="share",
+        default=1.0,
+        above=0,
+        doc="epochs of pre-training, as a share of the protocol's epochs of a task",
+    ),
+)
+"""The hyper-parameters of every scheme of pre-training; its own ones come after them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +168,38 @@ class MethodSpec(PluginSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PretrainingSpec(PluginSpec):
+    """Self-supervised pre-training: ``factory(context: PretrainingContext)`` returns a :class:`cglsuite.learning.Pretraining`.
+
+    It sees the first task's view without labels, and changes the model that every method then starts from. A cell names it
+    (``pretraining.scheme``); its source is part of the cell's key. ``levels`` are the problem levels that it can be used on.
+    """
+
+    kind: ClassVar[str] = "pretraining"
+
+    factory: str
+    levels: tuple[str, ...] = LEVELS
+    hyperparameters: tuple[Hyperparameter, ...] = ()
+
+    @property
+    def all_hyperparameters(self) -> tuple[Hyperparameter, ...]:
+        """The hyper-parameters of every scheme, followed by its own."""
+        return (*PRETRAINING_HYPERPARAMETERS, *self.hyperparameters)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.name == NO_PRETRAINING:
+            raise SpecError(f"PretrainingSpec name {self.name!r} means that there is no pre-training; choose another one")
+        taken = {h.name for h in PRETRAINING_HYPERPARAMETERS} | {"scheme"}
+        for own in self.hyperparameters:
+            if own.name in taken:
+                raise SpecError(
+                    f"pretraining {self.name!r}: the hyper-parameter {own.name!r} has the name of one that every scheme has; "
+                    f"expected another name than {', '.join(sorted(taken))}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricSpec(PluginSpec):
     """A metric: ``factory(matrix, joint=None) -> float``, a pure function of the performance matrix.
 
@@ -142,7 +209,9 @@ class MetricSpec(PluginSpec):
 
     In the setting ``task-free`` the matrix is ``[E + 1, K]``, a row per evaluation and a column per latent task, and the factory is also
     given ``stream``: the ``evaluations`` (steps made), the items ``delivered`` of each latent task by then ([E + 1][K]), and the facts of
-    the ``tasks``. ``unit`` names the unit of values other than performance (``"steps"``).
+    the ``tasks``. With ``needs_tasks`` it is given ``stream`` with the facts of the ``tasks`` in other settings too.
+    ``performances`` restricts the metric to scenarios whose ``scenario.performance`` is among them; () = any. ``unit`` names the unit of
+    values other than performance (``"steps"``).
     """
 
     kind: ClassVar[str] = "metric"
@@ -152,10 +221,21 @@ class MetricSpec(PluginSpec):
     direction: Literal["up", "down"]
     range: tuple[float, float] = (float("-inf"), float("inf"))
     needs_joint: bool = False
+    needs_tasks: bool = False
     settings: tuple[str, ...] = ("task-il", "class-il", "domain-il", "time-il")
+    performances: tuple[str, ...] = ()
     label: str = ""
     unit: str = ""
     undefined: str = ""
+
+    def excluded(self, scenario: Mapping[str, object]) -> str:
+        """Why it does not apply to a scenario with these switches (of them ``setting`` and ``performance``); empty if it does."""
+        setting, performance = scenario.get("setting", self.settings[0]), scenario.get("performance")
+        if setting not in self.settings:
+            return f"does not apply to {setting}, only to {', '.join(self.settings)}"
+        if self.performances and performance not in self.performances:
+            return f"does not apply where performance is {performance}, only to {', '.join(self.performances)}"
+        return ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from cglsuite.inputs import quoted
 from cglsuite.specs.hyperparameters import Value
 from cglsuite.specs.levels import LEVEL_SPECS, LevelSpec
 from cglsuite.specs.measure import MEASURES, PERFORMANCE_RANGES, MeasureSpec
-from cglsuite.specs.orders import NAMED_ORDERS, WRITTEN_ORDERS
+from cglsuite.specs.orders import NAMED_ORDERS, TASK_ORDERS, WRITTEN_ORDERS
 from cglsuite.specs.plugins import PluginSpec
 from cglsuite.specs.switch import ByLevel, Switch, check_switches, declared_switches
 from cglsuite.specs.task_free import TaskFreeSpec
@@ -78,6 +78,22 @@ class ScenarioSpec(PluginSpec):
         effect="more classes per task: fewer but harder tasks, and fewer steps in which to forget",
         minimum=1,
         maximum=1_000_000,
+    )
+    base_classes: int | None = Switch(
+        None,
+        "number of classes of the first task where it differs from the others', as in few-shot class-IL; none = classes_per_task",
+        effect="a larger first task: more is learnt at once from many items, and the averages over tasks weigh it like any other task",
+        minimum=1,
+        maximum=1_000_000,
+        implicit=True,
+    )
+    shots: int | None = Switch(
+        None,
+        "training items per class of every task after the first (few-shot class-IL); the others stay in the graph, unlabelled; none = all",
+        effect="fewer items: later classes are hard to learn and easy to forget",
+        minimum=1,
+        maximum=1_000_000,
+        implicit=True,
     )
     n_tasks: int | None = Switch(
         None,
@@ -148,6 +164,28 @@ class ScenarioSpec(PluginSpec):
             "snapshot": "only what exists by the task's time is visible, nothing of the future leaks into training",
             "full": "all nodes and edges visible at all times, unlabelled; features of later tasks reach earlier ones",
         },
+    )
+    query_grouping: str = Switch(
+        "task",
+        "where edges are none, how queries are grouped: task = the items of one task at a time; pooled = the items of all tasks seen, "
+        "shuffled, at once. Performance is per task in both cases",
+        ("task", "pooled"),
+        effect={
+            "task": "all items of a group share their task, so a method that averages over a group can infer it; no effect on methods that "
+            "answer item by item",
+            "pooled": "statistics of a group say nothing about an item's task; without edges between tasks its own neighbours still may",
+        },
+        implicit=True,
+    )
+    query_edges: str = Switch(
+        "own",
+        "where edges are none, the edges around queries: own = those within each task; seen = also those between the tasks seen",
+        ("own", "seen"),
+        effect={
+            "own": "the neighbourhood is the same as in training, and its component of the graph belongs to one task",
+            "seen": "the topology no longer separates tasks, but items have neighbours that training did not show",
+        },
+        implicit=True,
     )
     undirected: bool = Switch(
         True,
@@ -292,8 +330,45 @@ class ScenarioSpec(PluginSpec):
                 f"scenario.edge_policy = {self.edge_policy}: task-free streams train on the whole graph, and stream.query_graph says where "
                 "queries arrive; expected full"
             )
+        self._check_queries()
+        self._check_few_shot()
         if list(self.task_bins) != sorted(set(self.task_bins)):
             raise SpecError(f"scenario.task_bins = {self.task_bins!r}: expected ascending numbers without repetition")
+
+    def _check_queries(self) -> None:
+        """Queries are grouped otherwise only where tasks are apart: single-label nodes in class-, domain- and time-IL, edge policy none."""
+        asked = ("query_grouping", self.query_grouping, "task"), ("query_edges", self.query_edges, "own")
+        changed = [f"scenario.{name} = {value}" for name, value, default in asked if value != default]
+        if not changed:
+            return
+        reasons = {
+            f"level is {self.level}, and it is for NC": self.level != "NC",
+            f"labels are {self.labels}, and an item with several tasks belongs to several groups": self.labels != "single",
+            "a query of task-IL names its task": self.setting == "task-il",
+            "stream.query_graph says where queries of a task-free stream arrive": self.task_free is not None,
+            f"edge_policy is {self.edge_policy}, under which queries of all tasks share a graph already": self.edge_policy != "none",
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                raise SpecError(f"{self.name}: {', '.join(changed)}: {reason}; expected query_grouping = task, query_edges = own")
+
+    def _check_few_shot(self) -> None:
+        """A base task and few items per later class are for streams whose tasks are classes with one label per item."""
+        given = [f"scenario.{name} = {value}" for name in ("base_classes", "shots") if (value := getattr(self, name)) is not None]
+        if not given:
+            return
+        reasons = {
+            f"setting is {self.setting}, and it is for task-il and class-il": self.setting not in ("task-il", "class-il"),
+            f"labels are {self.labels}, and it is for single labels": self.labels != "single",
+            "classes_per_task is none: expected the number of classes of the other tasks": self.classes_per_task is None,
+            f"class_order is {self.class_order}, which moves the first task; expected native, random, latin-classes or a written order": (
+                self.class_order in TASK_ORDERS
+            ),
+            f"split is {self.split}: expected per-class, random or official": self.split in ("task-wise", "node-consistent"),
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                raise SpecError(f"{self.name}: {', '.join(given)}: {reason}")
 
     def _check_level(self) -> None:
         own = LEVEL_SPECS.get(self.level)

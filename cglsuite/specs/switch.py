@@ -37,15 +37,17 @@ def Switch(
     minimum: float | None = None,
     maximum: float | None = None,
     above: float | None = None,
+    implicit: bool = False,
 ) -> Any:
     """A dataclass field of a protocol: ``doc`` describes it, ``effect`` says how changing it affects results.
 
     ``choices`` and bounds are checked, for lists item by item; see :class:`Hyperparameter` for ``minimum``, ``maximum`` and ``above``.
     ``effect`` is one text, or one per value (``"*"``: any other). A ``guard`` decides whether a stream may be built and changes no
-    number: it is part of neither a cell's configuration nor its key.
+    number: it is part of neither a cell's configuration nor its key. ``implicit`` is for a switch that protocols get when results of them
+    are already stored: its default is left out of configurations and keys, so cells that do not set it keep theirs.
     """
     bounds = {"minimum": minimum, "maximum": maximum, "above": above}
-    metadata = {"doc": doc, "choices": choices, "effect": effect, "guard": guard, **bounds}
+    metadata = {"doc": doc, "choices": choices, "effect": effect, "guard": guard, "implicit": implicit, **bounds}
     return dataclasses.field(metadata=metadata) if default is dataclasses.MISSING else dataclasses.field(default=default, metadata=metadata)
 
 
@@ -87,14 +89,16 @@ def own_and_level_fields(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], An
                 yield from own_and_level_fields(level_class())
 
 
-def switches(spec: Any, *, guards: bool = False) -> dict[str, Any]:
+def switches(spec: Any, *, guards: bool = False, implicit: bool = False) -> dict[str, Any]:
     """Name to value of every documented switch of a protocol dataclass, in declared order.
 
     Args:
         guards: include guards (see :func:`Switch`).
+        implicit: include implicit switches that have their default.
     """
     documented = [(field, value) for field, value in own_and_level_fields(spec) if field.metadata.get("doc")]
-    return {field.name: value for field, value in documented if guards or not field.metadata.get("guard")}
+    stated = [(field, value) for field, value in documented if implicit or not field.metadata.get("implicit") or value != field.default]
+    return {field.name: value for field, value in stated if guards or not field.metadata.get("guard")}
 
 
 def with_switches(spec: Whole, changes: Mapping[str, Any], where: str) -> Whole:

@@ -6,6 +6,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from cglsuite.streams.oracle import Oracle
 from cglsuite.streams.stream import AskedItems, QueryGroup, Stream, TaskFacts, TaskStream
 from cglsuite.streams.views import Batch, TaskView
 
-__all__ = ["AskedGroup", "Assembly", "TaskAssembly", "check_labels"]
+__all__ = ["AskedGroup", "Assembly", "TaskAssembly", "check_labels", "token_of"]
 
 
 def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> None:
@@ -34,6 +35,12 @@ def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> N
     if spec.labels != kind:
         fact = "has real targets" if kind == "real" else f"is {kind}-label"
         raise SpecError(f"scenario.labels = {spec.labels}: the dataset {spec.dataset!r} {fact}")
+
+
+@lru_cache(maxsize=1024)
+def token_of(tasks: tuple[int, ...], learnt: int, stage: int) -> str:
+    """The opaque token of a query group."""
+    return digest([tasks, learnt, stage])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +109,7 @@ class Assembly(Stream):
 
     def ask(self, tasks: tuple[int, ...], learnt: int, stage: int) -> str:
         """The token of a group; its items are chosen and their labels deposited on first use."""
-        token = digest([tasks, learnt, stage])
+        token = token_of(tasks, learnt, stage)
         if token not in self._made:
             parts = [(k, part) for part in ("test", "validation") for k in tasks if part == "test" or k < learnt]
             ids, task_of, test = self._shuffled(parts)

@@ -82,8 +82,11 @@ class _Nodes(NodeGraphs, TaskAssembly):
         super().__init__(spec, data, layout, seeds, device)
         self.policy = spec.edge_policy
         self.keeps_nodes = self.policy != "none"
-        # Graphs are kept: one for `full`, the current one for `inter-task`, one per task for `none`.
-        self._query_graph = lru_cache(maxsize=None if self.policy == "none" else 1)(self._make_query_graph)
+        self.pooled, self.seen = spec.query_grouping == "pooled", spec.query_edges == "seen"
+        # Graphs are kept: one for `full`, the current one for `inter-task`, one per task for `none` unless tasks share a graph.
+        self._query_graph = lru_cache(maxsize=None if self.policy == "none" and not (self.pooled or self.seen) else 1)(
+            self._make_query_graph
+        )
         self._training = lru_cache(maxsize=1)(self._training_graph)
 
     def nodes(self, stage: int) -> Tensor:
@@ -101,7 +104,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
 
     def _training_graph(self, stage: int) -> tuple[MessageGraph, Tensor]:
         nodes = self.nodes(stage)
-        graph = self.graph(nodes)
+        graph = self.graph(nodes, self._edges_among(stage) if self.policy == "none" else None)
         if graph.n_edges == 0:
             logger.warning(
                 "scenario %s: the graph of task %d (%s) has no edges, so that no message passes in it; scenario.edge_policy=full keeps all",
@@ -116,7 +119,38 @@ class _Nodes(NodeGraphs, TaskAssembly):
         if self.policy != "none":
             return self._training(0 if self.policy == "full" else stage)
         nodes = self.nodes_asked(stage)
-        return self.graph(nodes), self.positions(nodes)
+        return self.graph(nodes, self._edges_asked(stage)), self.positions(nodes)
+
+    def _edges_asked(self, stage: int) -> Tensor | None:
+        """The edges (int64 [2, E']) around the queries of a stage; ``None``: all among the nodes asked."""
+        if self.seen:
+            return None
+        return torch.cat([self._edges_among(k) for k in range(stage + 1)], dim=1) if self.pooled else self._edges_among(stage)
+
+    def _edges_among(self, stage: int) -> Tensor:
+        """The edges among the nodes of task ``stage``, by global ids: int64 [2, E'], in the order of all edges."""
+        if self._edges_by_task is not None:
+            edges, starts = self._edges_by_task
+            return edges[:, starts[stage] : starts[stage + 1]]
+        member = torch.zeros(self.data.n_nodes, dtype=torch.bool)
+        member[self.nodes(stage)] = True
+        source, target = self.edges
+        return self.edges[:, member[source] & member[target]]
+
+    @cached_property
+    def _edges_by_task(self) -> tuple[Tensor, list[int]] | None:
+        """The edges within a task, task by task, and where each task's begin: one pass over all edges. ``None`` if tasks share nodes."""
+        task_of = np.full(self.data.n_nodes, -1, np.int16 if len(self) < 2**15 else np.int64)  # 16 bits are sorted in linear time
+        for k, nodes in enumerate(nodes.numpy() for nodes in self.layout.nodes):
+            if (task_of[nodes] >= 0).any():
+                return None
+            task_of[nodes] = k
+        source, target = self.edges.numpy()
+        own = task_of[source]
+        inner = np.flatnonzero((own == task_of[target]) & (own >= 0))
+        chosen = inner[np.argsort(own[inner], kind="stable")]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(own[inner], minlength=len(self)))])
+        return self.edges[:, torch.from_numpy(chosen)], starts.tolist()
 
     # --- where items are read --------------------------------------------------------------------------------------------------
 
@@ -129,17 +163,33 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return graph, position[ids]
 
     def nodes_asked(self, stage: int) -> Tensor:
-        nodes = self.nodes(stage)
         if self.policy != "none":
-            return nodes
-        return nodes[torch.randperm(nodes.numel(), generator=self.generator("ids", stage))]
+            return self.nodes(stage)
+        if not (self.pooled or self.seen):
+            return self._shuffled_task(stage)
+        # A random interleaving of the shuffled tasks is a shuffle of all their nodes. The nodes of a task keep their order, so messages are
+        # summed in the same order as without pooling and answers are the same in every bit.
+        tasks = [self._shuffled_task(k) for k in range(stage + 1)]
+        owner = torch.arange(stage + 1).repeat_interleave(torch.tensor([nodes.numel() for nodes in tasks]))
+        owner = owner[torch.randperm(owner.numel(), generator=self.generator("interleaved", stage))]
+        nodes = torch.empty_like(owner)
+        nodes[owner.argsort(stable=True)] = torch.cat(tasks)
+        return nodes
+
+    def _shuffled_task(self, k: int) -> Tensor:
+        """Global ids of the nodes of task ``k`` in random order."""
+        nodes = self.layout.nodes[k]
+        return nodes[torch.randperm(nodes.numel(), generator=self.generator("ids", k))]
 
     def plan(self, learnt: int) -> list[tuple[tuple[int, ...], int]]:
         """Test items of unseen tasks are queried if they exist in the graph (`full`)."""
         tasks = tuple(range(len(self.layout) if self.policy == "full" else learnt))
         if not tasks:
             return []
-        return [((k,), k) for k in tasks] if self.policy == "none" else [(tasks, max(learnt - 1, 0))]
+        latest = max(learnt - 1, 0)
+        if self.policy != "none" or self.pooled:
+            return [(tasks, latest)]
+        return [((k,), latest if self.seen else k) for k in tasks]
 
 
 def _first_met(ids: Tensor) -> Tensor:

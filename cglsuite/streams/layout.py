@@ -67,12 +67,14 @@ def layout_of(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
 
 def _by_classes(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     kept = partition.keep_classes(data.y, data.n_classes, spec.min_class_size)
-    tasks = orders.ordered_tasks(
-        spec.class_order,
-        kept,
-        seeds.order,
-        lambda order: partition.split_into_tasks(order, spec.classes_per_task, spec.leftover, spec.n_tasks, drop_last=spec.drop_last),
-    )
+    base, later = spec.base_classes, spec.n_tasks
+    if base is not None and later is not None:
+        later -= 1
+
+    def split_classes(order: Tensor) -> list[Tensor]:
+        return partition.split_into_tasks(order, spec.classes_per_task, spec.leftover, later, drop_last=spec.drop_last)
+
+    tasks = orders.ordered_tasks(spec.class_order, kept, seeds.order, lambda order: partition.with_base(order, base, split_classes))
     outputs = torch.zeros(len(tasks), data.n_classes, dtype=torch.bool)
     for k, classes in enumerate(tasks):
         outputs[k, classes] = True
@@ -83,7 +85,10 @@ def _by_classes(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
         of_class = torch.full((data.n_classes + 1,), -1, dtype=torch.int64)  # the last entry is for the label -1
         for k, classes in enumerate(tasks):
             of_class[classes] = k
-        nodes, parts = _disjoint(of_class[data.y], _split(spec, data, torch.cat(tasks).sort().values, seeds.split), len(tasks))
+        split = _split(spec, data, torch.cat(tasks).sort().values, seeds.split)
+        if spec.shots is not None and len(tasks) > 1:
+            split = partition.few_shots(split, data.y, torch.cat(tasks[1:]), spec.shots, seeds.split)
+        nodes, parts = _disjoint(of_class[data.y], split, len(tasks))
     return Layout(outputs=outputs, classes=tasks, nodes=nodes, parts=parts, names=names)
 
 

@@ -124,7 +124,7 @@ class Oracle:
         """Scores of single-label items, in one pass over all parts and tasks."""
         # On the CPU from here on: measures run there, and a GPU would be waited for at every count and task.
         y, tasks, test = (torch.cat([getattr(s, name) for s in sheets]).cpu() for name in ("y", "tasks", "test"))
-        given, allowed = torch.cat(answers).cpu(), [outputs.cpu() for outputs in allowed]
+        given, competing = torch.cat(answers).cpu(), _on_host(allowed)
         # One count over (part, task, class) gives hits and items per class for all scores.
         n_tasks = int(tasks.max()) + 1
         part_task = test.long() * n_tasks + tasks
@@ -134,17 +134,17 @@ class Oracle:
         hits = torch.bincount(cell[given == y], minlength=math.prod(shape)).view(shape).double()
         order = part_task.argsort(stable=True)
         sizes = torch.bincount(part_task, minlength=2 * n_tasks).tolist()
-        labels, guesses = y[order], given[order]
+        places = [place for place, size in enumerate(sizes) if size]
+        sizes = [sizes[place] for place in places]
+        # Divided at once: a stream of many tasks is scored by as many measures, and every look into a tensor costs as much as a measure.
+        items = order[torch.tensor([0, *itertools.accumulate(sizes[:-1])])].tolist()
+        labels, guesses, ends = y[order].split(sizes), given[order].split(sizes), list(itertools.accumulate(len(s.y) for s in sheets))
+        hits_of, counts_of = hits.flatten(0, 1).unbind(), counts.flatten(0, 1).unbind()
         scores: tuple[dict[int, Score], dict[int, Score]] = ({}, {})
-        start, ends = 0, list(itertools.accumulate(len(sheet.y) for sheet in sheets))
-        for place, size in enumerate(sizes):
-            if size:
-                test_part, k = divmod(place, n_tasks)
-                outputs = _outputs_of(allowed, ends, int(order[start]))
-                part = slice(start, start + size)
-                scored = self._score(labels[part], guesses[part], outputs)
-                scores[1 - test_part][k] = replace(scored, hits=hits[test_part, k], counts=counts[test_part, k])
-                start += size
+        for place, item, own, guessed in zip(places, items, labels, guesses, strict=True):
+            test_part, k = divmod(place, n_tasks)
+            scored = self._score(own, guessed, _outputs_of(competing, ends, item))
+            scores[1 - test_part][k] = replace(scored, hits=hits_of[place], counts=counts_of[place])
         return scores
 
     def _by_sheet(self, sheets: list[_Sheet], answers: list[Tensor], allowed: list[Tensor]) -> tuple[dict[int, Score], dict[int, Score]]:
@@ -224,6 +224,15 @@ class Oracle:
 def _all_of(sheet: _Sheet, n_outputs: int) -> Tensor:
     """Every output competes: bool [C]."""
     return torch.ones(n_outputs, dtype=torch.bool, device=sheet.y.device)
+
+
+def _on_host(allowed: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The outputs that competed on each sheet (bool [C] or [n, C]) on the CPU, in one copy."""
+    if all(outputs.device.type == "cpu" for outputs in allowed):
+        return allowed
+    rows = [torch.atleast_2d(outputs) for outputs in allowed]
+    parts = torch.cat(rows).cpu().split([len(part) for part in rows])
+    return [part.view(outputs.shape) for part, outputs in zip(parts, allowed, strict=True)]
 
 
 def _outputs_of(allowed: Sequence[Tensor], ends: Sequence[int], item: int) -> Tensor:

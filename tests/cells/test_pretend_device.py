@@ -104,6 +104,70 @@ def test_the_command_line_trains_on_it(tmp_path: Path) -> None:
     assert records["pretend"]["provenance"]["fingerprints"] == records["cpu"]["provenance"]["fingerprints"]
 
 
+TOGETHER = """
+import json, tempfile
+import pretend_device, torch
+from cglsuite.cells import Store, resolve_cell, run_cell
+from cglsuite.learning import runner
+from cglsuite.learning.method import Method
+from cglsuite.learning.norms import NormStatistics
+from cglsuite.testing import tiny_catalogue
+from cglsuite import load_catalogue
+
+pretend_device.install()
+catalogue = tiny_catalogue(load_catalogue())
+asked, predict = [], Method.predict
+def counted(self, query):
+    asked[-1].append(len(query))
+    return predict(self, query)
+Method.predict = counted
+evaluate = runner.Runner._evaluate
+def evaluated(self, k):
+    asked.append([])
+    with pretend_device.crossings() as seen:
+        scores = evaluate(self, k)
+    waits.append(sum(n for c, n in seen.items() if c.kind != pretend_device.UPLOAD))
+    return scores
+runner.Runner._evaluate = evaluated
+found = {}
+for name, device, further in (
+    ("cpu", "cpu", {}),
+    ("device", "pretend", {}),
+    ("small", "pretend", {}),
+    ("norms", "pretend", {"training.norm_statistics": "per-task", "backbone.batch_norm": True}),
+):
+    asked.clear()
+    waits = []
+    runner._LARGEST_PASS = 1 if name == "small" else 2**20
+    given = {"scenario.edge_policy": "none", "training.epochs": 2} | further
+    cell = resolve_cell(catalogue, "testing-nodes/task-il@testing-1", "bare", "gcn", given, device=device)
+    with tempfile.TemporaryDirectory() as folder:
+        record = run_cell(cell, catalogue, Store(folder))
+    assert record.status == "done", record.reason
+    found[name] = {"asked": list(asked), "waits": waits, "prints": record.provenance["fingerprints"], "matrix": record.matrix}
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.plugins
+def test_tasks_that_keep_apart_are_evaluated_in_one_pass(tmp_path: Path) -> None:
+    """On an accelerator, once per stage and with the CPU's answers; apart if their graphs are large, or norms have statistics per task."""
+    done = run("-c", TOGETHER, folder=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    passes = {name: [len(stage) for stage in one["asked"]] for name, one in found.items()}
+    stages = len(found["cpu"]["asked"])
+    assert stages > 2
+    assert passes["cpu"] == passes["small"] == list(range(stages))
+    assert passes["device"] == [min(k, 1) for k in range(stages)]
+    assert [sum(stage) for stage in found["device"]["asked"]] == [sum(stage) for stage in found["cpu"]["asked"]]
+    assert max(passes["norms"]) >= stages - 1
+    for part in ("prints", "matrix"):
+        assert found["device"][part] == found["small"][part] == found["cpu"][part], part
+    assert found["device"]["waits"][-1] < found["small"]["waits"][-1]
+    assert max(found["device"]["waits"][2:]) == found["device"]["waits"][1], "waits do not grow with the number of tasks"
+
+
 @pytest.mark.plugins
 @pytest.mark.slow
 def test_a_pairwise_cover_has_the_numbers_of_the_cpu(tmp_path: Path) -> None:

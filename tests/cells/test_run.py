@@ -136,8 +136,10 @@ def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
 
 
 BUILT_IN = ["bare", "joint", "replay", "ewc", "lwf", "mas", "twp", "er-gnn", "gem", "continual-gnn", "evolve-gcn", "der++", "er-ace"]
-BUILT_IN += ["packnet", "piggyback", "hat", "pi-gnn", "cat", "si", "gdumb", "frozen-ncm"]
+BUILT_IN += ["packnet", "piggyback", "hat", "pi-gnn", "cat", "puma", "delome", "si", "gdumb", "frozen-ncm"]
+BUILT_IN += ["icarl", "ssrm", "task-guesser"]
 FOR_TASK_IL = ("packnet", "piggyback", "hat")
+FOR_CLASS_IL = ("task-guesser",)
 TASK_FREE = ["er", "a-gem", "gss", "mas-star", "ssm", "sem", "dmsg"]  # for task-free streams only
 
 
@@ -151,10 +153,11 @@ def test_these_are_all_built_in_methods(catalogue: Catalogue) -> None:
     "scenario", [f"synthetic-csbm/{s}@{p}" for s in ("task-il", "class-il") for p in ("begin-1", "cglb-1", "cglb-inter-1")]
 )
 def test_every_built_in_method_runs_everywhere(catalogue: Catalogue, store: Store, scenario: str, method: str) -> None:
-    if method in FOR_TASK_IL and "task-il" not in scenario:
-        with pytest.raises(NotApplicable, match=f"method '{method}' is defined for task-il"):
-            make(catalogue, method, scenario)
-        return
+    for setting, only in (("task-il", FOR_TASK_IL), ("class-il", FOR_CLASS_IL)):
+        if method in only and setting not in scenario:
+            with pytest.raises(NotApplicable, match=f"method '{method}' is defined for {setting}"):
+                make(catalogue, method, scenario)
+            return
     record = run_cell(make(catalogue, method, scenario), catalogue, store)
     assert record.status == "done", record.reason
     asked = np.isfinite(record.performance())
@@ -377,6 +380,7 @@ def test_a_cell_that_is_quick_saves_nothing_but_what_others_begin_with(
     assert every == 2
     assert (other.timings_s["checkpoints"] or 0) > 0
     assert numbers(other) == numbers(record)
+    assert saved("1000", in_common=lambda: 0, checkpoint_every_s=0.0)[0] == 2  # the caller's precedes the environment's
     with pytest.raises(UsageError, match="CGLSUITE_CHECKPOINT_EVERY"):
         saved("often")
 

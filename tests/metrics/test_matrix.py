@@ -20,6 +20,8 @@ from cglsuite.metrics import (
     forgetting_max,
     forward_transfer,
     intransigence,
+    pooled_accuracy,
+    pooled_accuracy_mean,
 )
 
 METRICS: dict[str, Callable[..., float]] = {name: getattr(cglsuite.metrics, name) for name in cglsuite.metrics.matrix.__all__}
@@ -192,8 +194,27 @@ def test_the_joint_matrix_must_be_of_the_same_tasks() -> None:
         intransigence(HAND, joint=[row[:2] for row in HAND[:3]])
 
 
+@settings(deadline=None)
+@given(matrices(), st.lists(st.integers(1, 50), min_size=10, max_size=10))
+def test_pooled_accuracy_in_loops(m: list[list[float]], sizes: list[int]) -> None:
+    stream = {"tasks": [{"n_test": n} for n, _ in zip(sizes, m[0], strict=False)]}
+    stages = [sum(n * a for n, a in zip(sizes[:k], m[k], strict=False)) / sum(sizes[:k]) for k in range(1, len(m))]
+    assert pooled_accuracy(m, stream=stream) == pytest.approx(stages[-1], abs=1e-12)
+    assert pooled_accuracy_mean(m, stream=stream) == pytest.approx(sum(stages) / len(stages), abs=1e-12)
+    equal = {"tasks": [{"n_test": 7}] * len(m[0])}
+    assert pooled_accuracy(m, stream=equal) == pytest.approx(average_performance(m), abs=1e-12)
+
+
+def test_pooled_accuracy_needs_the_sizes_of_the_tasks() -> None:
+    with pytest.raises(UsageError, match="for 0 of 3 columns"):
+        pooled_accuracy(HAND)
+    with pytest.raises(UsageError, match="for 2 of 3 columns"):
+        pooled_accuracy_mean(HAND, stream={"tasks": [{"n_test": 1}] * 2})
+
+
 def test_the_given_matrix_is_left_alone() -> None:
     array = np.array(HAND)
     for metric in METRICS.values():
         metric(array, joint=array)
+    pooled_accuracy(array, stream={"tasks": [{"n_test": 1}] * 3})
     np.testing.assert_array_equal(array, HAND)

@@ -120,6 +120,20 @@ def test_a_query_is_asked_in_the_graph_of_its_policy(setting: str, policy: str) 
             assert asked[k] == (set(stream.members(k, "test").tolist()) if there else set())
 
 
+@pytest.mark.parametrize("undirected", [True, False])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_edges_of_a_task_apart_keep_the_order_of_all_edges(setting: str, undirected: bool) -> None:
+    """Divided in one pass where tasks have no node in common, else chosen task by task."""
+    data, stream = case(setting, "none", undirected)
+    nodes = [members(data, setting, k).nonzero().flatten() for k in range(len(stream))]
+    shared = len(torch.cat(nodes).unique()) < sum(map(len, nodes))
+    assert (stream._edges_by_task is None) == shared  # type: ignore[attr-defined]
+    for k, mine in enumerate(nodes):
+        edges = stream.edges  # type: ignore[attr-defined]
+        expected = edges[:, torch.isin(edges, mine).all(dim=0)]
+        assert torch.equal(stream._edges_among(k), expected)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(("setting", "policy"), CASES)
 def test_nodes_keep_their_places_while_a_graph_grows(setting: str, policy: str) -> None:
     """Ids of earlier views are those of the same nodes wherever the stream says so; under `none` it does not say so."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ROLES", "Watch"]
 
-ROLES = ("dataset", "scenario", "schedule", "backbone", "method", "measure")
+ROLES = ("dataset", "scenario", "schedule", "backbone", "method", "pretraining", "measure")
 """The roles whose code runs in a cell, besides the core and the metrics."""
 
 _LOADED_LATE = ("cglsuite.learning.task_runner", "cglsuite.learning.task_free_runner", "cglsuite.streams.oracle")

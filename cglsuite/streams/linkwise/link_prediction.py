@@ -21,7 +21,7 @@ from cglsuite.graphs.linkgraph import LinkGraph
 from cglsuite.graphs.splits.negatives import draw_negatives, oriented, pair_keys, random_destinations
 from cglsuite.hashing import digest
 from cglsuite.specs import LinkPredictionSpec, ScenarioSpec, Seeds
-from cglsuite.streams.assembly import AskedGroup
+from cglsuite.streams.assembly import AskedGroup, token_of
 from cglsuite.streams.hits import check_k
 from cglsuite.streams.layout import PARTS, Layout
 from cglsuite.streams.linkwise.link_graphs import LinkGraphs
@@ -181,7 +181,7 @@ class LinkPrediction(LinkGraphs):
         return self.graph_at(stage, stage), self.pairs[ids]
 
     def ask(self, tasks: tuple[int, ...], learnt: int, stage: int) -> str:
-        token = digest([tasks, learnt, stage])
+        token = token_of(tasks, learnt, stage)
         if token not in self._made:
             ids, task_of, test = self._everything
             scored = (task_of < 0) | (torch.isin(task_of, torch.tensor(tasks)) & (test | (task_of < learnt)))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from cglsuite.streams.measures.answered import Answered
 
@@ -19,11 +22,11 @@ def micro(answered: Answered) -> float:
 def macro(answered: Answered) -> float:
     """The mean over non-empty classes of the share of correct predictions."""
     hits, counts = _counted(answered)
-    return float((hits[counts > 0] / counts[counts > 0]).mean())
+    met = counts > 0
+    return float(torch.from_numpy(hits[met] / counts[met]).mean())
 
 
-def _counted(answered: Answered) -> tuple[Tensor, Tensor]:
-    """Correct predictions and items per class, float64 [C]."""
-    y, n = answered.y, len(answered.outputs)
-    counts = torch.bincount(y, minlength=n).double()
-    return torch.bincount(y[answered.answers == y], minlength=n).double(), counts
+def _counted(answered: Answered) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Correct predictions and items per class, [C]. In NumPy, which takes half as long for the few items of a task."""
+    y, n = answered.y.numpy(), len(answered.outputs)
+    return np.bincount(y, answered.answers.numpy() == y, n), np.bincount(y, minlength=n)

@@ -29,7 +29,10 @@ EXPECTED = {
     "forgetting_max": 0.225,
     "forward_transfer": 0.05,
     "intransigence": 0.05 / 3,
+    "pooled_accuracy": (20 * 0.7 + 10 * 0.6 + 10 * 0.85) / 40,
+    "pooled_accuracy_mean": (0.9 + (20 * 0.95 + 10 * 0.8) / 30 + (20 * 0.7 + 10 * 0.6 + 10 * 0.85) / 40) / 3,
 }
+SIZES = (20, 10, 10)
 # A change for the better in each metric's own eyes: (row, column, by how much), of the matrix.
 BETTER = {
     "average_performance": (3, 0, 0.1),
@@ -38,6 +41,8 @@ BETTER = {
     "forgetting_max": (2, 0, -0.1),
     "forward_transfer": (1, 1, 0.1),
     "intransigence": (2, 1, 0.1),
+    "pooled_accuracy": (3, 0, 0.1),
+    "pooled_accuracy_mean": (2, 0, 0.04),
 }
 
 # The same for a task-free stream: two latent tasks, four evaluations after the untrained one.
@@ -60,7 +65,9 @@ TASK_FREE_BETTER = dict.fromkeys(TASK_FREE_EXPECTED, (4, 0, 0.04)) | {"time_to_r
 
 
 def compute(name: str, matrix: Any, joint: Any = None) -> float:
-    value = Catalogue([], []).resolve(SPECS[name])(np.array(matrix), joint=joint)
+    tasks = [{"n_test": n} for n, _ in zip(itertools.chain(SIZES, itertools.repeat(10)), matrix[0], strict=False)]
+    more = {"stream": {"tasks": tasks}} if SPECS[name].needs_tasks else {}
+    value = Catalogue([], []).resolve(SPECS[name])(np.array(matrix), joint=joint, **more)
     assert isinstance(value, float)
     return value
 
@@ -173,7 +180,26 @@ def test_specs_say_what_they_are(name: str) -> None:
 
 def test_forward_transfer_is_for_settings_whose_classes_are_known_before() -> None:
     assert SPECS["forward_transfer"].settings == ("domain-il", "time-il")
-    assert all("class-il" in s.settings and "task-il" in s.settings for n, s in SPECS.items() if n != "forward_transfer")
+    pooled = {"pooled_accuracy", "pooled_accuracy_mean"}
+    assert all("class-il" in s.settings and "task-il" in s.settings for n, s in SPECS.items() if n not in pooled | {"forward_transfer"})
+
+
+def test_pooled_accuracy_is_for_accuracy_over_items_without_task_ids() -> None:
+    for name in ("pooled_accuracy", "pooled_accuracy_mean"):
+        spec = SPECS[name]
+        assert spec.excluded({"setting": "class-il", "performance": "micro"}) == ""
+        assert spec.excluded({"setting": "task-il", "performance": "micro"}).startswith("does not apply to task-il")
+        assert spec.excluded({"setting": "class-il", "performance": "macro"}) == "does not apply where performance is macro, only to micro"
+
+
+def test_pooled_accuracy_equals_that_of_the_items() -> None:
+    """Over whole numbers of right answers, as long as tasks are learnt: what later tasks' entries hold does not count."""
+    right = np.array([[0, 0, 0], [15, 3, 1], [12, 8, 2], [9, 7, 10]])
+    matrix = right / np.array(SIZES)
+    assert compute("pooled_accuracy", matrix) == pytest.approx(26 / 40)
+    assert compute("pooled_accuracy_mean", matrix) == pytest.approx((15 / 20 + 20 / 30 + 26 / 40) / 3)
+    unasked = np.where(np.tri(4, 3, -1, dtype=bool), matrix, np.nan)
+    assert compute("pooled_accuracy_mean", unasked) == compute("pooled_accuracy_mean", matrix)
 
 
 def test_the_installed_package_provides_them() -> None:

@@ -22,6 +22,7 @@ BEGIN_KEYS = [p for p in BEGIN if p not in BEGIN_CLASSES]
 AGALE = [p for p in PRESETS.values() if p.protocol in ("agale-1", "agale-2", "agale-consistent-1")]
 CGLB_PROTOCOLS = ("cglb-1", "cglb-inter-1", "cglb-2", "cglb-inter-2")
 CGLB = [p for p in PRESETS.values() if p.protocol in CGLB_PROTOCOLS]
+GLOBAL = [p for p in PRESETS.values() if p.protocol in ("global-1", "global-agale-1", "few-shot-1")]
 EXAMPLES = [p for p in PRESETS.values() if p.protocol == "example-1"]
 N_CLASSES = {name: sizes.classes for name, sizes in SIZES.items()} | {
     "synthetic-csbm": next(int(str(h.default)) for h in CSBM_HYPERPARAMETERS if h.name == "n_classes"),
@@ -145,7 +146,7 @@ def test_begins_domains_and_years_arrive() -> None:
 
 @pytest.mark.parametrize("preset", AGALE, ids=lambda p: p.name)
 def test_agales_protocol(preset: ScenarioSpec) -> None:
-    multi = preset.dataset not in ("cora", "citeseer", "synthetic-csbm-edges")
+    multi = preset.dataset not in ("cora", "citeseer", "corafull", "synthetic-csbm-edges")
     assert (preset.labels, preset.performance) == (("multi", "average-precision") if multi else ("single", "micro"))
     assert (preset.classes_per_task, preset.leftover, preset.min_class_size) == (2, "join-last", 50)
     assert (preset.edge_policy, preset.head, preset.split_ratio) == ("none", "growing", (0.6, 0.1, 0.3))
@@ -176,7 +177,7 @@ def test_every_preset(preset: ScenarioSpec) -> None:
     """Names say dataset, setting and protocol; task-IL trains a task's outputs, class-IL all seen; sources are cited."""
     shown = "twitch" if preset.dataset == "twitch-gamers" else preset.dataset
     assert preset.name == f"{shown}/{preset.setting}@{preset.protocol}"
-    assert preset in BEGIN or preset in CGLB or preset in AGALE or preset in EXAMPLES
+    assert preset in BEGIN or preset in CGLB or preset in AGALE or preset in GLOBAL or preset in EXAMPLES
     assert preset.dataset in {d.name for d in DATASETS}
     assert preset.train_outputs == {"task-il": "task"}.get(preset.setting, "seen")
     assert preset.summary
@@ -190,6 +191,7 @@ def test_presets_say_that_they_leave_classes_out(preset: ScenarioSpec) -> None:
     """Or that the last task takes them; a preset whose classes fill its tasks says nothing. BeGin takes 257 of ogbn-mag's classes."""
     assert preset.classes_per_task is not None
     n_classes = 257 if preset.dataset == "ogbn-mag" else N_CLASSES[preset.dataset]
+    n_classes -= preset.base_classes or 0
     assert (n_classes % preset.classes_per_task > 0) <= (preset.drop_last or preset.leftover == "join-last")
     assert preset.drop_last <= (n_classes % preset.classes_per_task > 0)
 
@@ -203,12 +205,12 @@ def test_which_presets_there_are() -> None:
     large = ("corafull", "ogbn-arxiv", "reddit", "ogbn-products")
     assert {f"{d}/{s}@cglb-{v}" for d in large for s in ("task-il", "class-il") for v in (1, 2)} <= names
     # one class a task: nothing to tell apart in task-IL
-    assert sorted(n for n in names if n.startswith("pubmed")) == ["pubmed/class-il@cglb-1", "pubmed/class-il@cglb-2"]
+    assert sorted(n for n in names if n.startswith("pubmed")) == [f"pubmed/class-il@{p}" for p in ("cglb-1", "cglb-2", "global-1")]
 
 
 def test_the_card_warns_where_the_topology_gives_the_task_away() -> None:
     for preset in PRESETS.values():
-        assert ("give the task away" in preset.note) is (preset.edge_policy == "none")
+        assert ("give the task away" in preset.note) is (preset.edge_policy == "none" and preset.query_edges == "own")
 
 
 @pytest.mark.parametrize("preset", BEGIN_CLASSES, ids=lambda p: p.name)

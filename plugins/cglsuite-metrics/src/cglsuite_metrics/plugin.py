@@ -23,7 +23,14 @@ _DRIFT = Citation(
     year=2026,
     arxiv="2605.12998",
 )
+_LLM4GCL = Citation(
+    authors=("Cheng", "Li", "Li", "others"),
+    title="Can LLMs Alleviate Catastrophic Forgetting in Graph Continual Learning? A Systematic Study",
+    year=2025,
+    arxiv="2505.18697",
+)
 _TASK_FREE = ("task-free",)
+_WITHOUT_TASK_IDS = ("class-il", "domain-il", "time-il")
 
 
 @hookimpl
@@ -96,6 +103,32 @@ def _of_tasks() -> list[MetricSpec]:
             label="INT",
             factory="cglsuite.metrics:intransigence",
             citation=_CHAUDHRY,
+        ),
+        MetricSpec(
+            name="pooled_accuracy",
+            summary="accuracy over the test items of all tasks after the last one",
+            formula="sum_j n_j M[T,j] / sum_j n_j",
+            direction="up",
+            range=(0.0, 1.0),
+            settings=_WITHOUT_TASK_IDS,
+            performances=("micro",),
+            needs_tasks=True,
+            label="pooled accuracy",
+            factory="cglsuite.metrics:pooled_accuracy",
+            citation=_LLM4GCL,
+        ),
+        MetricSpec(
+            name="pooled_accuracy_mean",
+            summary="accuracy over the test items of the tasks learnt, averaged over the stages of the stream",
+            formula="mean_k sum_{j<=k} n_j M[k,j] / sum_{j<=k} n_j",
+            direction="up",
+            range=(0.0, 1.0),
+            settings=_WITHOUT_TASK_IDS,
+            performances=("micro",),
+            needs_tasks=True,
+            label="pooled accuracy, averaged",
+            factory="cglsuite.metrics:pooled_accuracy_mean",
+            citation=_LLM4GCL,
         ),
     ]
 

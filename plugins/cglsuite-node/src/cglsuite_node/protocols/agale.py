@@ -89,7 +89,7 @@ def agale(dataset: str, setting: str, *, multi: bool, consistent: bool = False, 
 
 def agale_presets() -> list[ScenarioSpec]:
     multi = dict.fromkeys(("pcg", "dblp-multilabel", "humango", "blogcatalog", "yelp"), True)
-    datasets = multi | dict.fromkeys(("cora", "citeseer", "synthetic-csbm-edges"), False)
+    datasets = multi | dict.fromkeys(("cora", "citeseer", "corafull", "synthetic-csbm-edges"), False)
     out = []
     for dataset, several in datasets.items():
         for setting in ("task-il", "class-il"):

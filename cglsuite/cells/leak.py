@@ -1,0 +1,153 @@
+"""How much the group in which a query arrives reveals about its task, beyond what the query's own neighbourhood reveals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cglsuite.errors import SpecError
+from cglsuite.graphs import MessageGraph
+from cglsuite.hashing import digest
+from cglsuite.streams import Batch, TaskStream
+
+__all__ = ["Leak", "measure_leak"]
+
+Floats = NDArray[np.float32]
+
+_DIMENSIONS, _ITEMS = 64, 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leak:
+    """Balanced accuracies of a linear probe for an item's task, as means over bootstrapped query groups.
+
+    Args:
+        alone: from the item's own view. grouped: from its own view and the mean view of its group.
+        leak: ``grouped - alone``. interval: its 2.5 % and 97.5 % percentiles over bootstrapped query groups.
+        chance: one over the number of tasks.
+        p: share of permutations in which groups exchange their means and the leak is at least as large, the observed one counted.
+        group_size: number of items per group. by_task: whether all items of a group are of one task.
+    """
+
+    alone: float
+    grouped: float
+    leak: float
+    interval: tuple[float, float]
+    chance: float
+    p: float
+    group_size: int
+    by_task: bool
+
+
+def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, permutations: int = 39, seed: int = 0) -> Leak:
+    """The task-ID leak of a node stream's query groups after the last task.
+
+    A linear discriminant is trained on training items and tested on test items, in groups of equal size drawn with replacement as the
+    scenario groups its queries. An item's own view is its features, their means over 1 to ``hops`` hops, and its degree.
+
+    Raises:
+        SpecError: items are not nodes with single labels, the task is known at test time, or there is only one task.
+    """
+    spec = stream.spec
+    if spec.level != "NC" or spec.labels != "single" or spec.task_ids_at_test or len(stream) < 2:
+        given = f"level = {spec.level}, labels = {spec.labels}, setting = {spec.setting}, {len(stream)} task(s)"
+        raise SpecError(f"{spec.name}: {given}: expected nodes with single labels and several tasks that a query does not name")
+    last = len(stream)
+    trained = [(_views(stream.view(k, last - 1).train, hops), k) for k in range(last)]
+    groups = stream.make_queries(last)
+    asked = [(_views(group.query, hops), stream.asked(group.token)) for group in groups]
+    x_test = np.concatenate([views[found.test.cpu().numpy()] for views, found in asked])
+    test_tasks = torch.cat([found.tasks[found.test] for _, found in asked]).cpu().numpy()
+    x_train = np.concatenate([views for views, _ in trained])
+    train_tasks = np.concatenate([np.full(len(views), k) for views, k in trained])
+    by_task = all(len(group.tasks) == 1 for group in groups)
+    size = min(int(np.bincount(tasks, minlength=last).min()) for tasks in (train_tasks, test_tasks))
+    rng = np.random.default_rng(int(digest(["leak", seed])[:15], 16))
+    mean, scale = x_train.mean(0), x_train.std(0) + 1e-6
+    draw_train = _Groups((x_train - mean) / scale, train_tasks, last, size, by_task, repetitions, rng)
+    draw_test = _Groups((x_test - mean) / scale, test_tasks, last, size, by_task, repetitions, rng)
+    without = _balanced(draw_train.items, draw_train.tasks, draw_test.items, draw_test)
+
+    def leaks(train_means: Floats, test_means: Floats) -> NDArray[np.float64]:
+        train, test = np.hstack([draw_train.items, train_means]), np.hstack([draw_test.items, test_means])
+        return _balanced(train, draw_train.tasks, test, draw_test) - without
+
+    found = leaks(draw_train.means, draw_test.means)
+    null = [leaks(draw_train.exchanged(rng), draw_test.exchanged(rng)).mean() for _ in range(permutations)]
+    low, high = np.percentile(found, [2.5, 97.5])
+    return Leak(
+        alone=float(without.mean()),
+        grouped=float((without + found).mean()),
+        leak=float(found.mean()),
+        interval=(float(low), float(high)),
+        chance=1 / last,
+        p=(1 + sum(value >= found.mean() for value in null)) / (1 + permutations),
+        group_size=size,
+        by_task=by_task,
+    )
+
+
+class _Groups:
+    """Query groups drawn with replacement, one per task and repetition, and some items of each.
+
+    Attributes:
+        items: [n, d], views of items. means: [n, d], the mean view of each item's group. tasks: int64 [n], each item's task.
+        repetition: int64 [n].
+    """
+
+    def __init__(self, x: Floats, tasks: NDArray[np.int64], n_tasks: int, size: int, by_task: bool, times: int, rng: np.random.Generator):
+        self.members = [np.flatnonzero(tasks == k) for k in range(n_tasks)]
+        drawn = list(self._drawn(len(self.members) * times, size, by_task, rng))
+        kept = [ids[:_ITEMS] for ids in drawn]
+        self._sizes = [len(ids) for ids in kept]
+        self._group_means = np.stack([x[ids].mean(0) for ids in drawn])
+        self.items, self.tasks = x[np.concatenate(kept)], tasks[np.concatenate(kept)]
+        self.means = self._group_means.repeat(self._sizes, axis=0)
+        self.repetition = (np.arange(len(drawn)) // n_tasks).repeat(self._sizes)
+
+    def _drawn(self, n_groups: int, size: int, by_task: bool, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+        for number in range(n_groups):
+            if by_task:
+                yield rng.choice(self.members[number % len(self.members)], size)
+            else:  # every task is as likely, so that balanced accuracy is defined in every repetition
+                yield np.array([rng.choice(self.members[k]) for k in rng.integers(len(self.members), size=size)])
+
+    def exchanged(self, rng: np.random.Generator) -> Floats:
+        """:attr:`means` after a random permutation of the groups' means."""
+        means: Floats = rng.permutation(self._group_means).repeat(self._sizes, axis=0)
+        return means
+
+
+def _balanced(x: Floats, tasks: NDArray[np.int64], x_test: Floats, test: _Groups) -> NDArray[np.float64]:
+    """The probe's balanced accuracy in each repetition of ``test``: float64 [repetitions]."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    probe = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=np.full(len(test.members), 1 / len(test.members)))
+    right = probe.fit(x, tasks).predict(x_test) == test.tasks
+    cell = test.repetition * len(test.members) + test.tasks
+    shape = (int(test.repetition.max()) + 1, len(test.members))
+    counts = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+    hits = np.bincount(cell[right], minlength=shape[0] * shape[1]).reshape(shape)
+    with np.errstate(invalid="ignore"):
+        recalls = hits / counts
+    scores: NDArray[np.float64] = np.nanmean(recalls, axis=1)
+    return scores
+
+
+def _views(batch: Batch, hops: int) -> Floats:
+    """Own views of a batch's nodes: float32 [n, (hops + 1) * d + 1], features projected to at most 64 dimensions."""
+    graph: MessageGraph = batch.graph
+    x: Tensor = graph.dense.float()
+    if x.shape[1] > _DIMENSIONS:
+        x = x @ torch.randn(x.shape[1], _DIMENSIONS, generator=torch.Generator().manual_seed(0)).to(x.device)
+    degree = graph.propagate("sum-self", torch.ones(graph.n_nodes, 1, device=x.device))
+    parts = [x]
+    for _ in range(hops):
+        parts.append(graph.propagate("sum-self", parts[-1]) / degree)
+    views: Floats = torch.cat([*parts, degree.log()], dim=1)[batch.ids].cpu().numpy()
+    return views

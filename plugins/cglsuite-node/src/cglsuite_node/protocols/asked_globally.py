@@ -1,0 +1,78 @@
+"""Presets in which a query does not tell its task: all test items of the tasks seen at once, among the edges between them.
+
+They are twins of published presets, and few-shot streams.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from cglsuite import ScenarioSpec
+from cglsuite.specs import Citation
+from cglsuite_node.protocols.agale import agale_presets
+from cglsuite_node.protocols.cglb import cglb_presets
+
+__all__ = ["few_shot_presets", "global_presets"]
+
+_LLM4GCL = Citation(
+    authors=("Cheng", "Li", "Li", "others"),
+    title="Can LLMs Alleviate Catastrophic Forgetting in Graph Continual Learning? A Systematic Study",
+    year=2025,
+    arxiv="2505.18697",
+)
+_GEOMETER = Citation(
+    authors=("Lu", "Gan", "Yang", "Zhang", "Fu", "Wang"),
+    title="Geometer: Graph Few-Shot Class-Incremental Learning via Prototype Representation",
+    year=2022,
+    booktitle="KDD",
+    arxiv="2205.13954",
+)
+_BASES = {"cora": (3, 2), "synthetic-csbm": (4, 2)}
+"""Classes of the base task, and of every later task."""
+_SHOTS = 5
+
+
+def global_presets() -> list[ScenarioSpec]:
+    """A twin of the newest class-IL preset of CGLB and of AGALE over every data set with single labels, without edges between tasks."""
+    families = {"global-1": cglb_presets(), "global-agale-1": agale_presets()}
+    return [_twin(parent, protocol) for protocol, family in families.items() for parent in _newest(family)]
+
+
+def _newest(family: list[ScenarioSpec]) -> list[ScenarioSpec]:
+    alike = (p for p in family if (p.setting, p.labels, p.edge_policy) == ("class-il", "single", "none"))
+    return list({p.dataset: p for p in sorted(alike, key=lambda p: p.protocol)}.values())
+
+
+def _twin(parent: ScenarioSpec, protocol: str) -> ScenarioSpec:
+    return dataclasses.replace(
+        parent,
+        name=f"{parent.dataset}/{parent.setting}@{protocol}",
+        summary=f"{parent.name}, asked about all tasks at once among the edges between them (LLM4GCL)",
+        citation=(*parent.citations, _LLM4GCL),
+        protocol=protocol,
+        query_grouping="pooled",
+        query_edges="seen",
+        performance="micro",
+        note=f"Training is that of {parent.name}; only what queries tell differs, and accuracy counts items.",
+    )
+
+
+def few_shot_presets() -> list[ScenarioSpec]:
+    """Few-shot class-IL: a base task with all its training items, then tasks with five per class, asked globally."""
+    twins = {preset.dataset: preset for preset in global_presets() if preset.protocol == "global-1"}
+    return [
+        dataclasses.replace(
+            twins[dataset],
+            name=f"{dataset}/class-il@few-shot-1",
+            summary=f"{base} classes of {dataset} in random order, then {later} at a time with {_SHOTS} training items each (few-shot)",
+            citation=(_GEOMETER, _LLM4GCL),
+            protocol="few-shot-1",
+            base_classes=base,
+            classes_per_task=later,
+            shots=_SHOTS,
+            drop_last=False,
+            class_order="random",
+            note="The setting of Geometer; its episodes and splits are not imitated, so its values are not comparable.",
+        )
+        for dataset, (base, later) in _BASES.items()
+    ]

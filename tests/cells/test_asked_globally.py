@@ -1,0 +1,81 @@
+"""The twins of published presets train as these do, and are asked about all tasks at once; few-shot streams are asked so too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cglsuite import ScenarioSpec, load_catalogue
+from cglsuite.cells.leak import measure_leak
+from cglsuite.cells.run import build_scenario, run_cell
+from cglsuite.cells.spec import resolve_cell, resolve_scenario
+from cglsuite.cells.storage.store import Store
+from cglsuite.reference import leak_of, leaks
+from cglsuite.specs import Seeds, switches
+
+pytestmark = pytest.mark.plugins
+PARENTS = {"global-1": "cglb-2", "global-agale-1": "agale-2"}
+ASKED = {"query_grouping": "pooled", "query_edges": "seen", "performance": "micro"}
+
+
+def twins() -> list[ScenarioSpec]:
+    return [spec for spec in load_catalogue().specs(ScenarioSpec).values() if spec.protocol in PARENTS]
+
+
+def test_twins_differ_from_their_parents_in_what_is_asked() -> None:
+    catalogue = load_catalogue()
+    assert len(twins()) == 13
+    for twin in twins():
+        parent = catalogue.scenario(f"{twin.dataset}/class-il@{PARENTS[twin.protocol]}")
+        mine, theirs = switches(twin, implicit=True), switches(parent, implicit=True)
+        assert {name: mine[name] for name in mine if mine[name] != theirs[name]}.items() <= ASKED.items()
+        assert all(mine[name] == value for name, value in ASKED.items())
+        assert (twin.training, twin.method_defaults) == (parent.training, parent.method_defaults)
+
+
+@pytest.mark.parametrize("name", ["synthetic-csbm/class-il@global-1", "synthetic-csbm-edges/class-il@global-agale-1"])
+@pytest.mark.parametrize("method", ["bare", "er-gnn"])
+def test_twins_train_the_same_models(name: str, method: str, tmp_path: Path) -> None:
+    """The state of the method after every task is the same in every bit; what is answered is not."""
+    catalogue, store = load_catalogue(), Store(tmp_path)
+    parent = name.replace("@global-agale-1", "@agale-2").replace("@global-1", "@cglb-2")
+    records = [run_cell(resolve_cell(catalogue, n, method, overrides={"training.epochs": 3}), catalogue, store) for n in (parent, name)]
+    assert [record.status for record in records] == ["done", "done"]
+    asked_apart, asked_globally = (record.provenance["fingerprints"] for record in records)
+    assert [part["state"] for part in asked_apart] == [part["state"] for part in asked_globally]
+    assert [part["answers"] for part in asked_apart][1:] != [part["answers"] for part in asked_globally][1:]
+    assert records[1].metrics["pooled_accuracy"] is not None
+
+
+def test_few_shot_streams_have_five_items_per_later_class() -> None:
+    catalogue = load_catalogue()
+    scenario = resolve_scenario(catalogue, "synthetic-csbm/class-il@few-shot-1", {})
+    stream = build_scenario(catalogue, scenario.spec, scenario.dataset_hyperparameters, Seeds(order=1, split=0))
+    assert [len(task.classes) for task in stream.tasks] == [4, 2, 2, 2]
+    assert [task.n_train for task in stream.tasks[1:]] == [10, 10, 10]
+    assert stream.tasks[0].n_train > 100
+
+
+def test_the_committed_leaks_are_of_known_presets_and_can_be_measured_again() -> None:
+    catalogue = load_catalogue()
+    found = leaks().set_index("scenario")
+    assert set(found.index) <= set(catalogue.names("scenario"))
+    assert {"synthetic-csbm/class-il@cglb-2", "synthetic-csbm/class-il@global-1"} <= set(found.index)
+    for name in ("synthetic-csbm-edges/class-il@agale-2", "synthetic-csbm-edges/class-il@global-agale-1"):
+        scenario = resolve_scenario(catalogue, name, {})
+        leak = measure_leak(build_scenario(catalogue, scenario.spec, scenario.dataset_hyperparameters, Seeds(order=0, split=0)))
+        assert leak.leak == pytest.approx(found.loc[name, "leak"], abs=0.005)
+        assert leak.by_task == (found.loc[name, "group"] == "task")
+
+
+def test_no_stream_that_is_asked_globally_leaks() -> None:
+    """The interval of the difference that groups make contains 0, or at most one point of it."""
+    found = leaks().set_index("scenario")
+    for name in found.index[found.index.str.contains("@global|@few-shot")]:
+        assert found.loc[name, "low"] < 0.01, name
+
+
+def test_a_card_says_what_queries_reveal() -> None:
+    assert "with the mean of its query group: +" in leak_of("synthetic-csbm/class-il@cglb-2")
+    assert leak_of("synthetic-csbm/task-il@cglb-2") == ""
