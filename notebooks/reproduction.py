@@ -23,6 +23,7 @@ train_missing = True  # train cells missing from the store; `cglsuite reproduce`
 
 # %%
 from cglsuite.campaigns.overrides import Overrides
+from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import load_ledger
 
@@ -60,6 +61,22 @@ show_ledger.judged(ledger)
 
 # %%
 show_ledger.offsets(ledger)
+
+# %% [markdown]
+# ## Running times
+#
+# Seconds of a method divided by Bare's, and the share of the framework in them: what a paper prints, as ratios, beside our records'.
+
+# %%
+besides.running_times(ledger)
+
+# %% [markdown]
+# ## Dataset statistics
+#
+# What the paper prints of these data sets beside our own counts of the data that are here.
+
+# %%
+besides.statistics(ledger)
 
 # %% [markdown]
 # ## Failed

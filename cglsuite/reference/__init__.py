@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["dataset_statistics", "known_artefacts", "names", "protocols", "published_results", "welch_begin_fig7"]
+__all__ = [
+    "dataset_statistics",
+    "known_artefacts",
+    "leak_of",
+    "leaks",
+    "names",
+    "protocols",
+    "published_results",
+    "statistic_causes",
+    "welch_begin_fig7",
+]
 
 
 def published_results() -> pd.DataFrame:
@@ -29,6 +41,16 @@ def published_results() -> pd.DataFrame:
 def dataset_statistics() -> pd.DataFrame:
     """Sizes, classes and tasks as the papers state them; all columns are text."""
     return _read("dataset_statistics.csv")
+
+
+def statistic_causes() -> pd.DataFrame:
+    """Why printed statistics of data sets differ from a count of the data, each with a rule that is checked; all columns are text.
+
+    Returns:
+        Columns paper, dataset, setting (empty for all), quantity, rule, argument, cause. The rules are those of
+        :data:`cglsuite.reports.studies.anatomy.causes.RULES`; a cause without a rule is open.
+    """
+    return _read("statistic_causes.csv")
 
 
 def protocols() -> pd.DataFrame:
@@ -55,6 +77,34 @@ def known_artefacts() -> pd.DataFrame:
 def names() -> pd.DataFrame:
     """What papers call data sets and methods that have another name here: columns kind, printed, here; all text."""
     return _read("names.csv")
+
+
+def leaks() -> pd.DataFrame:
+    """What the queries of class-IL presets reveal of their task, as audited with order and split seed 0 (see ``cells.leak.Leak``).
+
+    Returns:
+        Columns scenario, ``group`` (``task``: queries come task by task; ``all``), and float64 chance, alone, grouped, leak, low, high, p.
+    """
+    numbers = ("chance", "alone", "grouped", "leak", "low", "high", "p")
+    return _read("leaks.csv").astype(dict.fromkeys(numbers, "float64"))
+
+
+def leak_of(scenario: str) -> str:
+    """The row of :func:`leaks` about a preset in words; empty if there is none. Imports no pandas."""
+    row = _leaks().get(scenario)
+    if row is None:
+        return ""
+    alone, grouped, leak, low, high = (100 * float(row[name]) for name in ("alone", "grouped", "leak", "low", "high"))
+    return (
+        f"{alone:.1f} % from a query's neighbourhood alone, {grouped:.1f} % with the mean of its query group: "
+        f"{leak:+.1f} points [{low:+.1f}, {high:+.1f}]"
+    )
+
+
+@cache
+def _leaks() -> dict[str, dict[str, str]]:
+    with resources.files(__name__).joinpath("leaks.csv").open(encoding="utf-8") as file:
+        return {row["scenario"]: row for row in csv.DictReader(file)}
 
 
 def _read(name: str) -> pd.DataFrame:

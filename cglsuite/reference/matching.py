@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.errors import CglsuiteError
 from cglsuite.reference import dataset_statistics, names, published_results
 from cglsuite.reference.papers import paper_named, paper_of
-from cglsuite.specs import MetricSpec, ScenarioSpec
+from cglsuite.specs import NO_PRETRAINING, MetricSpec, ScenarioSpec
+from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 __all__ = [
+    "REFERENCE",
+    "SECONDS",
     "Demand",
     "Recipe",
     "RecipeBook",
@@ -37,7 +40,15 @@ __all__ = [
     "printed_rows",
 ]
 
-_OPEN = ("schedule.sigma", "schedule.p", "schedule.window", "training.batch_size", "scenario.n_tasks", "scenario.classes_per_task")
+SECONDS = "seconds"
+"""In place of a metric: a running time, of which the ledger compares ratios."""
+REFERENCE = "bare"
+"""The method whose seconds others are divided by."""
+
+_OPEN = (
+    *("schedule.sigma", "schedule.p", "schedule.window", "training.batch_size", "scenario.n_tasks", "scenario.classes_per_task"),
+    *(PRETRAINING_SCHEME, "pretraining.as_begin", "pretraining.temperature"),
+)
 """The keys that tables vary over one preset; whatever else a variant demands must be a preset of its own."""
 
 
@@ -88,6 +99,11 @@ class Recipe:
     overrides: tuple[tuple[str, Any], ...] = ()
     orders: tuple[str, ...] = ()
     needs_joint: bool = False
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether it is a running time, which is relative to that of :data:`REFERENCE`."""
+        return self.metric == SECONDS
 
     @property
     def design(self) -> tuple[Any, ...]:
@@ -198,18 +214,26 @@ def _tasks(value: str, row: Mapping[str, Any]) -> Demand:
 
 
 def _pretraining(value: str, _: Mapping[str, Any]) -> Demand:
-    return Demand() if value == "none" else Demand(refused=f"self-supervised pre-training ({value}) is not implemented here")
+    """A scheme as BeGin implements it, where ours differs from that by default."""
+    if value == "none":
+        return Demand()
+    of_begin: dict[str, dict[str, Any]] = {"graphcl": {"pretraining.as_begin": True}, "infograph": {"pretraining.as_begin": True}}
+    of_begin["lightgcl"] = {"pretraining.temperature": 1.0}
+    return Demand(overrides={PRETRAINING_SCHEME: value.lower(), **of_begin.get(value.lower(), {})})
 
 
 def _orders(value: str, row: Mapping[str, Any]) -> Demand:
     return Demand(orders=paper_named(row["paper"]).orders[value])
 
 
-def _running_time(_: str, __: Mapping[str, Any]) -> Demand:
-    return Demand(refused=_TIMES)
+def _size(value: str, _: Mapping[str, Any]) -> Demand:
+    return Demand(refused=f"a running time on a part of the data set ({value}); the paper does not say which")
 
 
-_TIMES = "a running time: it depends on the machine, and the ledger compares performance"
+def _time(_: str, __: Mapping[str, Any]) -> Demand:
+    return Demand()
+
+
 _VARIANTS: Mapping[str, Callable[[str, Mapping[str, Any]], Demand]] = {
     "inter-task-edges": _edges,
     "hard": _hard,
@@ -219,8 +243,8 @@ _VARIANTS: Mapping[str, Callable[[str, Mapping[str, Any]], Demand]] = {
     "N": _tasks,
     "ssl": _pretraining,
     "order": _orders,
-    "size": _running_time,
-    "time": _running_time,
+    "size": _size,
+    "time": _time,
 }
 
 
@@ -246,7 +270,8 @@ def printed_rows(result: Result) -> pd.DataFrame:
 
 
 def _meets(result: Result, demand: Demand) -> bool:
-    if demand.refused:
+    made, wanted = (settings.get(PRETRAINING_SCHEME, NO_PRETRAINING) for settings in (result.configuration, demand.overrides))
+    if demand.refused or made != wanted:
         return False
     asked = {"training.backbone", *demand.overrides}
     missing = object()
@@ -272,12 +297,13 @@ class RecipeBook:
     def recipe(self, row: Mapping[str, Any]) -> Recipe | str:
         """How a row of :func:`keyed_results` is reproduced, or the reason why it is not."""
         paper = paper_named(row["paper"])
-        metric, demand = paper.metrics.get(row["metric"]), demand_of(row)
+        timed = row["unit"] == "s"
+        metric, demand = SECONDS if timed else paper.metrics.get(row["metric"]), demand_of(row)
         if metric is None:
-            return _TIMES if row["unit"] == "s" else f"no metric here stands for {row['metric']} of {paper.name}"
+            return f"no metric here stands for {row['metric']} of {paper.name}"
         if demand.refused:
             return demand.refused
-        if metric not in self._metrics and not demand.orders:
+        if metric not in self._metrics and not demand.orders and not timed:
             return f"no plugin provides the metric {metric}"
         preset = self._preset(row, demand)
         if isinstance(preset, str):
@@ -296,7 +322,7 @@ class RecipeBook:
             backbone=None if own else backbone,
             overrides=tuple(sorted({**overrides, **self._shared_budget(spec, overrides, method)}.items())),
             orders=demand.orders,
-            needs_joint=not demand.orders and bool(self._metrics[metric].needs_joint),
+            needs_joint=not demand.orders and not timed and bool(self._metrics[metric].needs_joint),
         )
 
     def _preset(self, row: Mapping[str, Any], demand: Demand) -> tuple[ScenarioSpec, dict[str, Any]] | str:

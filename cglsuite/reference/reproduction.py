@@ -15,7 +15,7 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.errors import NotApplicable, UnknownNameError, UsageError
 from cglsuite.executors.base import RunOptions
 from cglsuite.executors.campaign_run import cell_states, find_executor
-from cglsuite.reference.matching import Recipe, RecipeBook, dataset_key, keyed_results, method_key
+from cglsuite.reference.matching import REFERENCE, Recipe, RecipeBook, dataset_key, keyed_results, method_key
 from cglsuite.reference.papers import Paper, paper_named
 from cglsuite.reference.presence import absent_data
 from cglsuite.reference.values import known_about
@@ -76,13 +76,15 @@ class Reproduction:
     """The reproduction of a selection with one catalogue.
 
     Args:
-        entries: one per published row that has a value, in table order. unprinted: number of table cells without a value.
+        entries: one per published row that has a value, in table order. times: likewise, of running times. unprinted: number of table
+            cells without a value.
         campaigns: by the design of the recipes that they serve (see :attr:`Recipe.design`).
     """
 
     selection: Selection
     paper: Paper
     entries: tuple[Entry, ...]
+    times: tuple[Entry, ...] = ()
     unprinted: int = 0
     campaigns: Mapping[tuple[Any, ...], Campaign] = field(default_factory=dict)
 
@@ -124,7 +126,8 @@ def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
     return Reproduction(
         selection=selection,
         paper=paper,
-        entries=tuple(entries),
+        entries=tuple(entry for entry in entries if entry.row["unit"] != "s"),
+        times=tuple(entry for entry in entries if entry.row["unit"] == "s"),
         unprinted=len(rows) - len(printed),
         campaigns=_campaigns(selection, paper, [entry.recipe for entry in entries if entry.recipe is not None]),
     )
@@ -183,6 +186,7 @@ def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) ->
 def _campaign(selection: Selection, paper: Paper, recipes: Sequence[Recipe]) -> Campaign:
     one = max(recipes, key=lambda recipe: len(recipe.orders))
     methods = list(dict.fromkeys(r.method for r in recipes)) + [_JOINT for r in recipes if r.needs_joint]
+    methods += [REFERENCE for r in recipes if r.needs_reference]
     values = dict(one.overrides)
     data: dict[str, Any] = {
         "name": f"reproduction-{paper.name.lower()}",
@@ -213,7 +217,8 @@ def without_configuration(given: Overrides | Mapping[str, Any] | None) -> Overri
 
 def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
     """The cells that could be run and have no result."""
-    return [planned for planned in cells if planned.ready and store.cached(planned.key) is None]
+    unfinished = set(store.unfinished(planned.key for planned in cells if planned.ready))
+    return [planned for planned in cells if planned.key in unfinished]
 
 
 def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:

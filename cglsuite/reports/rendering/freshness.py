@@ -6,6 +6,7 @@ the files that those name, the installed versions of the core's dependencies, an
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.device import resolve_device
+from cglsuite.cells.storage.store import Store
 from cglsuite.hashing import digest
 
 if TYPE_CHECKING:
@@ -62,12 +64,11 @@ def file_digest(path: Path) -> str:
 
 
 def _records(store: Path) -> Iterator[tuple[str, str]]:
-    for folder in ("cells", "searches"):
-        for path in sorted((store / folder).glob("*.json")):
-            try:
-                yield f"{folder}/{path.name}", file_digest(path)
-            except FileNotFoundError:  # replaced or renamed at this moment
-                continue
+    for key, sha256 in Store(store).digests():
+        yield f"cells/{key}.json", sha256
+    for path in sorted((store / "searches").glob("*.json")):
+        with contextlib.suppress(FileNotFoundError):  # replaced or renamed at this moment
+            yield f"searches/{path.name}", file_digest(path)
 
 
 def _versions() -> dict[str, str]:

@@ -13,9 +13,8 @@ __all__ = ["why_absent"]
 
 def why_absent(spec: MetricSpec, record: Record) -> str:
     """Why a metric has no value for a finished record; reads on from the metric's name."""
-    setting = str(record.scenario.get("setting", spec.settings[0]))
-    if setting not in spec.settings:
-        return f"does not apply to {setting}, only to {', '.join(spec.settings)}"
+    if excluded := spec.excluded(record.scenario):
+        return excluded
     if spec.needs_joint:
         return "needs joint in the same scenario, with the same backbone and seeds"
     if len(record.tasks) == 1:

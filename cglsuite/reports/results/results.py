@@ -17,6 +17,7 @@ from cglsuite.campaigns.planning import plan_campaign, plan_search
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
+from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.hashing import canonical, digest
@@ -239,9 +240,8 @@ def _same_design(lacking: Sequence[PlannedCell], store: Store, engine: Engine) -
         return {}
     designs = {engine.design_key(p.cell): p.key for p in lacking if p.cell is not None}
     by_design: dict[str, list[Record]] = defaultdict(list)
-    for record in store.records():
-        if record.design in designs:
-            by_design[designs[record.design]].append(record)
+    for record in store.with_designs(designs.keys()):
+        by_design[designs[record.design]].append(record)
     makers = Counter(_made_by(r) for candidates in by_design.values() for r in candidates if r.done)
     return {key: max(candidates, key=lambda r: (r.done, makers[_made_by(r)], r.key)) for key, candidates in by_design.items()}
 
@@ -260,7 +260,8 @@ def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, 
     if record is None:
         return ReportedCell(planned=planned, state="missing", reason="not run yet")
     differences = [*([] if exact is not None else [_difference(record, planned, catalogue, engine)]), *unlike_metrics(record, catalogue)]
-    return ReportedCell(planned=planned, state=record.status, reason=record.reason or "", record=record, stale="; ".join(differences))
+    shown = completed(record, catalogue)
+    return ReportedCell(planned=planned, state=record.status, reason=record.reason or "", record=shown, stale="; ".join(differences))
 
 
 def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engine: Engine) -> str:

@@ -116,7 +116,7 @@ def _without_value(results: CampaignResults, preset: str, frame: pd.DataFrame) -
         spec = results.metrics[name]
         for group in groups:
             record = group.records[0]
-            if record.scenario.get("setting") in spec.settings and (name, group.method, group.backbone, group.variant) not in known:
+            if not spec.excluded(record.scenario) and (name, group.method, group.backbone, group.variant) not in known:
                 reasons.setdefault((name, why_absent(spec, record)), []).append(group.label)
     if not reasons:
         return None
@@ -162,7 +162,8 @@ def definitions(results: CampaignResults) -> Fragment:
     """The definition of each metric: label, name, formula, direction, sign."""
     rows = []
     settings = {str(record.scenario.get("setting")) for record in results.used}
-    shown = {name: spec for name, spec in results.metrics.items() if not settings or settings & set(spec.settings)}
+    kinds = {(r.scenario.get("setting"), r.scenario.get("performance")): r.scenario for r in results.used}.values()
+    shown = {name: spec for name, spec in results.metrics.items() if not kinds or not all(spec.excluded(kind) for kind in kinds)}
     for name in ordered_metrics(shown):
         spec = shown[name]
         direction = f"{ARROWS[spec.direction]} {'higher' if spec.direction == 'up' else 'lower'} is better"
@@ -188,7 +189,7 @@ def cell(record: Record, catalogue: Catalogue) -> Fragment:
     rows = []
     for name in ordered_metrics(specs):
         value, spec = record.metrics.get(name), specs[name]
-        if value is not None or record.scenario.get("setting") in spec.settings:
+        if value is not None or not spec.excluded(record.scenario):
             said = value is None and element("td", why_absent(spec, record), class_="quiet long")
             number = said or _mean_std({"mean": value, "std": math.nan, "n": 1}, 1, percent, bool(spec.unit))
             details = [element("td", element("code", spec.formula), class_="nowrap"), element("td", spec.summary, class_="long")]

@@ -264,7 +264,7 @@ def _differing(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in names if len({canonical(row.get(name)) for row in rows}) > 1]
 
 
-_SECTIONS = ("scenario", "stream", "schedule", "dataset", "training", "backbone", "method")
+_SECTIONS = ("scenario", "stream", "schedule", "dataset", "training", "backbone", "method", "pretraining")
 
 
 def _setting_order(name: str) -> tuple[int, str]:

@@ -233,4 +233,7 @@ def test_a_hostile_figure_runs_and_fetches_nothing(browser: Browser, tmp_path: P
     assert browser.run("return getComputedStyle(document.body).display") == "block"
     assert browser.run("return getComputedStyle(document.querySelector('figure.live > svg')).position") == "static"
     assert [address for address in browser.requests() if not address.startswith("data:")] == [(tmp_path / "page.html").as_uri()]
-    assert browser.console() == []
+    # A newer Chromium says which handlers the policy of the page kept from running, before they are dropped; nothing else may be said.
+    refused = browser.console()
+    assert len(refused) in (0, svg.count('="hit('))
+    assert all("inline event handler" in message and "has been blocked" in message for message in refused)

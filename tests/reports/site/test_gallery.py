@@ -20,7 +20,7 @@ def records() -> list[object]:
 
 
 def test_every_record_can_be_read() -> None:
-    files = list((GALLERY / "records" / "cells").glob("*.json"))
+    files = Store(GALLERY / "records").record_files()
     assert len(records()) == len(files) >= 108
 
 

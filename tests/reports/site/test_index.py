@@ -22,6 +22,7 @@ from page_elements import text_of
 from report_lab import EVIL, PLUGIN, Elements, catalogue_of, toy_engine
 
 from cglsuite.campaigns.campaign import Campaign
+from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, PluginRecord
 from cglsuite.reports.rendering.freshness import kept_status, page_fingerprint, surroundings
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, RenderedReport
@@ -342,12 +343,12 @@ def inputs(tmp_path: Path) -> tuple[Path, Path, Catalogue]:
 
 
 def change_record(store: Path, notebook: Path, parameters: dict[str, Any]) -> None:
-    path = next((store / "cells").iterdir())
+    path = Store(store).record_files()[0]
     path.write_bytes(path.read_bytes() + b"\n")
 
 
 def remove_record(store: Path, notebook: Path, parameters: dict[str, Any]) -> None:
-    next((store / "cells").iterdir()).unlink()
+    Store(store).record_files()[0].unlink()
 
 
 def change_notebook(store: Path, notebook: Path, parameters: dict[str, Any]) -> None:

@@ -26,11 +26,12 @@ from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.host import load_catalogue
 from cglsuite.reference.reproduction import Selection, reproduction_of
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
+from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger, write_ledger
 from cglsuite.reports.studies.ledger.judging import JUDGED, VERDICTS
 
-SECTIONS = ("overview", "totals", "judged", "offsets", "failed", "not_run", "not_runnable", "provenance")
+SECTIONS = ("overview", "totals", "judged", "offsets", "running_times", "statistics", "failed", "not_run", "not_runnable", "provenance")
 
 
 def steady(planned: PlannedCell) -> Record | None:
@@ -50,7 +51,7 @@ def row(ledger: Ledger, method: str, metric: str = "AP") -> Any:
 
 def page_of(ledger: Ledger) -> str:
     """A page with all sections, as the notebook gives them."""
-    return page_with(*(getattr(show_ledger, section)(ledger) for section in SECTIONS))
+    return page_with(*(getattr(besides if hasattr(besides, section) else show_ledger, section)(ledger) for section in SECTIONS))
 
 
 # --- verdicts --------------------------------------------------------------------------------------------------------------------
@@ -293,6 +294,10 @@ def test_spreads_over_orders_need_every_order(tmp_path: Path) -> None:
         tasks = [{"name": str(k), "classes": [2 * k, 2 * k + 1], "n_train": 9, "n_validation": 1, "n_test": 1} for k in order]
         if planned is not left_out:
             store.put(record_of(planned, matrix=matrix, tasks=tasks, per_class=[[0.5] * 10]))
+        if planned is cells[0]:
+            first = ledger_rows(load_ledger(wanted, tmp_path), "order=task").loc["AOPD"]
+            assert first["reason"] == "1 of its 240 cells are done: no repetition has all orders"
+            assert np.isnan(first["our_mean"])
     found = ledger_rows(load_ledger(wanted, tmp_path), "order=task")
     spread = np.ptp(np.array(finals[0]), axis=0)
     aopd, mopd = found.loc["AOPD"], found.loc["MOPD"]

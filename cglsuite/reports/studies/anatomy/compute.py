@@ -29,6 +29,8 @@ __all__ = ["Anatomy", "Drift", "Grouping", "dissect", "distinct_neighbours", "me
 
 _GRAPHS_AT_ONCE = 2000
 _DEGREE_BINS = 16
+_SAMPLED = 100
+"""Graphs of which edge features are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,9 @@ class Anatomy:
     Args:
         name: of the scenario or data set. dataset: its data set. setting: of the scenario, empty for a data set alone.
         level: problem level. what, names, in_order: see :class:`Grouping`.
-        whole: facts of the whole data set, in the columns of ``groups``, and ``loops`` (self-loops), ``features``, ``graphs``.
+        whole: facts of the whole data set, in the columns of ``groups``, and ``loops`` (self-loops), ``features``, ``edge_features``,
+            ``graphs``; of links ``receivers`` (nodes that a link leads to); of graphs ``feature_sum`` and ``edge_feature_sum`` (the mean
+            sum of the features of a node and of an edge, for one-hot features the number of categorical ones).
         groups: a row per group: ``items``, ``nodes``, ``edges`` (as listed), ``pairs`` (of distinct nodes, either direction),
             ``mean_degree`` (distinct neighbours), ``classes`` (with an item), ``labels`` (mean per item), ``homophily``, ``cut`` (share of
             the edges of its nodes that lead out of the group). NaN where a column does not apply.
@@ -182,7 +186,7 @@ def _graph_facts(edge_index: Tensor, n_nodes: int) -> tuple[dict[str, float], ND
 
 def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
     whole, all_degrees = _graph_facts(edges, data.n_nodes)
-    whole |= {"homophily": graph_homophily(data.y, edges), "features": float(data.n_features)}
+    whole |= {"homophily": graph_homophily(data.y, edges), "features": float(data.n_features), "edge_features": 0.0}
     out = _Parts(
         whole=whole,
         groups=[],
@@ -215,7 +219,7 @@ def _known(values: Tensor) -> NDArray[np.float64]:
 
 def _links(data: LinkData, grouping: Grouping) -> _Parts:
     whole, all_degrees = _graph_facts(data.links, data.n_nodes)
-    whole |= {"features": float(data.n_features or 0)}
+    whole |= {"features": float(data.n_features or 0), "edge_features": 0.0, "receivers": float(data.links[1].unique().numel())}
     of = "features of the ends of links" if data.x is not None else "nodes by degree, in powers of two"
     out = _Parts(whole=whole, groups=[], degrees={WHOLE: all_degrees}, homophilies={}, described=[], of=of)
     x: Any = None
@@ -240,6 +244,7 @@ def _degree_indicators(degrees: NDArray[np.float64]) -> scipy.sparse.csr_matrix:
 def _graphs(data: GraphData, grouping: Grouping) -> _Parts:
     wanted = torch.cat(list(grouping.members)).unique()
     sizes, edges, means = _per_graph(data, wanted)
+    sample = data.items.queries(wanted[:_SAMPLED], "cpu")
     place = torch.full((data.n_items,), -1, dtype=torch.int64)
     place[wanted] = torch.arange(wanted.numel())
 
@@ -248,7 +253,10 @@ def _graphs(data: GraphData, grouping: Grouping) -> _Parts:
         return {"nodes": n, "edges": e, "pairs": e / 2, "mean_degree": e / n if n else np.nan, "graphs": float(len(some))}
 
     rows = [place[ids].numpy() for ids in grouping.members]
-    whole = facts(np.arange(len(sizes))) | {"features": float(data.n_features)}
+    whole = facts(np.arange(len(sizes))) | {"features": float(data.n_features), "edge_features": float(sample.n_edge_features)}
+    whole["feature_sum"] = float(sample.mean_features().sum(dim=1).mean())
+    if sample.edge_features is not None:
+        whole["edge_feature_sum"] = float(sample.edge_features.sum(dim=1).mean())
     degrees = {name: _ratio(edges[some], sizes[some]) for name, some in zip(grouping.names, rows, strict=True)}
     return _Parts(
         whole=whole,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cglsuite.markup import Fragment, element, join
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
 from cglsuite.reports.kit.htmltable import (
     empty,
@@ -26,14 +26,16 @@ from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.studies.anatomy.compute import WHOLE
 from cglsuite.reports.studies.anatomy.figures import drift_figure, homophily_figure, share_figure
-from cglsuite.reports.studies.anatomy.published import CLOSE, published_beside
+from cglsuite.reports.studies.anatomy.published import published_beside
 from cglsuite.reports.studies.nodes.compute import cumulative
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cglsuite.reports.studies.anatomy.compute import Anatomy
     from cglsuite.reports.studies.anatomy.subjects import Anatomies
 
-__all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes"]
+__all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes", "statistics_table"]
 
 _COLUMNS = {
     "items": ("items", 0),
@@ -75,7 +77,9 @@ def _said(one: Anatomy) -> list[str]:
         )
     frame = published_beside(one)
     if len(frame):
-        said.append(f"{int(frame['agrees'].sum())} of {len(frame)} published statistics agree")
+        explained = int((frame["check"] == "holds").sum())
+        more = f"; of the others {explained} differ by a cause that holds" if explained else ""
+        said.append(f"{int(frame['equal'].sum())} of {len(frame)} published statistics are equal to ours{more}")
     return said
 
 
@@ -125,44 +129,55 @@ def _cell(value: float | None, name: str) -> Fragment:
 
 def published(found: Anatomies) -> Fragment:
     """What papers print of these data sets beside what is counted here."""
+    frames = {scenario_words(one.name): published_beside(one) for one in found.shown}
+    if not any(map(len, frames.values())):
+        return empty("No paper of the suite prints statistics of these data sets in these settings.")
+    return statistics_table(frames)
+
+
+def statistics_table(frames: Mapping[str, pd.DataFrame]) -> Fragment:
+    """Published statistics beside ours, under a title each, with causes of deviations. Frames: see :func:`published_beside`."""
     notes, rows = Notes(), []
-    head = [
-        head_cell("statistic", "name"),
-        head_cell("published", "number"),
-        head_cell("ours", "number"),
-        head_cell("ours / published", "number"),
-    ]
-    head += [head_cell("agrees"), head_cell("counted as"), head_cell("paper")]
-    for one in found.shown:
-        frame = published_beside(one)
+    head = [head_cell("statistic", "name"), *(head_cell(text, "number") for text in ("published", "ours"))]
+    head += [head_cell(text) for text in ("equal", "cause of the deviation", "paper")]
+    for title, frame in frames.items():
         if len(frame):
-            rows.append([group_title(scenario_words(one.name), len(head))])
+            rows.append([group_title(title, len(head))])
         for row in as_rows(frame):
-            ratio = row["ours"] / row["published"] if row["published"] else (1.0 if row["ours"] == 0 else np.nan)
+            counted = row["ours"] == row["ours"]
             paper = notes.mark(f"{row['paper']}, {row['dataset']}", row["remark"])
             rows.append(
                 [
                     row_head(row["quantity"]),
-                    number_cell(row["published"]) if row["published"] < 1000 else number_cell(row["published"], 0),
-                    exact_cell(_like(row["ours"]), value=row["ours"]),
-                    number_cell(ratio, 3),
-                    element("td", _yes(row["agrees"])),
-                    element("td", row["counted"], class_="quiet"),
+                    exact_cell(_printed(row["published"]), value=row["published"]),
+                    exact_cell(_like(row["ours"]), value=row["ours"]) if counted else number_cell(None),
+                    element("td", _yes(row["equal"]) if counted else "–"),
+                    element("td", *_explained(row), class_="long"),
                     element("td", *paper, class_="nowrap"),
                 ]
             )
-    if not rows:
-        return empty("No paper of the suite prints statistics of these data sets in these settings.")
     about = (
-        f"Statistics agree if they differ by at most {100 * CLOSE:.0f} %, or not at all to the printed digits (AGALE prints 3K and 37K). "
-        "Papers count edges in several ways; the one nearest to the printed number is shown. "
-        "Footnotes are contradictions within the papers."
+        "Equal: ours is the printed number, rounded or cut to its digits (AGALE prints 3K and 37K). Ours counts edges as the data list "
+        "them. A cause is a rule that gives the printed number, computed from our counts or from other printed numbers; its badge is the "
+        "result of that check. Footnotes are contradictions within the papers."
     )
     return join([table(head, rows, about), notes.listed()])
 
 
-def _yes(agrees: bool) -> Fragment:
-    return element("span", "yes" if agrees else "no", class_=f"badge {'good' if agrees else 'note'}")
+def _explained(row: Mapping[str, Any]) -> list[Content]:
+    if not row["cause"]:
+        return []
+    kind = {"holds": "good", "fails": "bad"}.get(row["check"], "plain")
+    return [f"{row['cause']} ", element("span", row["check"], class_=f"badge {kind}")]
+
+
+def _yes(equal: bool) -> Fragment:
+    return element("span", "yes" if equal else "no", class_=f"badge {'good' if equal else 'note'}")
+
+
+def _printed(value: float) -> str:
+    """With the digits that it has."""
+    return number_text(value, len(f"{value:.6f}".rstrip("0").partition(".")[2]))
 
 
 def _like(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,138 +11,161 @@ import pandas as pd
 
 from cglsuite.reference import dataset_statistics
 from cglsuite.reference.matching import dataset_key
-from cglsuite.reference.papers import paper_of
+from cglsuite.reference.papers import paper_named, paper_of
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.studies.anatomy.causes import COLUMN_OF, Count, cause_of
 
 if TYPE_CHECKING:
     from cglsuite.reports.studies.anatomy.compute import Anatomy
 
-__all__ = ["CLOSE", "COLUMNS", "published_beside"]
+__all__ = ["COLUMNS", "averaged_over_tasks", "counted", "published_beside"]
 
-COLUMNS = ["paper", "dataset", "setting", "quantity", "published", "counted", "ours", "agrees", "remark"]
-CLOSE = 0.02
-"""Statistics agree if they differ by at most this share, or not at all to the printed digits."""
+COLUMNS = ["paper", "dataset", "setting", "quantity", "published", "ours", "equal", "cause", "check", "remark"]
 _NUMBER = r"([\d,]+(?:\.\d+)?)(K?)(?=$|[;,\s])"
+_ROUNDED = {"K": 1_000.0, "M": 1_000_000.0}
+_THREE_DIMENSIONS = 3
 
 
 def published_beside(anatomy: Anatomy) -> pd.DataFrame:
-    """Every statistic that a paper prints of this data set and that is computed here.
+    """Every statistic that a paper prints of this data set and that is counted here.
 
     Of a scenario: the rows of its paper and setting; of a data set alone: what each paper prints of the data set itself.
 
     Returns:
-        Columns paper, dataset (as printed), setting, quantity, published, counted (how ours is counted, where there are several ways: the
-        nearest), ours, agrees (within 2 %, or to the printed digits), remark (a contradiction in the paper).
+        The columns of :func:`counted`.
     """
     table = dataset_statistics()
     mine = table[table["dataset"].map(dataset_key) == dataset_key(anatomy.dataset)]
     if anatomy.setting:
         paper = paper_of(anatomy.name.partition("@")[2])
         mine = mine[(mine["setting"].str.lower() == anatomy.setting) & (mine["paper"] == (paper.name if paper else ""))]
-    rows = [found for row in as_rows(mine) for found in _of_row(row, anatomy)]
+    rows = [line for row in as_rows(mine) for line in counted(row, anatomy) if line["equal"] is not None]
     frame = pd.DataFrame(rows, columns=COLUMNS)
     return frame if anatomy.setting else frame.assign(setting="").drop_duplicates(ignore_index=True)
 
 
-def _of_row(row: Mapping[str, Any], anatomy: Anatomy) -> Iterator[dict[str, Any]]:
+def counted(row: Mapping[str, Any], anatomy: Anatomy | None = None) -> Iterator[dict[str, Any]]:
+    """Every number that a row of ``dataset_statistics`` prints, beside a count of the data.
+
+    Args:
+        anatomy: of the row's scenario, or of its data set alone, of which tasks and classes are not counted; ``None`` without data.
+
+    Yields:
+        paper, dataset (as printed), setting, quantity, published, ours (NaN where it is not counted), equal (to the printed digits, rounded
+        or cut; ``None`` where ours is not counted), cause and check (see :func:`cglsuite.reports.studies.anatomy.causes.cause_of`), remark
+        (a contradiction in the paper).
+    """
     place = {name: row[name] for name in ("paper", "dataset", "setting")}
-    note = str(row["note"])
-    remark = note.partition("suspect: ")[2]
-    for quantity, published, ways in [*_printed_columns(row, anatomy), *_printed_notes(note.partition("suspect: ")[0], anatomy)]:
-        known = {words: value for words, value in ways.items() if value is not None and value == value}
-        if published == published and known:
-            counted = min(known, key=lambda words: abs(known[words] - published))
-            ours = known[counted]
-            agrees = _agree(ours, published, "printed rounded" in note)
-            yield {
-                **place,
-                "quantity": quantity,
-                "published": published,
-                "counted": counted,
-                "ours": ours,
-                "agrees": agrees,
-                "remark": remark,
-            }
+    said, _, remark = str(row["note"]).partition("suspect: ")
+    tasks = anatomy is None or bool(anatomy.setting)
+    for quantity, published, unit, count in [*_printed_columns(row), *_printed_notes(said)]:
+        if not tasks and quantity in _OF_TASKS:
+            continue
+        ours = math.nan if anatomy is None else count(anatomy)
+        facts = {} if anatomy is None else _facts(anatomy)
+        one = Count(row=row, quantity=quantity, published=published, unit=unit, ours=math.nan if ours is None else ours, facts=facts)
+        cause, check = cause_of(one)
+        if check in ("open", "fails") and anatomy is not None and quantity in _MEANS and len(anatomy.orders) < _orders(row):
+            cause, check = f"a mean over {_orders(row)} orders of classes; ours is of {len(anatomy.orders)}", "not checked"
+        numbers = {"quantity": quantity, "published": published, "ours": one.ours, "equal": one.equal}
+        yield {**place, **numbers, "cause": cause, "check": check, "remark": remark.removesuffix("; ")}
 
 
-def _agree(ours: float, published: float, thousands: bool) -> bool:
-    """``thousands``: large counts are printed as 3K, rounded or cut."""
-    if abs(ours - published) <= CLOSE * abs(published):
-        return True
-    if thousands and published >= 1000:
-        return published % 1000 == 0 and abs(ours - published) < 1000
-    digits = len(f"{published:g}".partition(".")[2])
-    return round(ours, digits) == published
+def averaged_over_tasks(row: Mapping[str, Any]) -> bool:
+    """Whether a row prints means over tasks, which depend on the order of classes."""
+    return any(quantity in _MEANS for quantity, *_ in _printed_notes(str(row["note"]).partition("suspect: ")[0]))
 
 
-_Ways = dict[str, float | None]
+def _orders(row: Mapping[str, Any]) -> int:
+    return len(paper_named(row["paper"]).seeds.get("order", (0,)))
 
 
-def _printed_columns(row: Mapping[str, Any], anatomy: Anatomy) -> Iterator[tuple[str, float, _Ways]]:
-    whole = anatomy.whole
-    graphs = whole.get("graphs")
-    mean = graphs if graphs and row["paper"] == "BeGin" else 1.0  # BeGin prints averages per graph, CGLB totals
-    per = " per graph" if graphs and row["paper"] == "BeGin" else ""
-    if row["paper"] != "SkeletonCGL":  # whose nodes are joints
-        yield f"nodes{per}", _value(row["n_nodes"]), {"": whole["nodes"] / mean}
-    yield f"edges{per}", _value(row["n_edges"]), _edge_ways(whole["edges"] / mean, whole["pairs"] / mean, whole.get("loops", 0.0) / mean)
-    yield "features", _value(row["n_features"]), {"": whole.get("features")}
-    yield "graphs", _value(row["n_graphs"]), {"": graphs}
-    if anatomy.setting:
-        yield "classes", _value(row["n_classes"]), {"": _classes(anatomy)}
-        yield "tasks", _value(row["n_tasks"]), {"": float(len(anatomy.groups))}
+def _facts(anatomy: Anatomy) -> dict[str, float]:
+    """Of the whole data set, with the pairs of a task on average."""
+    pairs = _mean("pairs")(anatomy)
+    return {name: float(value) for name, value in anatomy.whole.items()} | ({} if pairs is None else {"mean_pairs": pairs})
 
 
-def _edge_ways(edges: float, pairs: float, loops: float) -> _Ways:
-    ways: _Ways = {"as listed": edges, "distinct pairs": pairs}
-    return ways | {"distinct pairs and self-loops": pairs + loops, "both directions": 2 * pairs} if loops or edges == pairs else ways
+# --- what is printed, and how ours is counted ------------------------------------------------------------------------------------
+
+_Counter = Callable[["Anatomy"], "float | None"]
+_Printed = tuple[str, float, float, _Counter]
+
+
+def _whole(name: str) -> _Counter:
+    return lambda anatomy: anatomy.whole.get(name)
+
+
+def _mean(name: str) -> _Counter:
+    """Over tasks, and over orders where there are several."""
+    return lambda anatomy: float(anatomy.whole.get(f"mean_{name}", anatomy.groups[name].mean()))
+
+
+def _per_graph(name: str) -> _Counter:
+    return lambda anatomy: anatomy.whole[name] / anatomy.whole["graphs"] if anatomy.whole.get("graphs") else None
 
 
 def _classes(anatomy: Anatomy) -> float | None:
     return None if anatomy.shares is None else float((anatomy.shares > 0).any(axis=0).sum())
 
 
-def _mean(name: str) -> Callable[[Anatomy], _Ways]:
-    return lambda a: {"": float(a.whole.get(f"mean_{name}", a.groups[name].mean()))}
+def _degree(anatomy: Anatomy) -> float | None:
+    return 2 * anatomy.whole["pairs"] / anatomy.whole["nodes"]
 
 
-def _mean_edges(anatomy: Anatomy) -> _Ways:
-    (edges,), (pairs,) = _mean("edges")(anatomy).values(), _mean("pairs")(anatomy).values()
-    return {"as listed": edges, "distinct pairs": pairs}
-
-
-def _whole(name: str) -> Callable[[Anatomy], _Ways]:
-    return lambda a: {"": a.whole.get(name)}
-
-
-def _degree(anatomy: Anatomy) -> _Ways:
-    whole = anatomy.whole
-    return {"distinct neighbours": whole["mean_degree"], "2 × edges / nodes": 2 * whole["edges"] / whole["nodes"]}
-
-
-_NOTED: Mapping[str, tuple[str, Callable[[Anatomy], _Ways]]] = {
+_COUNTED: Mapping[str, _Counter] = {
+    "nodes": _whole("nodes"),
+    "edges": _whole("edges"),
+    "nodes per graph": _per_graph("nodes"),
+    "edges per graph": _per_graph("edges"),
+    "features": _whole("features"),
+    "edge features": _whole("edge_features"),
+    "graphs": _whole("graphs"),
+    "classes": _classes,
+    "tasks": lambda anatomy: float(len(anatomy.groups)),
+}
+_NOTED: Mapping[str, tuple[str, _Counter]] = {
     "mean labels per node": ("labels per node", _whole("labels")),
     "label homophily of the full graph": ("label homophily, full graph", _whole("homophily")),
     "homophily": ("label homophily, full graph", _whole("homophily")),
     "average degree": ("mean degree", _degree),
-}
-"""What notes say of a data set, by their words."""
-_NOTED_OF_TASKS: Mapping[str, tuple[str, Callable[[Anatomy], _Ways]]] = {
+    "frames per sequence": ("frames per sequence", lambda anatomy: anatomy.whole["features"] / _THREE_DIMENSIONS),
     "mean label homophily of the subgraphs in this setting": ("label homophily, mean over tasks", _mean("homophily")),
     "average subgraph nodes": ("nodes per task", _mean("nodes")),
-    "average subgraph edges": ("edges per task", _mean_edges),
+    "average subgraph edges": ("edges per task", _mean("edges")),
     "average nodes per task": ("nodes per task", _mean("nodes")),
-    "average edges per task": ("edges per task", _mean_edges),
+    "average edges per task": ("edges per task", _mean("edges")),
     "average graphs per task": ("graphs per task", _mean("items")),
+    "average sequences per task": ("graphs per task", _mean("items")),
 }
+"""What notes say of a data set, by their words."""
+_MEANS = ("label homophily, mean over tasks", "nodes per task", "edges per task", "graphs per task")
+_OF_TASKS = ("classes", "tasks", *_MEANS)
 
 
-def _printed_notes(note: str, anatomy: Anatomy) -> Iterator[tuple[str, float, _Ways]]:
-    for words, (quantity, ways) in {**_NOTED, **(_NOTED_OF_TASKS if anatomy.setting else {})}.items():
+def _printed_columns(row: Mapping[str, Any]) -> Iterator[_Printed]:
+    """BeGin prints averages per graph and CGLB totals; the nodes of skeletons are the joints of one."""
+    per_graph = bool(row["n_graphs"]) and row["paper"] != "CGLB"
+    for quantity, column in COLUMN_OF.items():
+        if row[column] and (per_graph or not quantity.endswith("per graph")) and not (per_graph and quantity in ("nodes", "edges")):
+            yield quantity, float(row[column]), _unit(row, column), _COUNTED[quantity]
+
+
+def _unit(row: Mapping[str, Any], column: str) -> float:
+    """Of the last printed digit; ``printed rounded: 3K nodes, 7.34M edges`` in a note says what the cell does not."""
+    rounded = re.search(rf"printed rounded: .*?\b([\d.]+)([KM]) {column.removeprefix('n_')}", row["note"])
+    if rounded:
+        return _ROUNDED[rounded[2]] * 10.0 ** -_decimals(rounded[1])
+    return 10.0 ** -_decimals(row[column])
+
+
+def _decimals(digits: str) -> int:
+    return len(digits.partition(".")[2])
+
+
+def _printed_notes(note: str) -> Iterator[_Printed]:
+    for words, (quantity, count) in _NOTED.items():
         found = re.search(rf"(?:^|; ){re.escape(words)} {_NUMBER}", note)
         if found:
-            yield quantity, float(found[1].replace(",", "")) * (1000 if found[2] else 1), ways(anatomy)
-
-
-def _value(given: Any) -> float:
-    return float("nan") if given is None or given == "" else float(given)
+            scale = _ROUNDED.get(found[2], 1.0)
+            yield quantity, float(found[1].replace(",", "")) * scale, scale * 10.0 ** -_decimals(found[1]), count

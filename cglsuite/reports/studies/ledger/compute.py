@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -40,18 +40,19 @@ from cglsuite.reference.reproduction import (
 from cglsuite.reference.values import MARGINS, UNITS, printed_deviation, remarks, shown_value, unit_note
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.studies.ledger.judging import RULE, TESTED, VERDICTS, adjusted, judged, offsets
+from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, own_times, ratios
+from cglsuite.reports.studies.ledger.statistics import load_statistics
 from cglsuite.reports.studies.orders.compute import repeat_totals
 from cglsuite.reports.studies.orders.pooling import pool
 
 if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reference.matching import Recipe
     from cglsuite.reports.results.results import ReportedCell
 
-__all__ = ["LEDGER", "Ledger", "load_ledger", "write_ledger"]
+__all__ = ["LEDGER", "Ledger", "besides", "load_ledger", "write_ledger"]
 
-LEDGER = 2
+LEDGER = 3
 """Version of the ledger's files."""
 
 
@@ -62,12 +63,18 @@ class Ledger:
     Args:
         rows: one per published row: see :func:`load_ledger`. values: our repetitions of the compared rows: columns row (its place in
             ``rows``), unit (the repetition's seeds), value (in the printed unit).
+        ratios: one row per published running time: see :func:`cglsuite.reports.studies.ledger.ratios.ratios`. times: of our methods, see
+            :func:`cglsuite.reports.studies.ledger.ratios.own_times`. statistics: of the data sets, see
+            :func:`cglsuite.reports.studies.ledger.statistics.load_statistics`.
         results: of every campaign that serves a row.
     """
 
     reproduction: Reproduction
     rows: pd.DataFrame
     values: pd.DataFrame
+    ratios: pd.DataFrame
+    times: pd.DataFrame
+    statistics: pd.DataFrame
     results: tuple[CampaignResults, ...]
     store: Path
 
@@ -128,13 +135,13 @@ def load_ledger(
     selection = selection if isinstance(selection, Selection) else Selection(**selection)
     overrides = without_configuration(overrides)
     reproduction = reproduction_of(selection, catalogue)
-    snapshot = _Snapshot(store.path if isinstance(store, Store) else store)
+    store = store if isinstance(store, Store) else Store(store)
     if train_missing:
         cells = reproduction.plan(catalogue, overrides, engine=engine)
-        absent = absences(lacking(cells, snapshot), catalogue, fetch=True)
-        run_missing(cells, catalogue, Store(snapshot.path), absent=absent, engine=engine, workers=overrides.workers)
+        absent = absences(lacking(cells, store), catalogue, fetch=True)
+        run_missing(cells, catalogue, store, absent=absent, engine=engine, workers=overrides.workers)
     loaded = {
-        design: load_campaign_results(campaign, snapshot, overrides=overrides, catalogue=catalogue, engine=engine)
+        design: load_campaign_results(campaign, store, overrides=overrides, catalogue=catalogue, engine=engine)
         for design, campaign in reproduction.campaigns.items()
     }
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
@@ -150,20 +157,14 @@ def load_ledger(
         reproduction=reproduction,
         rows=adjusted(_frame(rows)),
         values=pd.DataFrame(repetitions, columns=["row", "unit", "value"]),
+        ratios=ratios(reproduction.times, loaded, absent),
+        times=own_times(loaded),
+        statistics=load_statistics(
+            catalogue, paper=selection.paper, dataset=reproduction.selection.dataset, setting=reproduction.selection.setting
+        ),
         results=tuple(loaded.values()),
-        store=snapshot.path,
+        store=store.path,
     )
-
-
-class _Snapshot(Store):
-    """A store whose records are read once, however many campaigns look through them."""
-
-    def records(self) -> Iterator[Record]:
-        yield from self._all
-
-    @cached_property
-    def _all(self) -> list[Record]:
-        return list(super().records())
 
 
 # --- one row ---------------------------------------------------------------------------------------------------------------------
@@ -355,6 +356,12 @@ def _compared(row: Mapping[str, Any], ours: _Value) -> dict[str, Any]:
 # --- files -----------------------------------------------------------------------------------------------------------------------
 
 
+def besides(ledger: Ledger) -> dict[str, Any]:
+    """Running times as ratios, and statistics of the data sets, in JSON types."""
+    frames = {"ratios": ledger.ratios, "times": ledger.times, "statistics": ledger.statistics}
+    return {name: json.loads(render_frame(frame, "json")) for name, frame in frames.items()}
+
+
 def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
     """``ledger.csv`` and ``ledger.json`` in a folder, atomically; their paths.
 
@@ -375,6 +382,8 @@ def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
         },
         "verdicts": ledger.counts,
         "offsets": json.loads(render_frame(ledger.offsets, "json")),
+        "ratio_rule": RATIO_RULE,
+        **besides(ledger),
         "without_a_printed_value": ledger.reproduction.unprinted,
     }
     rows = json.loads(render_frame(ledger.rows, "json"))

@@ -1,0 +1,250 @@
+"""The ledger's running times: printed seconds relative to Bare's, and the framework's share, beside the same ratios of our records.
+
+Clocks of different machines are never compared in seconds, only as ratios of cells with the same scenario, backbone, seeds and machine.
+Ours is the geometric mean over repetitions of seconds over Bare's; seconds are the whole stream's without saving checkpoints. The share is
+that of ``framework`` (see :class:`cglsuite.learning.clock.Clock`) in these seconds.
+
+A printed ratio is of one run, so it is taken as exact: a verdict is about the printed number. The tests are those of
+:mod:`cglsuite.stats.equivalence` on logarithms, with the margin of a factor of :data:`MARGIN`, as for ratios in bioequivalence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cglsuite import stats
+from cglsuite.reference import published_results
+from cglsuite.reference.matching import REFERENCE
+from cglsuite.reference.values import FEWEST_RUNS, LEAST_RUNS, own_mean
+from cglsuite.reports.kit.rows import as_rows
+
+if TYPE_CHECKING:
+    from cglsuite.cells.records.record import Record
+    from cglsuite.reference.reproduction import Entry
+    from cglsuite.reports.results.results import CampaignResults
+
+__all__ = [
+    "KINDS",
+    "MARGIN",
+    "RATIO_RULE",
+    "RATIO_VERDICTS",
+    "Times",
+    "overhead_share",
+    "own_times",
+    "published_ratio",
+    "ratio_counts",
+    "ratios",
+    "seconds_of",
+    "times_of",
+]
+
+MARGIN = 1.25
+"""The factor within which ratios count as equivalent; fixed before looking."""
+KINDS = ("seconds relative to Bare", "framework's share")
+RATIO_VERDICTS = (*stats.AGREEMENTS, "no verdict", "reference", "not run", "not runnable here")
+_LEVEL = 0.95
+RATIO_RULE = (
+    "equivalent: two one-sided tests put ours over the printed ratio between 1/1.25 and 1.25; different: not equivalent, and the t test on "
+    "logarithms has p ≤ 0.05 after Holm's adjustment over the ratios of a table; undecided: neither; no verdict: fewer than "
+    f"{LEAST_RUNS} repetitions here. A printed ratio is of one run and is taken as exact"
+)
+_PLACE = ["paper", "table", "problem", "dataset", "setting", "backbone"]
+_PUBLISHED = [*_PLACE, "variant", "method", "kind", "seconds", "published"]
+_TESTED = ["factor", "factor_low", "factor_high", "p_equivalent", "p_different", "p_holm"]
+_OURS = ["preset", "method_here", "ours", "low", "high", "our_n"]
+COLUMNS = [*_PUBLISHED, *_OURS, *_TESTED, "verdict", "reason", "records"]
+TIMES = ["preset", "overrides", "backbone", "method", "n", "seconds", "ratio", "low", "high", "share", "share_low", "share_high", "reason"]
+
+
+def seconds_of(record: Record) -> float:
+    """Seconds of a record's whole stream without saving checkpoints; NaN if it holds none."""
+    total = record.timings_s.get("total")
+    return math.nan if total is None else float(total) - float(record.timings_s.get("checkpoints") or 0.0)
+
+
+def overhead_share(record: Record) -> float:
+    """The share of the framework in :func:`seconds_of`; NaN if the record holds no times."""
+    framework, seconds = record.timings_s.get("framework"), seconds_of(record)
+    return math.nan if framework is None or not seconds > 0.0 else float(framework) / seconds
+
+
+def published_ratio(row: Mapping[str, Any]) -> tuple[str, float]:
+    """One of :data:`KINDS`, and the ratio of a printed running time; NaN where its reference is not printed.
+
+    The reference is Bare in the same table, data set, setting and size; of a framework's overhead the execution time of the same method.
+    """
+    table = published_results()
+    wanted = {name: row[name] for name in _PLACE}
+    share = "time=framework overhead" in row["variant"]
+    if share:
+        wanted |= {"method": row["method"], "variant": row["variant"].replace("time=framework overhead", "time=execution")}
+    else:
+        wanted |= {"method": "Bare", "variant": row["variant"]}
+    mine = table[(table["unit"] == "s") & (table[list(wanted)] == pd.Series(wanted)).all(axis=1)]
+    return KINDS[share], float(row["mean"]) / float(mine["mean"].iloc[0]) if len(mine) else math.nan
+
+
+# --- ours ------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """The repetitions of a method: seconds over Bare's and the framework's share, by seeds; or why there is none."""
+
+    seconds: tuple[float, ...] = ()
+    ratios: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+    records: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def times_of(results: CampaignResults, method: str) -> Times:
+    """The times of a method in a campaign, beside Bare's of the same scenario, backbone, seeds and machine."""
+    mine, bare = _by_seeds(results, method), _by_seeds(results, REFERENCE)
+    timed = {seeds: record for seeds, record in mine.items() if math.isfinite(seconds_of(record))}
+    if not timed:
+        return Times(reason="no record of it holds running times" if mine else "none of its cells has a result")
+    paired = {s: r for s, r in timed.items() if s in bare and _machine(r) == _machine(bare[s]) and seconds_of(bare[s]) > 0.0}
+    lacking = "" if paired else f"no record of {REFERENCE} has the same seeds and machine"
+    keys = [record.key for record in timed.values()] + [bare[seeds].key for seeds in paired]
+    return Times(
+        seconds=tuple(map(seconds_of, timed.values())),
+        ratios=tuple(seconds_of(record) / seconds_of(bare[seeds]) for seeds, record in paired.items()),
+        shares=tuple(share for record in timed.values() if math.isfinite(share := overhead_share(record))),
+        records=tuple(dict.fromkeys(keys)),
+        reason=lacking,
+    )
+
+
+def _by_seeds(results: CampaignResults, method: str) -> dict[Any, Record]:
+    cells = [cell for cell in results.cells if cell.planned.request.method == method and cell.done]
+    return {_repetition(cell.record): cell.record for cell in cells if cell.record is not None}
+
+
+def _repetition(record: Record | None) -> Any:
+    seeds = record.cell["seeds"] if record is not None else {}
+    return seeds.get("order"), seeds.get("split"), seeds.get("init")
+
+
+def _machine(record: Record) -> tuple[Any, ...]:
+    """What must agree for two clocks to be compared."""
+    environment = [record.environment.get(name) for name in ("cpu", "cuda", "platform", "torch")]
+    return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A geometric mean over repetitions with its interval; NaN where there are too few."""
+
+    mean: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+def _geometric(values: Sequence[float]) -> _Mean:
+    known = np.array([value for value in values if value > 0.0])
+    if not known.size:
+        return _Mean()
+    logs = np.log(known)
+    try:
+        interval = stats.mean_interval(logs, level=_LEVEL)
+    except stats.Refused:
+        return _Mean(float(np.exp(logs.mean())))
+    return _Mean(float(np.exp(logs.mean())), math.exp(interval.low), math.exp(interval.high))
+
+
+def own_times(loaded: Mapping[Any, CampaignResults]) -> pd.DataFrame:
+    """A row per method of every campaign with records: mean seconds, seconds over Bare's and the framework's share, with 95 % intervals."""
+    rows = []
+    for (_, _, values, _), results in loaded.items():
+        overrides = "; ".join(f"{name}={value}" for name, value in values)
+        cells = {cell.planned.request.method: cell for cell in results.cells if cell.done}
+        for method, cell in cells.items():
+            times = times_of(results, method)
+            ratio, share = _geometric(times.ratios), _geometric(times.shares)
+            request = cell.planned.request
+            rows.append(
+                {"preset": request.scenario, "overrides": overrides, "backbone": cell.planned.backbone, "method": method}
+                | {"n": len(times.seconds), "seconds": float(np.mean(times.seconds)) if times.seconds else math.nan}
+                | {"ratio": ratio.mean, "low": ratio.low, "high": ratio.high}
+                | {"share": share.mean, "share_low": share.low, "share_high": share.high, "reason": times.reason}
+            )
+    return pd.DataFrame(rows, columns=TIMES)
+
+
+# --- beside the published ones ---------------------------------------------------------------------------------------------------
+
+
+def ratios(entries: Iterable[Entry], loaded: Mapping[Any, CampaignResults], absent: Mapping[str, str]) -> pd.DataFrame:
+    """A row per printed running time.
+
+    Args:
+        entries: of running times. loaded: results by the design of the recipes that they serve. absent: by data set, why it is absent.
+
+    Returns:
+        ``seconds`` as printed, ``published`` (the ratio), ``ours`` with ``low`` to ``high`` (95 %), ``factor`` (ours over published) with
+        ``factor_low`` to ``factor_high`` (90 %, which decides on equivalence), the p values, verdict (:data:`RATIO_VERDICTS`), reason.
+    """
+    rows = [_row(entry, loaded, absent) for entry in entries]
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    numbers = ["seconds", "published", "ours", "low", "high", *_TESTED]
+    words = [name for name in COLUMNS if name not in (*numbers, "our_n")]
+    kinds = dict.fromkeys(numbers, "float64") | {"our_n": "Int64"} | dict.fromkeys(words, "object")
+    frame = frame.astype(kinds).fillna(dict.fromkeys(words, ""))
+    tested: Any = frame[frame["p_equivalent"].notna()].groupby(["paper", "table"], sort=False)
+    for _, part in tested:
+        verdicts, p = stats.agreement_verdicts(part["p_equivalent"], part["p_different"])
+        frame.loc[part.index, "verdict"] = verdicts
+        frame.loc[part.index, "p_holm"] = p
+    return frame
+
+
+def _row(entry: Entry, loaded: Mapping[Any, CampaignResults], absent: Mapping[str, str]) -> dict[str, Any]:
+    row, recipe = entry.row, entry.recipe
+    kind, published = published_ratio(row)
+    facts: dict[str, Any] = {name: row[name] for name in (*_PLACE, "variant", "method")}
+    facts |= {"kind": kind, "seconds": float(row["mean"]), "published": published}
+    if recipe is None:
+        return facts | {"verdict": "not runnable here", "reason": entry.reason}
+    facts |= {"preset": recipe.preset, "method_here": recipe.method}
+    times = times_of(loaded[recipe.design], recipe.method)
+    values = times.shares if kind == KINDS[1] else times.ratios
+    if not values:
+        return facts | _without(loaded[recipe.design], absent, times)
+    ours = _geometric(values)
+    facts |= {"ours": ours.mean, "low": ours.low, "high": ours.high, "our_n": len(values), "records": " ".join(times.records)}
+    if kind == KINDS[0] and recipe.method == REFERENCE:
+        return facts | {"verdict": "reference", "reason": "1 by definition"}
+    return facts | _tested(values, published)
+
+
+def _without(results: CampaignResults, absent: Mapping[str, str], times: Times) -> dict[str, Any]:
+    cell = next((c.planned.cell for c in results.cells if c.planned.cell is not None), None)
+    away = absent.get(cell.scenario.dataset, "") if cell is not None else ""
+    return {"verdict": "not runnable here" if away else "not run", "reason": away or times.reason}
+
+
+def _tested(values: Sequence[float], published: float) -> dict[str, Any]:
+    """Both tests on logarithms; the printed ratio has no error."""
+    try:
+        found = stats.agreement(own_mean(np.log(values).tolist()), math.log(published), 0.0, FEWEST_RUNS, margin=math.log(MARGIN))
+    except stats.Refused as refusal:
+        factor = math.exp(float(np.mean(np.log(values)))) / published
+        return {"factor": factor, "verdict": "no verdict", "reason": str(refusal)}
+    factors = {"factor": found.difference, "factor_low": found.low, "factor_high": found.high}
+    return {name: math.exp(value) for name, value in factors.items()} | {
+        "p_equivalent": found.p_equivalent,
+        "p_different": found.p_different,
+    }
+
+
+def ratio_counts(frame: pd.DataFrame) -> dict[str, int]:
+    """The number of rows per verdict, in the order of :data:`RATIO_VERDICTS`."""
+    verdicts = [row["verdict"] for row in as_rows(frame)]
+    return {verdict: verdicts.count(verdict) for verdict in RATIO_VERDICTS if verdict in verdicts}
