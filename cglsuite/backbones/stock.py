@@ -50,6 +50,7 @@ class StockBackbone(Backbone):
         self.body = nn.ModuleList(layers)
         self.head = nn.Linear(width, outputs)
         self.dropout, self.activation = dropout, activation
+        self.register_state_dict_post_hook(_without_computed)  # type: ignore[no-untyped-call]
 
     @property
     def hops(self) -> int:
@@ -81,6 +82,13 @@ class StockBackbone(Backbone):
             out: Tensor = self.head(self.combine(hidden, ids))
             return out
         return super().readout(hidden, graph, ids)
+
+
+def _without_computed(model: nn.Module, state: dict[str, Tensor], prefix: str, metadata: object) -> None:
+    """Drop the weights that a parametrisation computes: PyG's linear maps write them too, and a masked network has none to read them."""
+    for name, module in model.named_modules():
+        for tensor in getattr(module, "parametrizations", ()):
+            state.pop(f"{prefix}{name}.{tensor}", None)
 
 
 def pyg(in_features: int, outputs: int, *, convolution: str, layers: int, width: int, heads: int, dropout: float) -> StockBackbone:

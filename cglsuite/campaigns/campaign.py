@@ -41,10 +41,11 @@
     workers = 1
     device = "auto"
     timeout_s = 3600
+    checkpoint_every_s = 10      # seconds of finished work that an interruption of a cell may cost; 0 saves every task
     threads = 1
     executor = "local"           # or another one that is installed: cglsuite list executors
     watch = ["csv"]              # observers, as in --watch; their folders are relative to this file
-share_prefixes = true        # cells whose orders begin with the same tasks share their training; results are the same
+    share_prefixes = true        # cells whose orders begin with the same tasks share their training; results are the same
 
     [run.slurm]                  # what an executor is told: cglsuite show executor slurm
     partition = "gpu"
@@ -94,6 +95,7 @@ from cglsuite.files.named import naming
 from cglsuite.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
 from cglsuite.old_names import current, current_keys
 from cglsuite.specs import ScenarioSpec, Seeds
+from cglsuite.specs.plugins import PRETRAINING_SCHEME
 from cglsuite.validation import key_path, problem_text
 
 __all__ = ["Campaign", "Report", "load_campaign"]
@@ -220,12 +222,25 @@ class GridSeeds(SeedAxes):
 
 
 class Grid(_Section):
-    """The crossed axes; without backbones, each preset uses its own. ``axes`` are further ones."""
+    """The crossed axes; without backbones, each preset uses its own. ``pretraining`` lists schemes, ``none`` among them; ``axes`` are
+    further axes."""
 
     scenarios: Names
     methods: Names
     backbones: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
+    pretraining: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
     axes: Axes = {}
+
+    @property
+    def further(self) -> dict[str, Any]:
+        """All axes beside scenarios, methods and backbones, by dotted key."""
+        return ({PRETRAINING_SCHEME: self.pretraining} if self.pretraining else {}) | dict(self.axes)
+
+    @model_validator(mode="after")
+    def _one_axis_of_schemes(self) -> Grid:
+        if self.pretraining and PRETRAINING_SCHEME in self.axes:
+            raise ValueError(f"pretraining and axes.'{PRETRAINING_SCHEME}' are one axis; expected only one of them")
+        return self
 
 
 class Match(_Section):
@@ -259,6 +274,7 @@ class RunSection(_Section):
     workers: Processes = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
+    checkpoint_every_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
     threads: Processes = 1
     executor: Annotated[str, Field(min_length=1)] = "local"
     share_prefixes: bool = True

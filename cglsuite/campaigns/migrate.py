@@ -2,7 +2,7 @@
 
 A record's key holds the digest of the sources that computed it. A change that alters no arithmetic (for example, moving a function to
 another module) changes the key although the numbers stay the same. :func:`survey` finds the affected records, :func:`choose` draws a
-sample that covers as many of the changed sources as possible, :func:`compare` compares a rerun bit by bit, and :func:`rekey` writes the
+sample that covers as many of the changed sources as possible, ``compare`` compares a rerun bit by bit, and :func:`rekey` writes the
 records that the sample covers under their new keys.
 
 A record is covered if *each* change between its sources and the current ones was part of a rerun that came out equal. A change of
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import left_out
 from cglsuite.errors import CglsuiteError, UsageError
@@ -36,8 +37,8 @@ __all__ = [
     "Change",
     "Coverage",
     "Survey",
+    "against",
     "choose",
-    "compare",
     "coverage",
     "machine",
     "rekey",
@@ -47,9 +48,6 @@ __all__ = [
 ]
 
 _WHERE_RUN = ("torch", "cpu_capability", "cuda")
-_SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class", "curves")
-_SAME_PROVENANCE = ("data", "fingerprints", "stream", "counters")
-_OWN_RUN = ("resumed_from_evaluation", "peak_bytes")  # facts about the run, not its result
 
 
 @dataclass(frozen=True, order=True)
@@ -67,12 +65,13 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A finished record whose cell can be planned now, under another key."""
+    """A finished record whose cell can be planned now, under another key; ``former`` is what a rerun is compared with, if not with it."""
 
     record: Record
     planned: PlannedCell
     used: Mapping[str, Mapping[str, str]]
     changes: frozenset[Change]
+    former: Record | None = None
 
     @property
     def seconds(self) -> float:
@@ -150,10 +149,13 @@ def machine() -> dict[str, Any]:
     """The facts of this process that records hold about where they were computed."""
     import torch
 
+    from cglsuite.cells.run import processor
+
     return {
         "torch": torch.__version__,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": torch.version.cuda if torch.cuda.is_available() else None,
+        "cpu": processor(),
     }
 
 
@@ -257,57 +259,27 @@ def coverage(candidates: Iterable[Candidate], equal: Iterable[Candidate]) -> lis
 # --- then and now --------------------------------------------------------------------------------------------------------------------
 
 
-def compare(then: Record, now: Record) -> list[str]:
-    """The differences between a record and its rerun, as text; empty if everything that the cell determines is bit-identical.
-
-    Times, peak memory and resumption are ignored.
-    """
-    parts: list[tuple[str, Any, Any]] = [(name, getattr(then, name), getattr(now, name)) for name in _SAME]
-    parts += [(name, then.provenance.get(name), now.provenance.get(name)) for name in _SAME_PROVENANCE]
-    parts.append(("memory", then.memory, now.memory))
-    parts.append(("parameters", _in_all(then), _in_all(now)))
-    parts = [(name, _without(old), _without(new)) for name, old, new in parts]
-    differing = [_difference_text(*part) for part in parts if part[1] != part[2]]
-    if now.reason and not now.done:
-        differing.append(f"the rerun ended as {now.status}: {now.reason}")
-    return differing
-
-
-def _in_all(record: Record) -> float:
-    """Model and method together: earlier records count a method's parameters on its model as the model's, and say no bytes."""
-    return sum(record.parameters.get(name) or 0 for name in ("model", "method"))
-
-
 def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, engine: Engine, scratch: Store) -> list[str]:
-    """Rerun a candidate's cell into another store, and :func:`compare`."""
+    """Rerun a candidate's cell into another store, and :func:`compare` with its ``former`` result."""
     try:
         now = engine.run_cell(_cell(candidate.planned), catalogue, scratch)
     except CglsuiteError as error:
         return [f"it cannot be run: {error}"]
-    return compare(candidate.record, now)
+    return compare(candidate.former or candidate.record, now)
 
 
-def _without(value: Any) -> Any:
-    return {k: v for k, v in value.items() if k not in _OWN_RUN} if isinstance(value, Mapping) else value
+def against(candidates: Sequence[Candidate], store: Store, here: Mapping[str, Any]) -> list[Candidate]:
+    """The candidates of which another store holds a record under the same key that was computed on this machine, with that as ``former``.
 
-
-def _difference_text(name: str, old: Any, new: Any) -> str:
-    if not old or not new:
-        return f"{name}: {'absent' if not old else 'there'} then, {'absent' if not new else 'there'} now"
-    place, before, after = _first_difference(old, new, "")
-    return f"{name}{place}: {before!r:.60} then, {after!r:.60} now"
-
-
-def _first_difference(old: Any, new: Any, place: str) -> tuple[str, Any, Any]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        key = next(k for k in sorted({*old, *new}) if k not in old or k not in new or old[k] != new[k])
-        return _first_difference(old.get(key), new.get(key), f"{place}.{key}")
-    if isinstance(old, list) and isinstance(new, list):
-        if len(old) != len(new):
-            return f"{place} (length)", len(old), len(new)
-        index = next(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b)
-        return _first_difference(old[index], new[index], f"{place}[{index}]")
-    return place, old, new
+    So the code before a change is compared with the code after it on one processor, wherever the records themselves come from: rounding
+    differs between processors.
+    """
+    found = []
+    for candidate in candidates:
+        former = store.cached(candidate.record.key)
+        if former is not None and not _elsewhere(former, here) and former.environment.get("cpu") == here.get("cpu"):
+            found.append(dataclasses.replace(candidate, former=former))
+    return found
 
 
 # --- writing -------------------------------------------------------------------------------------------------------------------------
@@ -349,7 +321,7 @@ def rekey(
             store.put(record)
         written.append(record)
         if remove_old:
-            store.record_path(candidate.record.key).unlink(missing_ok=True)
+            store.discard(candidate.record.key)
     return written, left
 
 

@@ -60,6 +60,7 @@ class Overrides:
     device: str | None = None
     workers: int | None = None
     executor: str | None = None
+    checkpoint_every_s: float | None = None
     run: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,7 +71,8 @@ class Overrides:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Overrides:
-        """``CGLSUITE_SET="key=value;key=value"``, ``CGLSUITE_DEVICE`` and ``CGLSUITE_WORKERS``.
+        """``CGLSUITE_SET="key=value;key=value"``, ``CGLSUITE_DEVICE``, ``CGLSUITE_WORKERS`` and
+        ``CGLSUITE_CHECKPOINT_EVERY``.
 
         Raises:
             UsageError: a value that cannot be read.
@@ -80,6 +82,7 @@ class Overrides:
             values=parse_overrides(pairs, "CGLSUITE_SET"),
             device=variable("CGLSUITE_DEVICE", environ),
             workers=variable("CGLSUITE_WORKERS", environ),
+            checkpoint_every_s=variable("CGLSUITE_CHECKPOINT_EVERY", environ),
         )
 
     @classmethod
@@ -97,5 +100,6 @@ class Overrides:
             device=one_gpu(upper.device or lower.device),
             workers=upper.workers or lower.workers,
             executor=upper.executor or lower.executor,
+            checkpoint_every_s=lower.checkpoint_every_s if upper.checkpoint_every_s is None else upper.checkpoint_every_s,
             run={**lower.run, **upper.run},
         )

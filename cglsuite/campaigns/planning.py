@@ -7,6 +7,7 @@ import dataclasses
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
@@ -16,8 +17,9 @@ from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.hashing import canonical
-from cglsuite.specs import ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
+from cglsuite.specs import NO_PRETRAINING, ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
 from cglsuite.specs.levels import LEVEL_OF
+from cglsuite.specs.plugins import PRETRAINING_SCHEME
 from cglsuite.specs.switch import declared_switches
 
 if TYPE_CHECKING:
@@ -97,6 +99,7 @@ class _Planner:
             "method": [h.name for h in self._spec("grid.methods", "method", method).hyperparameters],
             "backbone": [h.name for h in self._spec("grid.backbones" if backbone else "grid.scenarios", "backbone", own).hyperparameters],
             "dataset": [h.name for h in self._spec("grid.scenarios", "dataset", spec.dataset).hyperparameters],
+            "pretraining": self._of_pretraining,
         }
         if spec.task_free is not None:
             schedule = self._spec("grid.scenarios", "schedule", self._schedule(spec.task_free.schedule))
@@ -105,6 +108,22 @@ class _Planner:
             declared |= {"stream": [], "schedule": []}
         frozen = {section: frozenset(names) for section, names in declared.items()}
         return _Group(scenario=scenario, method=method, backbone=backbone, level=spec.level, declared=frozen)
+
+    @cached_property
+    def _of_pretraining(self) -> list[str]:
+        """What may be set of pre-training: the hyper-parameters of every scheme that the campaign or an override names."""
+        schemes = [*self.campaign.grid.further.get(PRETRAINING_SCHEME, ())]
+        layers = [self.overrides.values, self.campaign.values, *(override.values for override in self.campaign.overrides)]
+        schemes += [layer[PRETRAINING_SCHEME] for layer in layers if PRETRAINING_SCHEME in layer]
+        specs = [self._spec(PRETRAINING_SCHEME, "pretraining", str(name)) for name in schemes if name != NO_PRETRAINING]
+        return ["scheme", *dict.fromkeys(h.name for spec in specs for h in spec.all_hyperparameters)]
+
+    def _applying(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values without the settings of schemes of pre-training other than the one in force."""
+        scheme = values.get(PRETRAINING_SCHEME, NO_PRETRAINING)
+        own = () if scheme == NO_PRETRAINING else self.catalogue.pretraining(str(scheme)).all_hyperparameters
+        kept = {PRETRAINING_SCHEME, *(f"pretraining.{h.name}" for h in own)}
+        return {key: value for key, value in values.items() if not key.startswith("pretraining.") or key in kept}
 
     def _schedule(self, own: str) -> str:
         """The schedule that overrides or campaign set in place of the preset's."""
@@ -116,7 +135,7 @@ class _Planner:
     def _points(self, group: _Group) -> list[dict[str, Any]]:
         """The points of the grid's further axes that apply to a group and that no higher layer fixes."""
         fixed = self.overrides.values
-        free = {key: values for key, values in self.campaign.grid.axes.items() if not any(same_key(key, k) for k in fixed)}
+        free = {key: values for key, values in self.campaign.grid.further.items() if not any(same_key(key, k) for k in fixed)}
         return expand_grid({key: values for key, values in free.items() if group.takes(key)})
 
     def _spec(self, where: str, kind: str, name: str) -> Any:
@@ -179,7 +198,7 @@ class _Planner:
         """The overrides of a group's cells: all layers above the preset."""
         narrower = [override.values for override in self.campaign.overrides if group.matches(override.match)]
         merged = merge_overrides(self.campaign.values, *narrower, group.point, chosen, self.overrides.values)
-        return {key: value for key, value in merged.items() if group.takes(key)}
+        return self._applying({key: value for key, value in merged.items() if group.takes(key)})
 
     def request(self, group: _Group, seeds: Seeds, values: Mapping[str, Any]) -> CellRequest:
         """The request for one cell of a group."""

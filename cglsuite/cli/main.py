@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("cglsuite.cli.commands.data:data", "Say which data sets are here, download what is missing, verify what is here."),
     "export": ("cglsuite.cli.commands.export:export", "Write the splits of a scenario's stream as npz with hashes, for use elsewhere."),
     "list": ("cglsuite.cli.commands.catalogue:list_names", "List what plugins provide: datasets, scenarios, methods, ..."),
+    "merge": ("cglsuite.cli.commands.merge:merge", "Merge the records of several stores; both of two unlike results are kept."),
     "migrate": ("cglsuite.cli.commands.migrate:migrate", "Re-key records after source changes that leave results bit-identical."),
     "new": ("cglsuite.cli.commands.new:new", "Write a package for your own method, dataset, or any other kind."),
     "plugins": ("cglsuite.cli.commands.plugins:plugins", "List installed plugins and their state; diagnose them."),

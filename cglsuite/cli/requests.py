@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cglsuite.cli.options import DeviceWord, FolderPath, with_tasks
+from cglsuite.cli.options import DeviceWord, FolderPath, Seconds, with_tasks
 from cglsuite.cli.session import Session
 from cglsuite.errors import UsageError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAILED",
+    "checkpoint_option",
     "device_option",
     "executor_option",
     "open_store",
@@ -45,6 +46,14 @@ def device_option(command: _Command) -> _Command:
     return click.option("--device", type=DeviceWord(), help=text)(command)
 
 
+def checkpoint_option(command: _Command) -> _Command:
+    text = (
+        "Seconds of finished work that an interruption of a cell may cost; 0 saves every task. No result depends on it.  "
+        "[default: $CGLSUITE_CHECKPOINT_EVERY, else the campaign's, else 10]"
+    )
+    return click.option("--checkpoint-every", "checkpoint_every_s", type=Seconds(zero=True), metavar="SECONDS", help=text)(command)
+
+
 def executor_option(command: _Command) -> _Command:
     text = "What runs the cells, as `cglsuite list executors` prints it; its options: --set run.NAME.KEY=VALUE.  [default: the campaign's]"
     return click.option("--executor", metavar="NAME", help=text)(command)
@@ -65,6 +74,7 @@ def overrides_of(
     workers: int | None = None,
     tasks: int | None = None,
     executor: str | None = None,
+    checkpoint_every_s: float | None = None,
 ) -> Overrides:
     """The command line's overrides, on top of the environment's. Those below ``run.`` are options of the executor."""
     from cglsuite.campaigns.overrides import Overrides, parse_overrides
@@ -72,7 +82,8 @@ def overrides_of(
     given = parse_overrides(assignments, "--set")
     run = {key.removeprefix("run."): value for key, value in given.items() if key.startswith("run.") and key.count(".") > 1}
     cells = with_tasks({key: value for key, value in given.items() if key.removeprefix("run.") not in run}, tasks)
-    return Overrides.of(Overrides(values=cells, device=device, workers=workers, executor=executor, run=run))
+    given_here: dict[str, Any] = {"device": device, "workers": workers, "executor": executor, "checkpoint_every_s": checkpoint_every_s}
+    return Overrides.of(Overrides(values=cells, run=run, **given_here))
 
 
 def planned_cells(

@@ -15,6 +15,7 @@ COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "scenario": {"LEVEL": lambda s: s.level, "EDGES": lambda s: s.edge_policy},
     "backbone": {"LEVELS": lambda s: s.levels},
     "method": {"CATEGORY": lambda s: s.category, "LEVELS": lambda s: s.levels},
+    "pretraining": {"LEVELS": lambda s: s.levels},
     "measure": {"LABELS": lambda s: s.labels, "BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
     "metric": {"BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
     "schedule": {},

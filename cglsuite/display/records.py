@@ -30,7 +30,8 @@ def record_card(record: Record) -> str:
 
 def store_card(store: Store) -> str:
     """What lies there, counted without reading it."""
-    folders = (("records", "cells", "*.json"), ("searches", "searches", "*.json"), ("checkpoints", "checkpoints", "*.pt"))
-    counts = [(label, sum(not p.name.startswith(".") for p in (store.path / name).glob(form))) for label, name, form in folders]
+    folders = (("searches", "*.json"), ("checkpoints", "*.pt"))
+    counts = [(name, sum(not p.name.startswith(".") for p in (store.path / name).glob(form))) for name, form in folders]
     set_aside = sum(1 for _ in (store.path / "corrupt").glob("*"))
-    return card(f"Store {store.path}", [*counts, *([("unreadable, set aside", set_aside)] if set_aside else [])])
+    found = [("records", len(store.record_files())), *counts, *([("unreadable, set aside", set_aside)] if set_aside else [])]
+    return card(f"Store {store.path}", found)

@@ -42,6 +42,7 @@ class RunOptions:
         catalogue: the catalogue used to resolve the cells.
         engine: name of the engine with which workers resolve and run cells.
         workers: number of processes. timeout_s: limit per cell; None = no limit.
+        checkpoint_every_s: seconds of finished work that an interruption of a cell may cost; None = as the worker's environment says.
         detach: return once other machines have been asked to run the cells; only for executors that can.
         share_prefixes: whether cells that begin with the same tasks share the training of those tasks.
         label: title of the progress bar; progress: whether there is one.
@@ -53,6 +54,7 @@ class RunOptions:
     engine: str = DEFAULT_ENGINE
     workers: int = 1
     timeout_s: float | None = None
+    checkpoint_every_s: float | None = None
     share_prefixes: bool = True
     label: str = "cells"
     progress: bool = True

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import PlannedCell
-from cglsuite.cells.sharing import trainings
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.executors.base import Executor, RunOptions
@@ -21,7 +20,7 @@ from cglsuite.inputs import quoted
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
     from cglsuite.cells.observing.observers import Observer, Observers
-    from cglsuite.cells.records.record import Record
+    from cglsuite.cells.storage.index import Summary
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.host import Catalogue
     from cglsuite.specs import ExecutorSpec
@@ -77,9 +76,9 @@ class CellState:
 
 
 def cell_states(cells: Iterable[PlannedCell], store: Store) -> Iterator[CellState]:
-    """The state of each of ``cells``, in their order. Each record is read once."""
+    """The state of each of ``cells``, in their order. Records that the index of this machine knows are not read."""
     cells = list(cells)
-    known = store.find(p.key for p in cells if p.ready)
+    known = store.summaries(p.key for p in cells if p.ready)
     seen: dict[str, CellState] = {}
     for planned in cells:
         if not planned.ready:
@@ -90,9 +89,9 @@ def cell_states(cells: Iterable[PlannedCell], store: Store) -> Iterator[CellStat
         yield seen[planned.key]
 
 
-def _state(planned: PlannedCell, record: Record | None, store: Store) -> CellState:
+def _state(planned: PlannedCell, record: Summary | None, store: Store) -> CellState:
     if record is not None and record.done:
-        return CellState(planned=planned, state="done", trainings=trainings(record), digested=record.digested)
+        return CellState(planned=planned, state="done", trainings=(record.tasks, record.trained), digested=record.digested)
     holder = store.holder(planned.key)
     if holder is not None and not holder.silent:
         return CellState(planned=planned, state="running", holder=holder)
@@ -195,6 +194,7 @@ def run_campaign(
             engine=engine.reference,
             workers=forced.workers or campaign.run.workers,
             timeout_s=campaign.run.timeout_s,
+            checkpoint_every_s=campaign.run.checkpoint_every_s if forced.checkpoint_every_s is None else forced.checkpoint_every_s,
             share_prefixes=campaign.run.share_prefixes,
             label=label,
             progress=progress,

@@ -24,8 +24,9 @@ class Families:
     def count(self, cells: Iterable[PlannedCell], unfinished: Container[str]) -> None:
         """Register the cells whose keys are ``unfinished``, and remove the checkpoints that only the other ``cells`` needed."""
         needless = set()
+        saved = self.store.has_checkpoints()
         for planned in cells:
-            if planned.cell is None:
+            if planned.cell is None or not (saved or planned.key in unfinished):
                 continue
             names = list(self.engine.prefix_keys(planned.cell, self.options.catalogue))
             if planned.key in unfinished:

@@ -10,7 +10,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UsageError
 from cglsuite.executors.base import RunOptions
 from cglsuite.executors.progress import CellProgress
-from cglsuite.executors.supervisor import Supervisor, foreign_distributions, in_order
+from cglsuite.executors.supervisor import Supervisor, outstanding
 
 __all__ = ["LocalExecutor"]
 
@@ -26,9 +26,7 @@ class LocalExecutor:
         """
         if options.detach:
             raise UsageError("executor local: workers end with this command and cannot be detached; use nohup or tmux")
-        foreign = foreign_distributions(cells, options)
-        wanted = in_order(cells, foreign)
-        missing = {key: p for key, p in wanted.items() if store.cached(key) is None}
+        wanted, missing, foreign = outstanding(cells, store, options)
         for device in {p.request.device for p in missing.values()}:
             check_device(device)
         store.sweep()
@@ -39,4 +37,4 @@ class LocalExecutor:
                 store.warn_without_locks()
                 supervisor.supervise()
         store.sweep()  # by now it may be known that runners on other machines are gone
-        return sum(store.cached(key) is None for key in missing)
+        return len(store.unfinished(missing))

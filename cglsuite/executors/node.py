@@ -94,6 +94,7 @@ def _work(path: Path, store: Store, index: int, of: int, options: argparse.Names
         engine=plan.engine,
         workers=options.workers or plan.workers,
         timeout_s=plan.timeout_s,
+        checkpoint_every_s=plan.checkpoint_every_s,
         share_prefixes=bool(plan.sharing),
         label=f"part {index} of {of}",
         observers=_observers(plan),

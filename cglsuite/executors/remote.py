@@ -23,7 +23,7 @@ from cglsuite.executors.families import Families
 from cglsuite.executors.jobs import StoredJob, new_job, stored_jobs
 from cglsuite.executors.progress import CellProgress, say
 from cglsuite.executors.signals import held_signals
-from cglsuite.executors.supervisor import foreign_distributions, in_order
+from cglsuite.executors.supervisor import outstanding
 
 __all__ = ["RemoteExecutor"]
 
@@ -61,9 +61,7 @@ class RemoteExecutor:
                 f"executor {self.name}: an observer that is a Python object or class hears only workers of this machine; "
                 'give it by name ("csv", "package.module:Class"), or run with the executor local'
             )
-        foreign = foreign_distributions(cells, options)
-        wanted = in_order(cells, foreign)
-        missing = {key: planned for key, planned in wanted.items() if store.cached(key) is None}
+        wanted, missing, foreign = outstanding(cells, store, options)
         store.sweep()
         if missing:
             store.warn_without_locks()
@@ -73,7 +71,7 @@ class RemoteExecutor:
             run = _Run(self.name, self.launcher, missing, store, options, progress, families, foreign)
             run.supervise()
         self._compare_processors(missing, store)
-        return sum(store.cached(key) is None for key in missing)
+        return len(store.unfinished(missing))
 
     def _compare_processors(self, keys: Mapping[str, PlannedCell], store: Store) -> None:
         """Warn if cells of this run were trained on different processor models."""
@@ -212,6 +210,7 @@ class _Run:
         run = {
             "torch": importlib.metadata.version("torch"),
             "timeout_s": self.options.timeout_s,
+            "checkpoint_every_s": self.options.checkpoint_every_s,
             "workers": self.options.workers,
             "watch": self.options.watch,
         }
@@ -336,13 +335,7 @@ class _Run:
 
     def _has_moved(self, job: _Live) -> bool:
         """Whether a cell or a task has been finished since the job was last launched."""
-        for folder in ("cells", "checkpoints"):
-            try:
-                if (self.store.path / folder).stat().st_mtime_ns > job.launched_ns:
-                    return True
-            except OSError:
-                continue
-        return False
+        return self.store.moved_since(job.launched_ns)
 
     # The end
 

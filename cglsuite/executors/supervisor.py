@@ -31,7 +31,7 @@ from cglsuite.executors.progress import CellProgress, say
 from cglsuite.executors.signals import held_signals
 from cglsuite.hashing import canonical
 
-__all__ = ["Share", "Supervisor", "foreign_distributions", "in_order"]
+__all__ = ["Share", "Supervisor", "foreign_distributions", "in_order", "outstanding"]
 
 POLL_S = 0.25
 FOREIGN_POLL_S = 1.0
@@ -53,6 +53,16 @@ def in_order(cells: Sequence[PlannedCell], foreign: Mapping[str, str]) -> dict[s
     """The ready cells by key: cells with the same foreign code are adjacent, and within those, cells of one dataset, since a worker keeps
     one in memory. Otherwise the given order is kept."""
     return {p.key: p for p in sorted((p for p in cells if p.ready), key=lambda p: (foreign.get(p.key, ""), _affinity(p)))}
+
+
+def outstanding(
+    cells: Sequence[PlannedCell], store: Store, options: RunOptions
+) -> tuple[dict[str, PlannedCell], dict[str, PlannedCell], dict[str, str]]:
+    """The ready cells by key; those without a result, in the order of :func:`in_order`; and :func:`foreign_distributions` of these."""
+    wanted = {p.key: p for p in cells if p.ready}
+    unfinished = [wanted[key] for key in store.unfinished(wanted)]
+    foreign = foreign_distributions(unfinished, options)
+    return wanted, in_order(unfinished, foreign), foreign
 
 
 def _affinity(planned: PlannedCell) -> str:
@@ -119,7 +129,9 @@ class Supervisor:
             self.since_ns = self.plan_path.stat().st_mtime_ns
             self._until_done()
             return
-        plan = PlanFile.of(self.pending.values(), self.options.engine, self.families.sharing(), self.foreign)
+        every_s = self.options.checkpoint_every_s
+        shared = self.families.sharing()
+        plan = PlanFile.of(self.pending.values(), self.options.engine, shared, self.foreign, checkpoint_every_s=every_s)
         with self.store.lease(plan_lease(self.plan_path)) or contextlib.nullcontext():
             plan.write(self.plan_path)
             self.since_ns = self.plan_path.stat().st_mtime_ns

@@ -27,7 +27,7 @@ from cglsuite.cells.observing.observers import Observers
 from cglsuite.cells.observing.relay import Sender
 from cglsuite.cells.obtain import run_if_free
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
-from cglsuite.cells.sharing import Family, depth_first
+from cglsuite.cells.sharing.tasks import Family, depth_first
 from cglsuite.cells.storage.store import Store
 from cglsuite.cells.storage.waiting import TaskElsewhere
 from cglsuite.errors import CglsuiteError, StoreError
@@ -172,6 +172,7 @@ class Worker:
                 on_error=failed,
                 progress=lambda task, n_tasks: self.emit("task", key=key, task=task, of=n_tasks),
                 observers=Observers([Sender(self.emit)]),
+                checkpoint_every_s=self.plan.checkpoint_every_s,
             )
         except TaskElsewhere as held:
             logger.info("cell %s is left for later: %s", key[:12], held)

@@ -228,9 +228,10 @@ def _pyg(path: Path) -> dict[str, Any]:
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
-    known = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
+    known = {Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage}
+    registered = {*torch.serialization.get_safe_globals()}  # by PyG itself; torch would drop these too when the reading ends
     try:
-        with torch.serialization.safe_globals(known):
+        with torch.serialization.safe_globals(list(known - registered)):
             data = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, *_DAMAGED) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__

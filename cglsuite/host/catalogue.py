@@ -34,6 +34,7 @@ from cglsuite.specs import (
     MetricSpec,
     NotebookSpec,
     PluginSpec,
+    PretrainingSpec,
     ScenarioSpec,
     ScheduleSpec,
 )
@@ -97,6 +98,7 @@ class Catalogue:
     scenarios = KindViewOf("scenario")
     backbones = KindViewOf("backbone")
     methods = KindViewOf("method")
+    pretrainings = KindViewOf("pretraining")
     measures = KindViewOf("measure")
     metrics = KindViewOf("metric")
     schedules = KindViewOf("schedule")
@@ -182,7 +184,7 @@ class Catalogue:
         return known[name]
 
     def scenario(self, name: str) -> ScenarioSpec:
-        """The spec of the scenario of that name. This and the seven below raise what :meth:`get` raises."""
+        """The spec of the scenario of that name. This and the eight below raise what :meth:`get` raises."""
         return self._spec(ScenarioSpec, name)
 
     def dataset(self, name: str) -> DatasetSpec:
@@ -196,6 +198,10 @@ class Catalogue:
     def method(self, name: str) -> MethodSpec:
         """The spec of the method of that name."""
         return self._spec(MethodSpec, name)
+
+    def pretraining(self, name: str) -> PretrainingSpec:
+        """The spec of the pre-training of that name."""
+        return self._spec(PretrainingSpec, name)
 
     def measure(self, name: str) -> MeasureSpec:
         """The spec of the measure of that name; those of the core are in every catalogue."""

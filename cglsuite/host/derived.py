@@ -147,7 +147,12 @@ def _typical(presets: Sequence[ScenarioSpec]) -> ScenarioSpec:
 
 def _flat(preset: ScenarioSpec) -> dict[str, str]:
     parts = {"": preset, "training.": preset.training, "stream.": preset.task_free}
-    return {f"{prefix}{key}": repr(value) for prefix, part in parts.items() if part is not None for key, value in switches(part).items()}
+    return {
+        f"{prefix}{key}": repr(value)
+        for prefix, part in parts.items()
+        if part is not None
+        for key, value in switches(part, implicit=True).items()
+    }
 
 
 def _shared_defaults(presets: Sequence[ScenarioSpec], parent: ScenarioSpec) -> tuple[dict[str, dict[str, Value]], str]:

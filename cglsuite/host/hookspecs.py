@@ -16,6 +16,7 @@ from cglsuite.specs import (
     MethodSpec,
     MetricSpec,
     NotebookSpec,
+    PretrainingSpec,
     ScenarioSpec,
     ScheduleSpec,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "cglsuite_methods",
     "cglsuite_metrics",
     "cglsuite_notebooks",
+    "cglsuite_pretrainings",
     "cglsuite_scenarios",
     "cglsuite_schedules",
     "hookimpl",
@@ -62,6 +64,11 @@ def cglsuite_backbones() -> Iterable[BackboneSpec]:
 @hookspec
 def cglsuite_methods() -> Iterable[MethodSpec]:
     """Methods: how to learn one task after another."""
+
+
+@hookspec
+def cglsuite_pretrainings() -> Iterable[PretrainingSpec]:
+    """Self-supervised pre-training of the backbone before the first task."""
 
 
 @hookspec

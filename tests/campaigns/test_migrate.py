@@ -17,6 +17,7 @@ from cglsuite.cells import keys as keys_module
 from cglsuite.cells.code import sources
 from cglsuite.cells.engine import Engine, default_engine
 from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.records import comparison
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
@@ -166,6 +167,35 @@ def test_one_other_bit_and_nothing_is_written(
     assert f" {part}" in out
     assert "then, " in out
     assert sorted(store.path.rglob("*.json")) == before
+
+
+def test_records_of_another_processor_are_compared_with_what_the_former_code_gave_here(
+    store: Store, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Rounding there is no change of the code. The results that are kept are those of the store."""
+    for record in list(store.records()):
+        facts = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)}
+        facts["curves"] = json.loads(json.dumps(record.curves))
+        facts["curves"][-1]["loss"][-1] *= 1 + 2**-20
+        facts["environment"] = {**record.environment, "cpu": "another processor"}
+        store.put(Record(**facts))
+    kept = {record.label: record.curves for record in store.records()}
+    before = sorted(store.path.rglob("*.json"))
+    edited(monkeypatch, "cglsuite.learning")
+    status, out = call(capfd, str(store.path), "--sample", "2")
+    assert status == 1
+    assert "was made on another processor (another processor), whose rounding differs: see --against" in out
+    assert sorted(store.path.rglob("*.json")) == before
+
+    (tmp_path / "empty").mkdir()
+    assert call(capfd, str(store.path), "--against", str(tmp_path / "empty"))[0] == 2
+    assert call(capfd, str(store.path), "--against", str(tmp_path / "nowhere"))[0] == 2
+
+    status, found = report(capfd, str(store.path), "--against", str(filled), "--remove-old")
+    assert status == 0
+    assert [part["outcome"] for part in found["sample"]] == ["equal"] * 4
+    assert len(found["written"]) == 4
+    assert {record.label: record.curves for record in store.records()} == kept
 
 
 def test_a_plan_runs_and_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -321,7 +351,7 @@ def test_a_record_that_leaves_out_what_its_preset_states_is_planned_again_as_it_
     ],
 )
 def test_the_first_difference_is_named_whatever_the_shapes(old: Any, new: Any, told: str) -> None:
-    assert migrate._difference_text("x", old, new) == told
+    assert comparison._difference_text("x", old, new, ("then", "now")) == told
 
 
 def rekeyed(tmp_path: Path, *names: str, **more: Any) -> tuple[Store, list[migrate.Candidate], Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
@@ -50,7 +52,7 @@ def test_texts_that_are_no_overrides(pairs: list[str], says: str) -> None:
 
 def test_a_later_layer_wins_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line over the environment; what neither says is left to the campaign."""
-    for name in ("SET", "DEVICE", "WORKERS"):
+    for name in ("SET", "DEVICE", "WORKERS", "CHECKPOINT_EVERY"):
         monkeypatch.delenv(f"CGLSUITE_{name}", raising=False)
     assert Overrides.of(None) == Overrides.of({}) == Overrides()
     assert (Overrides().device, Overrides().workers, Overrides().executor, Overrides().run, Overrides().values) == (
@@ -63,11 +65,11 @@ def test_a_later_layer_wins_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGLSUITE_SET", "training.lr=1;method.a=2; ;")
     monkeypatch.setenv("CGLSUITE_DEVICE", "cpu")
     monkeypatch.setenv("CGLSUITE_WORKERS", "3")
-    lower = Overrides(values={"training.lr": "1", "method.a": "2"}, device="cpu", workers=3)
+    monkeypatch.setenv("CGLSUITE_CHECKPOINT_EVERY", "5")
+    lower = Overrides(values={"training.lr": "1", "method.a": "2"}, device="cpu", workers=3, checkpoint_every_s=5)
     assert Overrides.of(None) == Overrides.of(Overrides()) == lower
-    assert Overrides.of({"lr": 5}) == Overrides(values={"method.a": "2", "lr": 5}, device="cpu", workers=3)
-    upper = Overrides(values={"b": 1}, device="cuda", workers=7, executor="grid", run={"grid.x": 1})
-    expected = Overrides(values={"training.lr": "1", "method.a": "2", "b": 1}, device="cuda", workers=7, executor="grid", run={"grid.x": 1})
-    assert Overrides.of(upper) == expected
+    assert Overrides.of({"lr": 5}) == Overrides(values={"method.a": "2", "lr": 5}, device="cpu", workers=3, checkpoint_every_s=5)
+    upper = Overrides(values={"b": 1}, device="cuda", workers=7, executor="grid", checkpoint_every_s=0, run={"grid.x": 1})
+    assert Overrides.of(upper) == replace(upper, values={"training.lr": "1", "method.a": "2", "b": 1})
     assert merge_overrides() == {}
     assert merge_overrides({"a": 1}, {}, {"a": None}) == {"a": None}

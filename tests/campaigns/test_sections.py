@@ -36,7 +36,7 @@ def test_defaults() -> None:
         "description": "",
         "plugins": [],
         "data": [],
-        "grid": {"scenarios": ["s"], "methods": ["m"], "backbones": [], "axes": {}},
+        "grid": {"scenarios": ["s"], "methods": ["m"], "backbones": [], "pretraining": [], "axes": {}},
         "seeds": {"order": [0], "split": [0], "init": [0], "design": "zip", "orders": None},
         "values": {},
         "overrides": [],
@@ -45,6 +45,7 @@ def test_defaults() -> None:
             "workers": 1,
             "device": "auto",
             "timeout_s": None,
+            "checkpoint_every_s": None,
             "threads": 1,
             "executor": "local",
             "share_prefixes": True,
@@ -66,6 +67,7 @@ def test_every_key_is_read() -> None:
     scenarios = ["s", "t"]
     methods = ["m"]
     backbones = ["b"]
+    pretraining = ["none", "p"]
     axes = { training.lr = [1, 2], "a.b" = ["x"] }
     [seeds]
     order = [1, 2]
@@ -92,6 +94,7 @@ def test_every_key_is_read() -> None:
     workers = 2
     device = "cuda"
     timeout_s = 2.5
+    checkpoint_every_s = 0
     threads = 3
     executor = "grid"
     share_prefixes = false
@@ -110,7 +113,13 @@ def test_every_key_is_read() -> None:
         "description": "D",
         "plugins": ["p.py"],
         "data": ["d.npz"],
-        "grid": {"scenarios": ["s", "t"], "methods": ["m"], "backbones": ["b"], "axes": {"training.lr": [1, 2], "a.b": ["x"]}},
+        "grid": {
+            "scenarios": ["s", "t"],
+            "methods": ["m"],
+            "backbones": ["b"],
+            "pretraining": ["none", "p"],
+            "axes": {"training.lr": [1, 2], "a.b": ["x"]},
+        },
         "seeds": {"order": [1, 2], "split": [3], "init": [4, 5], "design": "cross", "orders": None},
         "values": {"training.epochs": 3, "method.flag": True, "method.ratio": [1, 2]},
         "overrides": [{"match": {"scenario": "s*", "method": "m*", "backbone": "b*"}, "values": {"method.k": 1}}, everything],
@@ -125,6 +134,7 @@ def test_every_key_is_read() -> None:
             "workers": 2,
             "device": "cuda",
             "timeout_s": 2.5,
+            "checkpoint_every_s": 0,
             "threads": 3,
             "executor": "grid",
             "share_prefixes": False,
@@ -148,11 +158,13 @@ def test_defaults_of_a_search() -> None:
     [
         ("name", ["a", "0", "a.b_c-d"], ["", "A", "-a", "a b", ".a", 3]),
         ("grid.backbones", [[], ["b", "c"]], [[""], ["b", "b"], "b"]),
+        ("grid.pretraining", [[], ["none", "p"]], [[""], ["p", "p"], "p"]),
         ("grid.methods", [["m"]], [[], [""], ["m", "m"], "m"]),
         ("seeds.order", [[0], [2**63 - 1]], [[], [-1], [2**63], [1.0], [True], 0]),
         ("seeds.design", ["zip", "cross"], ["Zip", ""]),
         ("run.workers", [1, 1024], [0, 1025, 1.0, True]),
         ("run.threads", [1, 1024], [0, 1025, "1"]),
+        ("run.checkpoint_every_s", [0, 0.1, 1e9], [-1, 1.1e9, float("inf"), float("nan"), "5"]),
         ("run.timeout_s", [0.1, 1e9, 5], [0, -1, 1.1e9, float("inf"), float("nan"), "5"]),
         ("run.device", ["auto", "cpu", "cuda"], ["gpu", "cuda:0"]),
         ("run.executor", ["x"], [""]),

@@ -219,7 +219,7 @@ KEYS = [
     *(("grid", key) for key in ("scenarios", "methods", "backbones", "axes")),
     *(("seeds", key) for key in ("order", "split", "init", "design", "orders")),
     *(("search", key) for key in ("seeds", "grid", "methods")),
-    *(("run", key) for key in ("workers", "device", "timeout_s", "threads", "executor", "share_prefixes")),
+    *(("run", key) for key in ("workers", "device", "timeout_s", "checkpoint_every_s", "threads", "executor", "share_prefixes")),
 ]
 
 
@@ -274,8 +274,9 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
 def test_what_is_no_file_among_the_records_is_set_aside(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
     store, key = Store(tmp_path), "a" * 64
     for path in (store.record_path(key), store.checkpoint_path(key), tmp_path / "searches" / f"{key}.json"):
-        path.parent.mkdir()
+        path.parent.mkdir(parents=True)
         MAKERS[kind](path)
+    assert list(store.digests()) == []
     assert list(store.records()) == []
     assert store.get(key) is None
     assert store.load_checkpoint(key) is None

@@ -102,7 +102,7 @@ def test_a_full_disk_behind_stdout_is_told_once(tmp_path: Path, words: tuple[str
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     script = f"{sys.executable} -m cglsuite list | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "KIND       NUMBER  NAMES (cglsuite list KIND)\n")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "KIND          NUMBER  NAMES (cglsuite list KIND)\n")
 
 
 def test_no_stdout_at_all_is_no_error(tmp_path: Path) -> None:

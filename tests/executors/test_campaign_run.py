@@ -11,6 +11,7 @@ import fake_engine
 import pytest
 
 from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UsageError
@@ -111,6 +112,25 @@ def test_how_to_run_comes_from_overrides_then_campaign(store: Store, monkeypatch
     assert (run(store, text)[1].options[0].workers, run(store, text)[1].options[0].timeout_s) == (3, 7)
     monkeypatch.setenv("CGLSUITE_WORKERS", "5")
     assert run(store, text)[1].options[0].workers == 5
+
+
+def test_the_interval_of_checkpoints_comes_from_the_command_then_the_environment_then_the_campaign(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0 is a value like any other; where nobody says anything, the worker's environment counts."""
+
+    def interval(text: str, **given: Any) -> float | None:
+        return run(store, text, overrides=Overrides(**given))[1].options[0].checkpoint_every_s
+
+    said = TEXT + "[run]\ncheckpoint_every_s = 7\n"
+    monkeypatch.delenv("CGLSUITE_CHECKPOINT_EVERY", raising=False)
+    assert interval(TEXT) is None
+    assert interval(said) == 7
+    assert interval(said, checkpoint_every_s=0.0) == 0
+    monkeypatch.setenv("CGLSUITE_CHECKPOINT_EVERY", "0")
+    assert interval(TEXT) == 0
+    assert interval(said) == 0
+    assert interval(said, checkpoint_every_s=3.0) == 3
 
 
 def test_the_local_executor_is_found_through_its_plugin(log: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_killed_part_is_started_again_and_its_cells_are_done(store: Store, log
         ids: Mapping[int, str] = launch(job, parts)
         launched.append(tuple(parts))
         if len(launched) == 1:
-            wait(lambda: any((store.path / "cells").glob("*.json")) and log.read_text().count("\n") == 2)
+            wait(lambda: store.record_files() and log.read_text().count("\n") == 2)
             holder = next(h for c in cells if (h := store.holder(c.key)) is not None)
             for pid in (int(ids[0]), holder.pid):
                 os.kill(pid, signal.SIGKILL)

@@ -100,12 +100,13 @@ def test_a_job_from_launch_to_end(store: Store, clock: list[float]) -> None:
     engine.python, engine.where = "py3", "cluster"  # type: ignore[attr-defined]
     cells = [*CELLS[:2], planned(2, threads=3)]
     engine.polls[0] = (lambda: (look(), engine.finish(*cells)()), {})
-    assert run(engine, cells, workers=2, timeout_s=5.0, share_prefixes=False) == 0
+    assert run(engine, cells, workers=2, timeout_s=5.0, checkpoint_every_s=30.0, share_prefixes=False) == 0
     ((job, parts),) = engine.launched
     assert (parts, job.parts, job.cpus, job.python, job.engine, job.store) == ([0, 1], 2, 6, "py3", "grid", store.path)
     plan, stored = plans
     assert {key for key, _ in plan.cells} == {cell.key for cell in cells}
     assert (plan.engine, plan.timeout_s, plan.workers, plan.sharing, plan.foreign) == (fake_engine.REFERENCE, 5.0, 2, {}, {})
+    assert plan.checkpoint_every_s == 30
     assert plan.torch
     assert (stored.where, stored.ids) == ("cluster", {0: "1_0", 1: "1_1"})
     assert not job.folder.exists()
@@ -350,7 +351,7 @@ def test_two_commands_at_one_job(store: Store, clock: list[float], caplog: pytes
     assert (engine.launched, engine.cancelled) == ([], [])
     assert stored.job.plan.exists()
     other = Engine(store)
-    (store.path / "cells" / f"{KEYS[0]}.json").unlink()
+    store.record_path(KEYS[0]).unlink()
     other.polls = [{}, (stored.job.plan.unlink, {}), {}]
     (stored.job.folder / "job.json").unlink()
     stored.write()

@@ -139,7 +139,8 @@ def run(store: Store, text: str, executor: Noting, forced: Any = None, **more: A
     return run_campaign(Campaign.parse(tomllib.loads(text)), CATALOGUE, store, forced, executor=executor, engine=ENGINE, **more)
 
 
-def test_defaults_of_the_options(store: Store) -> None:
+def test_defaults_of_the_options(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CGLSUITE_CHECKPOINT_EVERY", raising=False)
     executor = Noting()
     assert run(store, TEXT, executor).trainings == (4, 4)
     assert executor.options == [
@@ -147,13 +148,15 @@ def test_defaults_of_the_options(store: Store) -> None:
     ]
 
 
-def test_every_option_is_passed_on(store: Store, tmp_path: Path) -> None:
+def test_every_option_is_passed_on(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the campaign, of the command and of the caller."""
+    monkeypatch.delenv("CGLSUITE_CHECKPOINT_EVERY", raising=False)
     executor = Noting()
-    text = TEXT + f"[run]\nworkers = 2\ntimeout_s = 5\nshare_prefixes = false\nwatch = ['csv={tmp_path / 'w'}']\n"
+    text = TEXT + f"[run]\nworkers = 2\ntimeout_s = 5\ncheckpoint_every_s = 60\nshare_prefixes = false\nwatch = ['csv={tmp_path / 'w'}']\n"
     run(store, text, executor, progress=False)
     (options,) = executor.options
     assert (options.workers, options.timeout_s, options.share_prefixes, options.progress, options.detach) == (2, 5, False, False, False)
+    assert options.checkpoint_every_s == 60
     assert options.watch == [f"csv={tmp_path / 'w'}"]
     assert options.observers is not None
     run(store, text, executor, Overrides(workers=3), detach=True, watch=[])
@@ -225,6 +228,9 @@ class Dropping:
 
     def __init__(self) -> None:
         self.dropped: list[list[str]] = []
+
+    def has_checkpoints(self) -> bool:
+        return True
 
     def drop_checkpoints(self, names: Sequence[str]) -> None:
         self.dropped.append(list(names))

@@ -59,6 +59,17 @@ def test_a_worker_runs_what_nobody_has_run(store: Store, plan: Path, log: Path) 
     assert Counter(log.read_text().split()) == Counter([c.key for c in cells[1:]])
 
 
+@pytest.mark.parametrize("interval", [None, 0.0, 2.5])
+def test_a_plan_says_how_often_checkpoints_are_saved(
+    store: Store, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: float | None
+) -> None:
+    """None is left to the environment of the process that runs the cell."""
+    monkeypatch.setenv("FAKE_INTERVALS", str(tmp_path / "intervals"))
+    PlanFile.of([cell(0)], fake_engine.REFERENCE, checkpoint_every_s=interval).write(plan)
+    assert work(store, plan) == 0
+    assert (tmp_path / "intervals").read_text() == f"{interval}\n"
+
+
 def test_failed_cells_are_tried_once_per_plan(store: Store, plan: Path, log: Path) -> None:
     """Not by every worker of the plan; a new plan tries them again."""
     cells = [cell(0, behave="diverge")]

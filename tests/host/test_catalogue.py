@@ -37,6 +37,7 @@ def test_every_kind_is_listed(site: Site) -> None:
         "scenario": ["tiny/task-il@test-1"],
         "backbone": ["line"],
         "method": ["alpha", "zeta"],
+        "pretraining": ["hides"],
         "measure": ["share"],
         "metric": ["mean"],
         "schedule": ["even"],

@@ -61,7 +61,13 @@ def test_a_plugin_that_disturbs_another_is_found(site: Site) -> None:
 
 def test_deep_examination_finds_factories_that_lead_nowhere(site: Site) -> None:
     faults = examined(site.add("healthy"), deep=True)["healthy"].faults
-    assert [f.error.split(" of ")[0] for f in faults] == ["method 'alpha'", "measure 'share'", "notebook 'look'", "executor 'here'"]
+    assert [f.error.split(" of ")[0] for f in faults] == [
+        "method 'alpha'",
+        "pretraining 'hides'",
+        "measure 'share'",
+        "notebook 'look'",
+        "executor 'here'",
+    ]
 
 
 def test_blocked_plugins_are_not_examined(site: Site) -> None:

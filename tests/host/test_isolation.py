@@ -9,6 +9,7 @@ import pytest
 from plugin_sites import Site
 
 from cglsuite.errors import PluginError, UnknownNameError
+from cglsuite.specs import KINDS
 
 FAULTS = {
     "import-error": (
@@ -243,7 +244,7 @@ def test_a_loaded_plugin_is_recorded_with_its_hooks_names_and_source(site: Site)
     site.add("healthy", "3.2.1").add("deep", files=package, entry_points={"p": "deep.inner.plugin"})
     deep, healthy = site.catalogue().records
     assert healthy.version == "3.2.1"
-    assert len(healthy.hooks) == 9
+    assert len(healthy.hooks) == len(KINDS)
     assert list(healthy.hooks) == sorted(healthy.hooks)
     assert healthy.provides["method"] == ("alpha", "zeta")
     assert healthy.source == site.folder / "healthy.py"

@@ -16,6 +16,7 @@ from cglsuite.display.facts import COLUMNS, allowed, declared, shown_value, spec
 from cglsuite.errors import UsageError, nearest
 from cglsuite.host import Catalogue, Entry
 from cglsuite.host.derived import derivable, form_of
+from cglsuite.reference import leak_of
 from cglsuite.specs import KINDS, DatasetSpec, ExecutorSpec, Hyperparameter, ScenarioSpec
 
 __all__ = ["kind_of", "list_names", "show"]
@@ -141,7 +142,9 @@ def _page(entry: Entry) -> Iterable[str]:
     yield heading(f"{entry.kind} {entry.name}")
     yield paragraph(tidy(spec.summary), first="  ", rest="  ")
     yield ""
-    yield properties([("provider", entry.provider), *spec_facts(spec)])
+    revealed = leak_of(spec.name) if isinstance(spec, ScenarioSpec) else ""
+    facts = [("task found by a probe", revealed)] if revealed else []
+    yield properties([("provider", entry.provider), *spec_facts(spec), *facts])
     if isinstance(spec, ScenarioSpec):
         yield from _scenario(spec)
     prefix = f"run.{spec.name}" if isinstance(spec, ExecutorSpec) else entry.kind

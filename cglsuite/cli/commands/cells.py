@@ -28,6 +28,7 @@ from cglsuite.cli.options import (
 from cglsuite.cli.output import echo, heading, print_json, properties, table
 from cglsuite.cli.requests import (
     FAILED,
+    checkpoint_option,
     device_option,
     executor_option,
     open_store,
@@ -41,6 +42,7 @@ from cglsuite.inputs import MOST_PROCESSES
 from cglsuite.reports.results.absence import why_absent
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.specs import MetricSpec, Seeds
+from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
@@ -68,6 +70,7 @@ TINY_PREFIX = "testing-"
 @click.option("--scenario", required=True, metavar="NAME", help="A preset listed by `cglsuite list scenarios`, or a tiny stream.")
 @click.option("--method", required=True, metavar="NAME", help="A method listed by `cglsuite list methods`.")
 @click.option("--backbone", metavar="NAME", help="A backbone.  [default: the preset's]")
+@click.option("--pretraining", metavar="NAME", help="Self-supervised pre-training on the first task.  [default: none]")
 @set_option
 @tasks_option
 @order_seed_option
@@ -78,6 +81,7 @@ TINY_PREFIX = "testing-"
     "--threads", type=Whole(1, MOST_PROCESSES), default=1, show_default=True, help="Number of threads; part of the cell's identity."
 )
 @store_option
+@checkpoint_option
 @click.option("--json", "as_json", is_flag=True, help="Print the whole record as one JSON object.")
 @watch_option
 @quiet_option
@@ -91,6 +95,7 @@ def cell(
     scenario: str,
     method: str,
     backbone: str | None,
+    pretraining: str | None,
     assignments: Sequence[str],
     tasks: int | None,
     order_seed: int,
@@ -99,6 +104,7 @@ def cell(
     device: str | None,
     threads: int,
     store_path: Path | None,
+    checkpoint_every_s: float | None,
     as_json: bool,
     watch: Sequence[str],
     quiet: bool,
@@ -120,12 +126,12 @@ def cell(
         scenario = next((name for name in catalogue.names("scenario") if name.partition("@")[0] == scenario), scenario)
     check_tasks(catalogue, scenario, tasks)
     tell_derivations(catalogue, [scenario])
-    overrides = overrides_of(assignments, device, tasks=tasks)
+    overrides = overrides_of(assignments, device, tasks=tasks, checkpoint_every_s=checkpoint_every_s)
     request = CellRequest(
         scenario=scenario,
         method=method,
         backbone=backbone,
-        overrides=overrides.values,
+        overrides=dict(overrides.values) | ({} if pretraining is None else {PRETRAINING_SCHEME: pretraining}),
         seeds=Seeds(order=order_seed, split=split_seed, init=init_seed),
         threads=threads,
         device=resolve_device(overrides.device or "auto"),
@@ -136,7 +142,7 @@ def cell(
         if as_json:
             print_json({"key": None, "status": "skipped", "reason": planned.reason, "request": request.to_json()})
         raise NotApplicable(f"{request.label}: not applicable: {planned.reason}")
-    record = _obtain(planned, catalogue, store, engine, rerun, watch, quiet)
+    record = _obtain(planned, catalogue, store, engine, rerun, watch, quiet, overrides.checkpoint_every_s)
     if as_json:
         print_json(record.to_json())
     else:
@@ -147,7 +153,14 @@ def cell(
 
 
 def _obtain(
-    planned: PlannedCell, catalogue: Catalogue, store: Store, engine: Engine, rerun: bool, watch: Sequence[str], quiet: bool
+    planned: PlannedCell,
+    catalogue: Catalogue,
+    store: Store,
+    engine: Engine,
+    rerun: bool,
+    watch: Sequence[str],
+    quiet: bool,
+    checkpoint_every_s: float | None,
 ) -> Record:
     from cglsuite.cells.obtain import obtain_record
     from cglsuite.executors.progress import EpochProgress, say, visible
@@ -171,6 +184,7 @@ def _obtain(
             rerun=rerun,
             on_wait=lambda holder: say(f"waiting: this cell is being run by {holder.wait}"),
             observers=[*observers, *progress],
+            checkpoint_every_s=checkpoint_every_s,
         )
 
 
@@ -207,7 +221,7 @@ def _plain(value: float | None) -> str:
 def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[str]]:
     for name, value in record.metrics.items():
         spec = specs.get(name)
-        if spec and record.scenario.get("setting", spec.settings[0]) not in spec.settings:
+        if spec and spec.excluded(record.scenario):
             continue
         low, high = spec.range if spec else (-math.inf, math.inf)
         sign = "+" if low < 0 else ""
@@ -245,6 +259,7 @@ def _amount(name: str, value: float | None) -> str:
 @click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
 @device_option
 @executor_option
+@checkpoint_option
 @click.option("--detach", is_flag=True, help="Return once other machines have been asked to run the cells; run again to wait for them.")
 @click.option("--only", metavar="KEY=VALUE", multiple=True, help="Run only these cells: method=, scenario=, order_seed=, ...; globs.")
 @click.option("--no-reports", is_flag=True, help="Run cells and render nothing.")
@@ -263,6 +278,7 @@ def run(
     workers: int | None,
     device: str | None,
     executor: str | None,
+    checkpoint_every_s: float | None,
     detach: bool,
     only: Sequence[str],
     no_reports: bool,
@@ -280,7 +296,7 @@ def run(
     from cglsuite.executors.progress import say
 
     campaign, store = load_campaign(campaign_path), open_store(store_path)
-    overrides = overrides_of(assignments, device, workers, executor=executor)
+    overrides = overrides_of(assignments, device, workers, executor=executor, checkpoint_every_s=checkpoint_every_s)
     tell_derivations(session.catalogue(), campaign.grid.scenarios)
     try:
         outcome = run_campaign(

@@ -1,4 +1,4 @@
-"""``cglsuite data list | fetch NAME | verify``: which data sets are here, how large they are, whose, and whether they are sound."""
+"""``cglsuite data list | fetch NAME | verify | statistics``: which data sets are here, whether they are sound, and what papers print."""
 
 from __future__ import annotations
 
@@ -122,6 +122,57 @@ def verify(session: Session, names: Sequence[str]) -> int:
     return int(failed)
 
 
+@data.command()
+@click.option("--dataset", default="", metavar="NAME", help="Only this data set, by its name here or in a paper.")
+@click.option("--paper", default="", metavar="NAME", help="BeGin, CGLB, AGALE, DRIFT or SkeletonCGL.  [default: all]")
+@click.option("--json", "as_json", is_flag=True, help="Print an array of objects, one per printed number.")
+@pass_session
+def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int:
+    """Print what papers state of data sets beside our own counts, with the cause of each deviation.
+
+    Ours are counted from the data that are here; nothing is downloaded. A cause is a rule that is checked: "holds" if it gives the printed
+    number. Ends with status 1 if a rule gives another one.
+    """
+    from cglsuite.reports.kit.rows import as_rows
+    from cglsuite.reports.studies.ledger.statistics import load_statistics, statistic_counts
+
+    frame = load_statistics(session.catalogue(), paper=paper, dataset=dataset)
+    rows = as_rows(frame)
+    if as_json:
+        print_json([{**row, "ours": row["ours"] if row["ours"] == row["ours"] else None} for row in rows])
+    else:
+        echo(table(("PAPER", "DATA SET", "SETTING", "STATISTIC", "PUBLISHED", "OURS", "EQUAL", "CHECK", "CAUSE"), _printed(rows)))
+        counts = ", ".join(f"{n} {name}" for name, n in statistic_counts(frame).items())
+        echo(f"\n{len(rows)} printed numbers: {counts}.")
+        for reason, where in _uncounted(rows).items():
+            echo(paragraph(f"{', '.join(where)}: {reason}", first="  ", rest="    "))
+    return int((frame["check"] == "fails").any())
+
+
+def _printed(rows: Iterable[dict[str, Any]]) -> list[Sequence[str]]:
+    """Numbers that are the same in several settings on one line."""
+    settings: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        equal = "-" if row["equal"] is None else "yes" if row["equal"] else "no"
+        ours = _digits(row["ours"]) if row["ours"] == row["ours"] else "-"
+        numbers = (row["quantity"], _digits(row["published"]), ours, equal, row["check"] or "-", tidy(row["cause"]) or "-")
+        settings.setdefault((row["paper"], row["dataset"], *numbers), []).append(row["setting"])
+    return [(paper, name, ", ".join(where), *numbers) for (paper, name, *numbers), where in settings.items()]
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
+
+
+def _uncounted(rows: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
+    """By reason, the data sets that are not counted."""
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row["reason"]:
+            reasons.setdefault(_first_line(row["reason"]), {})[f"{row['paper']} {row['dataset']}"] = None
+    return {reason: list(names) for reason, names in reasons.items()}
+
+
 def _page() -> Iterator[str]:
     from cglsuite.datafiles import DataRoot
 
@@ -146,6 +197,7 @@ def _page() -> Iterator[str]:
             ("cglsuite data list", "what is here, what is missing, how large, which licence, from where"),
             ("cglsuite data fetch NAME...", "download it now"),
             ("cglsuite data verify [NAME...]", "compare checksums, load, print shapes"),
+            ("cglsuite data statistics [--dataset NAME]", "what papers print of them beside our own counts"),
             ("cglsuite show dataset NAME", "all about one"),
         ]
     )

@@ -86,4 +86,4 @@ def _bare_names(catalogue: Catalogue, scenario: str) -> set[str]:
     """The names of all switches of a scenario and of its dataset's parameters."""
     spec = catalogue.scenario(scenario)
     dataset = catalogue.dataset(spec.dataset)
-    return {*switches(spec), *(h.name for h in dataset.hyperparameters)}
+    return {*switches(spec, implicit=True), *(h.name for h in dataset.hyperparameters)}

@@ -42,6 +42,13 @@ FAILED = 1
 )
 @click.option("--scenario", "scenarios", metavar="NAME", multiple=True, help="Only records of this scenario; repeatable.")
 @click.option("--method", "methods", metavar="NAME", multiple=True, help="Only records of this method; repeatable.")
+@click.option(
+    "--against",
+    "against_path",
+    metavar="STORE",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Compare with the records of the same keys in this store, made on this machine by the code before the change.",
+)
 @click.option("--remove-old", is_flag=True, help="Remove each old file once its record is written under the current key.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object instead of tables.")
 @pass_session
@@ -53,6 +60,7 @@ def migrate(
     seconds: float,
     scenarios: Sequence[str],
     methods: Sequence[str],
+    against_path: Path | None,
     remove_old: bool,
     as_json: bool,
 ) -> int:
@@ -66,6 +74,9 @@ def migrate(
     If one differs, it is named and nothing is written. Records made under another torch version or CPU capability are left alone, as
     are cells that the current plugins plan differently. Old files are kept.
 
+    Rounding differs between processors. Records from another one are compared by --against: a store into which the code before the change
+    has computed some of the same cells on this machine (tests/tools/rerun.py in the repository does that).
+
     Exit status: 0 done, or nothing to do; 1 a rerun differs.
     """  # fmt: skip
     from cglsuite.campaigns import migrate as core
@@ -75,8 +86,19 @@ def migrate(
     store, catalogue, engine = Store(store_path), session.catalogue(), default_engine()
     if not store.path.is_dir():
         raise UsageError(f"there is no store at {store.path}: name the folder that holds cells/")
-    survey = core.survey(store, catalogue, engine, here=core.machine(), scenarios=scenarios, methods=methods)
-    chosen = core.choose(survey.candidates, sample, seconds)
+    here = core.machine()
+    survey = core.survey(store, catalogue, engine, here=here, scenarios=scenarios, methods=methods)
+    comparable = survey.candidates
+    if against_path is not None:
+        if not against_path.is_dir():
+            raise UsageError(f"--against {against_path}: there is no store; expected the folder that holds cells/")
+        comparable = core.against(comparable, Store(against_path), here)
+        if not comparable and survey.candidates:
+            raise UsageError(
+                f"--against {against_path}: it holds no record, made on this machine, under the key of a record in {store.path}; "
+                "compute some of the same cells with the code before the change"
+            )
+    chosen = core.choose(comparable, sample, seconds)
     differing: list[tuple[Candidate, list[str]]] = []
     if not plan_only:
         with tempfile.TemporaryDirectory(prefix="cglsuite-migrate-") as folder:
@@ -95,7 +117,7 @@ def migrate(
         versions = {"cglsuite": __version__, **core.machine()}
         written, left = core.rekey(survey.candidates, equal, store, date=date, versions=versions, remove_old=remove_old)
         searches = core.rekey_searches(store, written)
-    report = _report(survey, chosen, core.coverage(survey.candidates, equal), differing, plan_only)
+    report = _report(survey, here, chosen, core.coverage(survey.candidates, equal), differing, plan_only)
     report |= {"written": [{"from": r.provenance["migrated"][-1]["from"], "to": r.key} for r in written], "searches": searches}
     report["left"] += [{"key": c.record.key, "label": c.record.label, "reason": reason} for c, reason in left]
     print_json(report) if as_json else _print(report, plan_only)
@@ -103,7 +125,12 @@ def migrate(
 
 
 def _report(
-    survey: Survey, chosen: Sequence[Candidate], met: Sequence[Coverage], differing: Sequence[tuple[Candidate, list[str]]], plan_only: bool
+    survey: Survey,
+    here: dict[str, Any],
+    chosen: Sequence[Candidate],
+    met: Sequence[Coverage],
+    differing: Sequence[tuple[Candidate, list[str]]],
+    plan_only: bool,
 ) -> dict[str, Any]:
     differences = {candidate.record.key: words for candidate, words in differing}
     return {
@@ -116,6 +143,7 @@ def _report(
                 "seconds": c.seconds,
                 "outcome": "to be run" if plan_only else "differs" if c.record.key in differences else "equal",
                 "differences": differences.get(c.record.key, []),
+                "processor": "" if (made := (c.former or c.record).environment.get("cpu")) == here["cpu"] else str(made),
             }
             for c in chosen
         ],
@@ -135,6 +163,8 @@ def _print(report: dict[str, Any], plan_only: bool) -> None:
         for s in report["sample"]:
             for words in s["differences"]:
                 click.echo(f"  {s['key'][:12]} {words}")
+            if s["differences"] and s["processor"]:
+                click.echo(f"  {s['key'][:12]} was made on another processor ({s['processor']}), whose rounding differs: see --against")
     if report["coverage"]:
         click.echo(f"\n{heading('What the sample ' + ('would show' if plan_only else 'shows'))}")
         met = [

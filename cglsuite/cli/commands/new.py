@@ -18,7 +18,7 @@ from cglsuite.host import Catalogue
 
 __all__ = ["new", "template_folder"]
 
-_KINDS = ("method", "dataset", "scenario", "backbone", "measure", "metric", "schedule", "notebook", "executor")
+_KINDS = ("method", "dataset", "scenario", "backbone", "pretraining", "measure", "metric", "schedule", "notebook", "executor")
 _FORMS = {
     "scenario": (
         re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9._-]+@[a-z0-9._-]+-\d+"),

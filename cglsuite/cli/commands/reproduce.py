@@ -46,7 +46,8 @@ _COLUMNS = ("done", "missing", "no data", "n/a")
 @click.option("--out", type=FolderPath(), help="Folder of the ledger.  [default: rendered/reproduction-NAME]")
 @click.option("--store", "store_path", type=FolderPath(),
               help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one object: the plan with --plan-only, else the ledger's files and verdicts.")
+@click.option("--json", "as_json", is_flag=True,
+              help="Print one object: the plan with --plan-only, else the ledger's files, verdicts, ratios and statistics.")  # fmt: skip
 @pass_session
 def reproduce(
     session: Session,
@@ -179,7 +180,7 @@ def _write(ledger: Ledger, store: Store, out: Path | None, catalogue: Catalogue,
     from cglsuite.executors.progress import say
     from cglsuite.reports.rendering.notebook import render_notebook
     from cglsuite.reports.rendering.parameters import shown_path
-    from cglsuite.reports.studies.ledger.compute import write_ledger
+    from cglsuite.reports.studies.ledger.compute import besides, write_ledger
 
     selection = ledger.reproduction.selection
     folder = out or Path("rendered") / f"reproduction-{_slug(selection)}"
@@ -189,7 +190,7 @@ def _write(ledger: Ledger, store: Store, out: Path | None, catalogue: Catalogue,
     page = render_notebook("reproduction", given, folder / "reproduction.html", catalogue=catalogue, title=ledger.title)
     files = [str(path) for path in (*paths, page.path)]
     if as_json:
-        print_json({"files": files, "verdicts": ledger.counts, "page": page.status})
+        print_json({"files": files, "verdicts": ledger.counts, "page": page.status, **besides(ledger)})
     else:
         echo("\n".join(files))
     say(f"{ledger.title}: {_summary(ledger)}")

@@ -42,9 +42,9 @@ def write_table(frame: pd.DataFrame, form: str, output: Path | None) -> None:
 
 def write_checks(records: Iterable[Record], catalogue: Catalogue, store: Store, form: str | None, output: Path | None) -> bool:
     """Check records, print or write the findings, and return whether there is no difference."""
-    from cglsuite.cells.records.verify import damaged, verify
+    from cglsuite.cells.records.verify import conflicting, damaged, verify
 
-    checks = [*verify(records, catalogue), *damaged(store.problems)]
+    checks = [*verify(records, catalogue), *damaged(store.problems), *conflicting(store.conflict_files())]
     if form is not None or output is not None:
         import pandas as pd
 
@@ -103,6 +103,7 @@ def results(
     Exit status: 0 ok, 1 a record is inconsistent or damaged (--verify), 2 wrong request.
     """
     from cglsuite.cells.records.frame import joint_metrics, results_frame
+    from cglsuite.cells.records.metric_values import completed
 
     store = open_store(store_path, must_exist=True)
     if output is None and form == "parquet" and sys.stdout.isatty():
@@ -112,10 +113,11 @@ def results(
         if not write_checks(records, session.catalogue(), store, form, output):
             ctx.exit(FAILED)
         return
-    chosen = list(records)
+    catalogue = session.catalogue()
+    chosen = [completed(record, catalogue) for record in records]
     if not chosen:
         _log.warning("no records in %s", store.path)
-    write_table(results_frame(chosen, joint=joint_metrics(session.catalogue())), form or "csv", output)
+    write_table(results_frame(chosen, joint=joint_metrics(catalogue)), form or "csv", output)
 
 
 def _records(path: Path | None, session: Session, store: Store, assignments: Sequence[str], device: str | None) -> Iterator[Record]:

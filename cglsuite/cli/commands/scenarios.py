@@ -1,21 +1,23 @@
-"""``cglsuite scenarios diff A B``: the fields in which two presets differ, and the effect of each difference."""
+"""``cglsuite scenarios``: the fields in which two presets differ with their effects, and what a scenario's queries reveal."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from cglsuite.cli.options import files_options
+from cglsuite.cli.options import files_options, order_seed_option, set_option, split_seed_option
 from cglsuite.cli.output import descriptions, echo, heading, print_json, properties
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.display.facts import shown_value
+from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
     from cglsuite.cells.differences import Difference
 
-__all__ = ["diff", "scenarios"]
+__all__ = ["audit", "diff", "scenarios"]
 
 _EFFECT, _LONG = "EFFECT OF THE DIFFERENCE", 24
 _TITLES = {
@@ -29,7 +31,7 @@ _TITLES = {
 
 @click.group()
 def scenarios() -> None:
-    """Compare scenario presets."""
+    """Compare scenario presets, and audit their queries."""
 
 
 @scenarios.command()
@@ -53,6 +55,48 @@ def diff(session: Session, a: str, b: str, as_json: bool) -> None:
         echo(f"{a} and {b} do not differ in any field" if a != b else f"{a} is compared with itself: no field differs")
     else:
         echo("\n".join(_page(a, b, differences)))
+
+
+@scenarios.command()
+@click.argument("name", metavar="NAME")
+@order_seed_option
+@split_seed_option
+@set_option
+@click.option("--permutations", type=click.IntRange(min=1), default=39, show_default=True, help="Permutations behind the p-value.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object with the numbers.")
+@files_options
+@pass_session
+def audit(
+    session: Session, name: str, order_seed: int, split_seed: int, assignments: Sequence[str], permutations: int, as_json: bool
+) -> None:
+    """Measure how well the task of a query of NAME can be told from the group in which it arrives.
+
+    A linear probe predicts the task of test items, once from each item's own neighbourhood and once also from the mean over its query
+    group. The leak is the difference of the balanced accuracies, with an interval over bootstrapped groups and a permutation test. For
+    single-label nodes in class-, domain- and time-IL. --set scenario.query_grouping=pooled closes such a leak.
+    """
+    from cglsuite.campaigns.overrides import parse_overrides
+    from cglsuite.cells.leak import measure_leak
+    from cglsuite.cells.run import build_scenario
+    from cglsuite.cells.spec import resolve_scenario
+
+    catalogue = session.catalogue()
+    scenario = resolve_scenario(catalogue, name, parse_overrides(assignments, "--set"))
+    seeds = Seeds(order=order_seed, split=split_seed)
+    leak = measure_leak(build_scenario(catalogue, scenario.spec, scenario.dataset_hyperparameters, seeds), permutations=permutations)
+    if as_json:
+        print_json({"scenario": scenario.preset, **dataclasses.asdict(leak)})
+        return
+    low, high = leak.interval
+    grouped = f"{leak.group_size} items of one task" if leak.by_task else f"{leak.group_size} items of all tasks"
+    rows = [
+        ("scenario", scenario.preset),
+        ("query groups", grouped),
+        ("task from an item alone", f"{leak.alone:.1%} (chance {leak.chance:.1%})"),
+        ("task with its group's mean", f"{leak.grouped:.1%}"),
+        ("leak", f"{100 * leak.leak:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}], permutation p = {leak.p:.3f}"),
+    ]
+    echo(properties(rows))
 
 
 def _page(a: str, b: str, differences: Sequence[Difference]) -> Iterable[str]:

@@ -126,6 +126,24 @@ def test_cell_reruns_on_request_and_leaves_no_checkpoints(capfd: pytest.CaptureF
         assert list((store.path / "checkpoints").iterdir()) == []
 
 
+def test_the_interval_of_checkpoints_reaches_the_cell(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From either command, over the environment and the campaign."""
+    file = tmp_path / "intervals"
+    monkeypatch.setenv("FAKE_INTERVALS", str(file))
+    monkeypatch.setenv("CGLSUITE_CHECKPOINT_EVERY", "5")
+    (tmp_path / "x.toml").write_text(CAMPAIGN + "[run]\ncheckpoint_every_s = 9\n")
+    one = ("--only", "method=bare", "--only", "scenario=toy/task*", "--only", "init_seed=0")
+    assert call(capfd, *CELL)[0] == 0
+    assert call(capfd, *CELL, "--rerun", "--checkpoint-every", "0")[0] == 0
+    assert call(capfd, "run", "x.toml", "--checkpoint-every", "2.5", *one)[0] == 0
+    assert file.read_text().split() == ["5.0", "0.0", "2.5"]
+    status, _, err = call(capfd, *CELL, "--checkpoint-every", "-1")
+    assert status == 2
+    assert "--checkpoint-every" in err
+
+
 def test_cell_that_fails(capfd: pytest.CaptureFixture[str], store: Store) -> None:
     """Exit 1; the JSON object has status and reason, stderr says it too."""
     status, out, err = call(capfd, *CELL, "--json", "--set", "method.behave=diverge")

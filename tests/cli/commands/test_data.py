@@ -18,6 +18,7 @@ import pytest
 from plugin_sites import Site
 
 from cglsuite.cli.main import run
+from cglsuite.reports.studies.anatomy import causes
 
 PLUGIN = """
 from cglsuite import DatasetSpec, hookimpl
@@ -221,3 +222,33 @@ def test_a_data_set_that_was_named_and_is_missing_fails(shelf: Shelf) -> None:
     status, out, _ = shelf.run("verify", "away")
     assert status == 1
     assert out.startswith("away: missing: the data file Away/a.npz is absent")
+
+
+def test_statistics_of_data_without_presets(shelf: Shelf) -> None:
+    """Every printed number is listed; nothing is downloaded; causes that the papers' own numbers decide on are checked all the same."""
+    status, out, err = shelf.run("statistics", "--dataset", "ogbn-arxiv", "--json")
+    rows = json.loads(out)
+    assert (status, err) == (0, "")
+    assert {row["paper"] for row in rows} == {"BeGin", "CGLB", "DRIFT"}
+    nodes = next(row for row in rows if (row["paper"], row["setting"], row["quantity"]) == ("BeGin", "task-IL", "nodes"))
+    assert (nodes["published"], nodes["ours"], nodes["equal"]) == (19793, None, None)
+    assert (nodes["cause"], nodes["check"]) == ("repeats the row of CoraFull", "holds")
+    assert nodes["reason"] == "no preset of BeGin is ogbn-arxiv in task-IL: no plugin provides one"
+    status, out, _ = shelf.run("statistics", "--dataset", "ogbn-arxiv", "--paper", "drift")
+    lines = out.splitlines()
+    assert status == 0
+    assert lines[0].split() == ["PAPER", "DATA", "SET", "SETTING", "STATISTIC", "PUBLISHED", "OURS", "EQUAL", "CHECK", "CAUSE"]
+    assert lines[1].split() == ["DRIFT", "Arxiv-CL", "task-free", "nodes", "169,343", *"----"]
+    assert "7 printed numbers: 7 not counted." in out
+    assert "no preset of DRIFT is Arxiv-CL in task-free: no plugin provides one" in " ".join(out.split())
+    status, _, err = shelf.run("statistics", "--dataset", "ogbn-arxi")
+    assert (status, "Did you mean 'ogbn-arxiv'" in err) == (2, True)
+    assert not (shelf.cache / "downloads").exists()
+
+
+def test_a_cause_that_does_not_hold_is_an_error(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Status 1: the rule gives another number than the printed one."""
+    monkeypatch.setitem(causes.RULES, "row", lambda *_: 1.0)  # type: ignore[index]
+    status, out, _ = shelf.run("statistics", "--dataset", "ogbn-arxiv", "--paper", "BeGin")
+    assert status == 1
+    assert "fails  repeats the row of CoraFull" in out

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from plugin_sites import Site
 
+from cglsuite.specs import KINDS
+
 HOSTILE = (
     "import-error",
     "sys-exit",
@@ -39,7 +41,7 @@ def test_the_table_shows_version_state_hooks_and_what_is_provided(site: Site) ->
     assert done.returncode == 0
     assert lines[0].split() == ["DISTRIBUTION", "VERSION", "STATUS", "HOOKS", "ENTRY", "POINT", "PROVIDES"]
     by_name = {line.split()[0]: line for line in lines[1:] if line}
-    assert by_name["healthy"].split()[:5] == ["healthy", "3.1", "ok", "9", "plugin"]
+    assert by_name["healthy"].split()[:5] == ["healthy", "3.1", "ok", str(len(KINDS)), "plugin"]
     assert "2 methods" in done.stdout.replace("\n", " ") or "…" in by_name["healthy"]
     assert by_name["sys-exit"].split()[:4] == ["sys-exit", "0.2", "failed", "0"]
     assert by_name["clash-a"].split()[:3] == ["clash-a", "1.0", "blocked"]

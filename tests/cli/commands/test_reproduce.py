@@ -120,6 +120,9 @@ def test_what_is_missing_is_run_once(capfd: pytest.CaptureFixture[str], tmp_path
     assert (tmp_path / "ledger" / "ledger.json").read_bytes() == before
     status, out, _ = call(capfd, *words, "--seeds", "3", "--json")
     assert (status, json.loads(out)["verdicts"], json.loads(out)["page"]) == (0, {"equivalent": 2, "different": 1}, "done")
+    said = json.loads(out)
+    assert (said["ratios"], {one["method"] for one in said["times"]}) == ([], {"bare", "joint"})
+    assert {one["quantity"] for one in said["statistics"]} == {"nodes", "edges", "features", "edge features", "classes", "tasks"}
     assert sorted(log.read_text().splitlines()[4:]) == ["bare 2000", "joint 2000"]
     given = json.loads((tmp_path / "ledger" / "reproduction.html").read_text())
     expected = {"paper": "BeGin", "dataset": "Cora", "setting": "task-IL", "method": "Bare", "seeds": 3, "train_missing": False}

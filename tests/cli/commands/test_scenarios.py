@@ -1,8 +1,10 @@
-"""``cglsuite scenarios diff``: readable at 100 columns, JSON on demand, and no torch."""
+"""``cglsuite scenarios``: readable at 100 columns, JSON on demand; comparing presets needs no torch."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from plugin_sites import Site
@@ -99,3 +101,25 @@ def test_two_published_protocols(capsys: pytest.CaptureFixture[str]) -> None:
     assert found.items() >= expected.items()
     assert "scenario.setting" not in found
     assert "scenario.dataset" not in found
+
+
+@pytest.mark.plugins
+def test_audit_prints_the_leak_by_grouping() -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from cglsuite.cli.main import main; main()",
+        "scenarios",
+        "audit",
+        "synthetic-csbm/class-il@cglb-1",
+        "--permutations",
+        "1",
+    ]
+    pooled = ["--set", "scenario.query_grouping=pooled", "--json"]
+    shown, printed = (subprocess.run([*command, *more], capture_output=True, text=True, check=True).stdout for more in ([], pooled))
+    assert "80 items of one task" in shown
+    assert "chance 20.0%" in shown
+    found = json.loads(printed)
+    assert found["scenario"].startswith("synthetic-csbm/class-il@cglb-1+")
+    assert (found["by_task"], found["group_size"], found["chance"]) == (False, 80, 0.2)
+    assert found["leak"] == pytest.approx(found["grouped"] - found["alone"])
