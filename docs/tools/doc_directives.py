@@ -109,6 +109,18 @@ def _artefacts(catalogue: Catalogue, here: str, words: list[str]) -> str:
     return table((*columns, "kind", "reason"), cells)
 
 
+def _leaks(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``leaks``: how well a probe finds the task of a query, preset by preset."""
+    from cglsuite.reference import leaks
+
+    rows = []
+    for row in leaks().itertuples():
+        alone, grouped, chance = (f"{100 * share:.1f}" for share in (row.alone, row.grouped, row.chance))
+        gain = f"{100 * row.leak:+.1f} [{100 * row.low:+.1f}, {100 * row.high:+.1f}]"
+        rows.append((scenario_link(catalogue.get("scenario", row.scenario), here, row.scenario), row.group, chance, alone, grouped, gain))
+    return table(("preset", "a group holds items of", "chance", "neighbourhood alone", "with the group's mean", "leak"), rows)
+
+
 def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``measured DATASET SETTING METHOD FIELD [KEY=VALUE...]``: average performance in the records of the gallery, preset by preset and
     value by value of a setting, where other settings have the values given; what a record does not say is false."""
@@ -194,6 +206,7 @@ _DIRECTIVES: dict[str, Callable[[Catalogue, str, list[str]], str]] = {
     "figure": _figure,
     "file": _file,
     "gap": _gap,
+    "leaks": _leaks,
     "measured": _measured,
     "presets": _presets,
     "published": _published,

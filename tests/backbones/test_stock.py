@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.utils import parametrize
 from torch_geometric.nn import APPNP, TransformerConv
 
 import cglsuite as cgl
@@ -55,6 +56,25 @@ def test_every_convolution_can_be_built(convolution: str) -> None:
     assert (model.hops, model.head.weight.shape) == (2, (3, 8))  # type: ignore[union-attr]
     tags = {tag for tag, _, _ in model.tagged_parameters()}
     assert tags == {"body", "head"}
+
+
+@pytest.mark.parametrize("convolution", CONVOLUTIONS)
+def test_a_masked_network_can_be_saved_and_read_again(convolution: str) -> None:
+    """PyG's linear maps write their weight by its name even where a parametrisation computes it, which no masked network can read."""
+
+    class Mask(torch.nn.Module):
+        def forward(self, weight: torch.Tensor) -> torch.Tensor:
+            return weight * 0.5
+
+    model, other = (pyg(5, 3, convolution=convolution, layers=2, width=8, heads=4, dropout=0.0) for _ in range(2))
+    for made in (model, other):
+        for _, name, parameter in list(made.tagged_parameters()):
+            if parameter.dim() > 1 and not name.startswith("head"):
+                module, _, attribute = name.rpartition(".")
+                parametrize.register_parametrization(made.get_submodule(module), attribute, Mask())
+    other.load_state_dict(model.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
+    assert any("parametrizations" in name for name in model.state_dict())
 
 
 def test_heads_share_the_width() -> None:

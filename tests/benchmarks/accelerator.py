@@ -245,7 +245,7 @@ def per_step(trial: Trial, catalogue: Catalogue) -> dict[str, dict[str, float]]:
             before, last[0] = last[0], Counter(seen)
             if before is not None and learnt[0] > 1:
                 intervals.append(last[0] - before)
-                steps[0] += taken[0]
+                steps[0] += taken[0] or 1  # a phase with a loss of its own: its epoch
             taken[0] = 0
 
         runner, taken = make_runner(cell, catalogue, stream, on_task=on_task), [0]

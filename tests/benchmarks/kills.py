@@ -114,15 +114,19 @@ class _Hook:
         elif event == "os.rename":
             self._renamed(Path(args[0]), Path(args[1]))
 
+    def _struck(self, path: Path) -> bool:
+        """Whether a file is in the folder of the strike, or in a shard of it."""
+        return self.strike.folder in (path.parent.name, path.parent.parent.name)
+
     def _opened(self, path: Path, flags: int) -> None:
-        if self.strike.stage not in STAGES[:2] or path.parent.name != self.strike.folder or not flags & os.O_EXCL:
+        if self.strike.stage not in STAGES[:2] or not self._struck(path) or not flags & os.O_EXCL:
             return
         self.met += 1
         if self.met == self.strike.nth:
             self.soon.set() if self.strike.stage == STAGES[1] else self.kill()
 
     def _renamed(self, source: Path, target: Path) -> None:
-        if self.strike.stage in STAGES[:2] or target.parent.name != self.strike.folder or source.suffix != ".tmp":
+        if self.strike.stage in STAGES[:2] or not self._struck(target) or source.suffix != ".tmp":
             return
         self.met += 1
         if self.met != self.strike.nth:
@@ -300,8 +304,7 @@ class Harness:
         self._child(self._campaign, store, None)
         found = self.results(Store(store.path))
         faults = [f"unlike the uninterrupted run: {key}" for key in self.whole if found.get(key) != self.whole[key]]
-        rest = [p for p in store.path.rglob("*") if p.is_file() and p.name != ".lock" and p.parent.name != "cells"]
-        rest += [p for p in (store.path / "cells").iterdir() if p.name.startswith(".")]
+        rest = [p for p in store.path.rglob("*") if p.is_file() and p.name != ".lock" and p not in store.record_files()]
         faults += [f"left behind: {path.relative_to(store.path)}" for path in rest]
         self.faults += [f"campaign {self.campaigns}: {fault}" for fault in faults]
         return not faults

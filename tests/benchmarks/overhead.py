@@ -92,13 +92,11 @@ def run_cell(args) -> dict:
 def run_loop(args) -> dict:
     """The plain loop over the same tasks."""
     import numpy as np
-    import plain
     import torch
     from plain_methods import LOOPS
 
     from cglsuite import load_catalogue
     from cglsuite.cells.run import _keep_freed_memory, _load, build_stream
-    from cglsuite.graphs.message import scipy_features
 
     catalogue = load_catalogue()
     cell = _cell(catalogue, args)
@@ -107,19 +105,10 @@ def run_loop(args) -> dict:
     torch.set_flush_denormal(True)
     data = _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
     facts = build_stream(cell, catalogue).tasks
-    split = _split(cell, data, facts)
-    x, edges, y = scipy_features(data.x), data.edge_index.numpy(), data.y.numpy()
+    parts = split_of(cell, data, facts)
     torch.manual_seed(0)
     started = CLOCKS[args.clock]()
-    tasks = []
-    for fact in facts:
-        nodes = np.flatnonzero(np.isin(y, fact.classes))
-        position = np.full(len(y), -1)
-        position[nodes] = np.arange(len(nodes))
-        inner = position[edges]
-        inner = inner[:, (inner >= 0).all(axis=0)]
-        train, test = nodes[split[nodes] == 0], nodes[split[nodes] == 2]
-        tasks.append(plain.task_of(x[nodes], inner, position[train], y[train], position[test], y[test], list(fact.classes)))
+    tasks = plain_tasks(data, facts, parts)
     prepared = CLOCKS[args.clock]()
     with torch.no_grad():
         run = LOOPS[args.method](tasks, data.n_classes, args.epochs, cell.method_hyperparameters)
@@ -128,7 +117,27 @@ def run_loop(args) -> dict:
     return {"seconds": ended - started, "sections": sections, "ap": float(np.mean(run.matrix[-1]))}
 
 
-def _split(cell, data, facts):
+def plain_tasks(data, facts, split) -> list:
+    """The tasks as the plain loop has them; ``split``: see :func:`split_of`."""
+    import numpy as np
+    import plain
+
+    from cglsuite.graphs.message import scipy_features
+
+    x, edges, y, tasks = scipy_features(data.x), data.edge_index.numpy(), data.y.numpy(), []
+    for fact in facts:
+        nodes = np.flatnonzero(np.isin(y, fact.classes))
+        position = np.full(len(y), -1)
+        position[nodes] = np.arange(len(nodes))
+        inner = position[edges]
+        inner = inner[:, (inner >= 0).all(axis=0)]
+        train, test = nodes[split[nodes] == 0], nodes[split[nodes] == 2]
+        tasks.append(plain.task_of(x[nodes], inner, position[train], y[train], position[test], y[test], list(fact.classes)))
+    return tasks
+
+
+def split_of(cell, data, facts):
+    """The part of every node: 0 training, 1 validation, 2 test."""
     import torch
 
     from cglsuite.graphs.splits.partition import per_class_split

@@ -13,6 +13,7 @@ from cglsuite import (
     MethodSpec,
     MetricSpec,
     NotebookSpec,
+    PretrainingSpec,
     ScenarioSpec,
     ScheduleSpec,
     TrainingSpec,
@@ -54,6 +55,11 @@ def cglsuite_backbones() -> list[BackboneSpec]:
 def cglsuite_methods() -> Iterator[MethodSpec]:
     yield MethodSpec(name="zeta", summary="comes first here, last when sorted", factory="healthy:load", hyperparameters=(_STRENGTH, _ORDER))
     yield MethodSpec(name="alpha", summary="comes last here", factory="healthy:lod", citation="Someone, Something, Somewhere 2020")
+
+
+@hookimpl
+def cglsuite_pretrainings() -> list[PretrainingSpec]:
+    return [PretrainingSpec(name="hides", summary="s", factory="healthy_parts:share")]
 
 
 @hookimpl

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from cglsuite import Catalogue, load_catalogue
 from cglsuite.cells.differences import preset_differences
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.storage.store import Store
 
 TOOLS = Path(__file__).resolve().parents[2] / "docs" / "tools"
 pytestmark = pytest.mark.plugins
@@ -92,8 +91,7 @@ def test_measured_values_are_those_of_the_records(catalogue: Catalogue) -> None:
     asked = "{{ measured aromaticity class-il joint dataset.features method.only_last=true }}"
     page = tool("doc_directives").expanded(asked, HERE, catalogue).replace("\xa0", " ")
     values: dict[tuple[str, str], list[float]] = {}
-    for path in (TOOLS.parents[1] / "reports" / "gallery" / "records" / "cells").glob("*.json"):
-        record = Record.from_json(json.loads(path.read_text(encoding="utf-8")))
+    for record in Store(TOOLS.parents[1] / "reports" / "gallery" / "records").records():
         given = record.cell["configuration"]
         if given.get("scenario.dataset") == "aromaticity" and given.get("method.only_last"):
             values.setdefault((record.cell["scenario"], given["dataset.features"]), []).append(statistics.mean(record.performance()[-1]))

@@ -195,6 +195,14 @@ def saved(path: Path, value: Any) -> Path:
     return path
 
 
+def test_reading_a_pyg_file_leaves_torch_trusting_what_it_trusted(tmp_path: Path) -> None:
+    """PyG registers its containers as safe when it is imported; its own datasets are read with them."""
+    before = set(torch.serialization.get_safe_globals())
+    assert Data in before
+    read_arrays(saved(tmp_path / "a.pt", Data(x=torch.zeros(2, 1))))
+    assert set(torch.serialization.get_safe_globals()) == before
+
+
 def test_saved_graphs(tmp_path: Path) -> None:
     """Tensors only, whatever the extension; sparse ones as SciPy matrices; a list as its disjoint union."""
     graph = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([1, 0]), name="n", n_nodes=3)

@@ -212,9 +212,13 @@ def run_cell(
     progress: Callable[[int, int], None] | None = None,
     in_common: Callable[[], int] | None = None,
     observers: Any = None,
+    checkpoint_every_s: float | None = None,
 ) -> Record:
     """Do as the settings say."""
     key = cell_key(cell, catalogue)
+    if intervals := os.environ.get("FAKE_INTERVALS"):
+        with open(intervals, "a") as file:
+            file.write(f"{checkpoint_every_s}\n")
     if log := os.environ.get("FAKE_LOG"):
         with open(log, "a") as file:
             file.write(f"{key}\n")

@@ -166,7 +166,7 @@ class Twice(LocalExecutor):
 
     def run(self, cells: Any, store: Any, options: Any) -> int:
         super().run(cells, store, options)
-        for path in (store.path / "cells").glob("*.json"):
+        for path in store.record_files():
             path.unlink()
         time.sleep(0.1)
         return super().run(cells, type(store)(store.path), options)

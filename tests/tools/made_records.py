@@ -115,6 +115,6 @@ def _metrics(matrix: Any, setting: str, catalogue: Catalogue) -> dict[str, float
     found: dict[str, float | None] = {}
     for entry in catalogue.entries("metric"):
         spec: Any = entry.spec
-        if setting in spec.settings:
+        if setting in spec.settings and not spec.performances:
             found[entry.name] = None if spec.needs_joint else float(catalogue.resolve(entry)(matrix))
     return found

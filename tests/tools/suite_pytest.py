@@ -12,12 +12,13 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import ipaddress
+import logging
 import os
 import socket
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -139,6 +140,16 @@ class SuitePlugin:
         if item.get_closest_marker("gpu") and not _has_gpu():
             return "needs a CUDA device"
         return None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Generator[None, Any, Any]:
+        """The level of messages that a worker's or a command's entry point sets for its whole process is not the next test's."""
+        logger = logging.getLogger("cglsuite")
+        before = logger.level
+        try:
+            return (yield)
+        finally:
+            logger.setLevel(before)
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Count what a marker expression left out."""
