@@ -6,38 +6,42 @@ import dataclasses
 
 import pytest
 
-from cglsuite import Catalogue, load_catalogue
+from cglsuite import Catalogue
 from cglsuite.cells.engine import default_engine
 from cglsuite.cells.keys import cell_key, seeded_keys
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.specs import Seeds
+from cglsuite.testing.staged import executor_cells
 
 SEEDS = [Seeds(), Seeds(order=1), Seeds(split=2), Seeds(init=3), Seeds(order=2**63 - 1, split=5, init=7)]
-CELLS = [
-    ("synthetic-csbm/class-il@begin-1", "bare", {}),
-    ("synthetic-csbm/task-il@begin-1", "ewc", {"training.epochs": 2, "scenario.class_order": "native"}),
-    ("synthetic-csbm/task-free@drift-1", "er", {}),
-]
+OBEDIENT = "testing-obedient"
 
 
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
-    return load_catalogue()
+    """The installed plugins, tiny streams, and a method that is there without any plugin."""
+    return executor_cells.catalogue()
 
 
-def known(catalogue: Catalogue) -> list[tuple[str, str, dict[str, object]]]:
-    return [cell for cell in CELLS if cell[0] in catalogue.names("scenario") and cell[1] in catalogue.names("method")]
-
-
-def test_keys_are_those_of_the_cells_one_by_one(catalogue: Catalogue) -> None:
-    assert len(known(catalogue)) >= 2
-    for scenario, method, overrides in known(catalogue):
-        cell = resolve_cell(catalogue, scenario=scenario, method=method, overrides=overrides)
-        keyed = seeded_keys(cell, catalogue)
-        expected = [cell_key(dataclasses.replace(cell, seeds=seeds), catalogue) for seeds in SEEDS]
-        assert [keyed(seeds) for seeds in SEEDS] == expected
-        assert len(set(expected)) == len(SEEDS)
+@pytest.mark.parametrize(
+    ("scenario", "method", "overrides"),
+    [
+        ("testing-nodes/task-il@testing-1", OBEDIENT, {}),
+        ("testing-nodes/task-il@testing-1", OBEDIENT, {"training.epochs": 2, "method.number": 3}),
+        pytest.param("synthetic-csbm/class-il@begin-1", "bare", {}, marks=pytest.mark.plugins),
+        pytest.param(
+            "synthetic-csbm/task-il@begin-1", "ewc", {"training.epochs": 2, "scenario.class_order": "native"}, marks=pytest.mark.plugins
+        ),
+        pytest.param("synthetic-csbm/hard@drift-1", "er", {}, marks=pytest.mark.plugins),
+    ],
+)
+def test_keys_are_those_of_the_cells_one_by_one(catalogue: Catalogue, scenario: str, method: str, overrides: dict[str, object]) -> None:
+    cell = resolve_cell(catalogue, scenario=scenario, method=method, overrides=overrides)
+    keyed = seeded_keys(cell, catalogue)
+    expected = [cell_key(dataclasses.replace(cell, seeds=seeds), catalogue) for seeds in SEEDS]
+    assert [keyed(seeds) for seeds in SEEDS] == expected
+    assert len(set(expected)) == len(SEEDS)
 
 
 def test_plans_of_many_requests_are_those_of_each(catalogue: Catalogue) -> None:
@@ -45,11 +49,11 @@ def test_plans_of_many_requests_are_those_of_each(catalogue: Catalogue) -> None:
     engine = default_engine()
     shared = {"training.epochs": 2}
     requests = [
-        CellRequest(scenario="synthetic-csbm/class-il@begin-1", method=method, overrides=overrides, seeds=seeds)
-        for method in ("bare", "ewc")
+        CellRequest(scenario=scenario, method=OBEDIENT, overrides=overrides, seeds=seeds)
+        for scenario in ("testing-nodes/task-il@testing-1", "testing-nodes/class-il@testing-1")
         for overrides in (shared, {"training.epochs": 2}, {"training.epochs": 3})
         for seeds in SEEDS
     ]
     assert engine.plan_all(iter(requests), catalogue) == [engine.plan(request, catalogue) for request in requests]
-    own = dataclasses.replace(engine, cell_key=lambda cell, catalogue: f"{cell.method} {cell.seeds.init}")
-    assert [p.key for p in own.plan_all(requests, catalogue)] == [f"{r.method} {r.seeds.init}" for r in requests]
+    own = dataclasses.replace(engine, cell_key=lambda cell, catalogue: f"{cell.scenario.name} {cell.seeds.init}")
+    assert [p.key for p in own.plan_all(requests, catalogue)] == [f"{r.scenario} {r.seeds.init}" for r in requests]
