@@ -24,7 +24,7 @@ from cglsuite.executors.campaign_run import find_executor
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
-from cglsuite.testing.staged.executor_cells import Asked, cells_of, known
+from cglsuite.testing.staged.executor_cells import Asked
 
 __all__ = ["check_executor", "examine_executor"]
 
@@ -87,11 +87,6 @@ class _Trial:
     options: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def whole(self) -> Catalogue:
-        """The catalogue with which cells are planned."""
-        return known(self.entry)
-
-    @cached_property
     def first(self) -> _Run:
         """A run of three cells that end well."""
         return self.run("first", [{}, {}, {}])
@@ -101,7 +96,7 @@ class _Trial:
         """The same cells by the suite's own executor, with a log at the same path: it is one of their settings."""
         (self.folder / "first.log").rename(self.folder / "kept.log")
         local = load_catalogue().get("executor", "local")
-        run = _Run(self.asked("local", [{}, {}, {}], entry=local, log="first"), self.whole)
+        run = _Run(self.asked("local", [{}, {}, {}], entry=local, log="first"))
         (self.folder / "first.log").unlink()
         (self.folder / "kept.log").rename(self.folder / "first.log")
         return run.waited()
@@ -112,21 +107,22 @@ class _Trial:
         options = self.options if entry is self.entry else {}
         (self.folder / f"{log}.log").touch()
         return Asked(
-            entry=entry, store=self.folder / store, log=self.folder / f"{log}.log", answer=self.folder / f"{store}.json", cells=cells,
-            options=options, timeout_s=timeout_s,
+            entry=entry, store=self.folder / store, log=self.folder / f"{log}.log", answer=self.folder / f"{store}.json",
+            planned=self.folder / f"{store}.keys", cells=cells, options=options, timeout_s=timeout_s,
         )  # fmt: skip
 
     def run(self, store: str, cells: Sequence[Mapping[str, Any]], **more: Any) -> _Run:
         """A run to its end."""
-        return _Run(self.asked(store, cells, **more), self.whole).waited()
+        return _Run(self.asked(store, cells, **more)).waited()
 
 
 class _Run:
     """An executor at work in a process of its own."""
 
-    def __init__(self, asked: Asked, whole: Catalogue) -> None:
-        self.asked, self._planned = asked, cells_of(asked, whole)
-        asked.answer.unlink(missing_ok=True)
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        for written in (asked.answer, asked.planned):
+            written.unlink(missing_ok=True)
         request = asked.answer.with_suffix(".asked")
         request.write_bytes(pickle.dumps(asked))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path if p)}
@@ -192,8 +188,10 @@ class _Run:
     @property
     def records(self) -> list[Record | None]:
         """The record of each cell, in order."""
+        if not self.asked.planned.exists():
+            return [None for _ in self.asked.cells]
         store = Store(self.asked.store)
-        return [store.get(planned.key) for planned in self._planned]
+        return [store.get(key) for key in json.loads(self.asked.planned.read_text())]
 
     @property
     def done(self) -> list[bool]:
@@ -235,7 +233,8 @@ def _runs(trial: _Trial) -> None:
     unfinished, done = run.answer["unfinished"], run.done
     if not all(done):
         reasons = "; ".join(f"{r.status}: {r.reason}" for r in run.records if r is not None and not r.done)
-        without = f"no record; it returned {unfinished!r} and printed: {run.printed or 'nothing'}"
+        others = len(Store(run.asked.store).keys())
+        without = f"no record, {others} under other keys; it returned {unfinished!r} and printed: {run.printed or 'nothing'}"
         raise CheckFailed(
             f"{done.count(False)} of {len(done)} cells have no result after run() ({reasons or without})",
             "start job.words(part) for every part and return when they have ended",
@@ -304,7 +303,7 @@ def _failures(trial: _Trial) -> None:
 def _interrupt(trial: _Trial) -> None:
     """Ctrl-C ends it: workers stop, finished cells stay, and the next run makes only what is missing."""
     cells = [{}, {"seconds": _PAUSE_S}, {"seconds": _PAUSE_S}]
-    run, deadline = _Run(trial.asked("interrupt", cells), trial.whole), time.monotonic() + _LIMIT_S
+    run, deadline = _Run(trial.asked("interrupt", cells)), time.monotonic() + _LIMIT_S
     while not (run.done[0] and run.begun.total() > 1):
         if run.process.poll() is not None or time.monotonic() > deadline:
             run.waited(0.1)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite import Hyperparameter, MethodSpec, __version__, load_catalogue
+from cglsuite.atomic import write_atomic
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.store import Store
@@ -82,13 +83,14 @@ class Asked:
     Args:
         entry: the executor's. options: for its factory. store: folder of records. log: to which cells write.
         cells: per cell, settings of the obedient method; its place is its number.
-        answer: path of the JSON file in which the outcome is written.
+        answer: path of the JSON file in which the outcome is written. planned: of the one with the cells' keys, written before the run.
     """
 
     entry: Entry
     store: Path
     log: Path
     answer: Path
+    planned: Path
     cells: Sequence[Mapping[str, Any]]
     options: Mapping[str, Any] = field(default_factory=dict)
     workers: int = 2
@@ -125,6 +127,8 @@ def main() -> None:
     answer: dict[str, Any]
     try:
         whole = known(asked.entry)
+        cells = cells_of(asked, whole)
+        write_atomic(asked.planned, json.dumps([cell.key for cell in cells]).encode())
         executor = find_executor(whole, asked.entry.name, asked.options)
         with _noted(executor, launched):
             options = RunOptions(
@@ -135,7 +139,7 @@ def main() -> None:
                 share_prefixes=False,
                 progress=False,
             )
-            answer = {"unfinished": executor.run(cells_of(asked, whole), Store(asked.store), options)}
+            answer = {"unfinished": executor.run(cells, Store(asked.store), options)}
     except KeyboardInterrupt:
         answer = {"interrupted": True}
     except Exception as error:  # noqa: BLE001 - an executor's error is what the check is about

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 
 from cglsuite import BackboneSpec, Catalogue, ExecutorSpec, NotebookSpec, load_catalogue
+from cglsuite.cells import keys
 from cglsuite.host import PluginRecord
 from cglsuite.specs import Hyperparameter, ScheduleSpec
 from cglsuite.testing import check_backbone, check_schedule, examine, tiny_catalogue
@@ -191,7 +192,7 @@ def test_an_executor_without_run_is_told(catalogue: Catalogue) -> None:
 )
 def test_an_executor_is_named_by_the_check_that_it_breaks(catalogue: Catalogue, name: str, check: str, message: str) -> None:
     (found,) = examine_executor(name, catalogue, only=("runs", "once")).failed
-    assert (found.check, found.message[: len(message)]) == (check, message)
+    assert (found.check, found.message[: len(message)]) == (check, message), found.message
     assert found.fix
 
 
@@ -199,5 +200,12 @@ def test_an_executor_is_named_by_the_check_that_it_breaks(catalogue: Catalogue, 
 def test_the_local_executor_conforms() -> None:
     """Workers are real, some die and hang, and it is interrupted: this takes about a minute."""
     report = examine_executor("local")
-    assert report.passed, report.failed
+    report.raise_failures()
     assert {f.check for f in report if f.status == "ok"} >= {"runs", "once", "same bits", "keeps", "failures", "interrupt"}
+
+
+@pytest.mark.slow
+def test_an_executor_is_judged_by_the_keys_of_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the calling process has imported or patched, the records are looked up as the run has planned them."""
+    monkeypatch.setattr(keys, "_version", lambda distribution: "0")
+    examine_executor("local", only=("runs", "once")).raise_failures()
