@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Study", "run"]
 
-_FIRST = ("scenario", "first", "second", "verdict", "estimate", "low", "high", "p_adjusted", "n")
-"""The columns of :meth:`Study.compare` that a person looks at first."""
+_ANSWER = ("first", "second", "verdict", "estimate", "low", "high", "p_adjusted", "n", "scenario")
+"""The columns of :meth:`Study.compare` that answer the question."""
 
 
 def run(
@@ -147,6 +147,16 @@ class Study:
         counts = ", ".join(f"{n} {state}" for state, n in self.outcome.counts.items())
         return f"<Study of {self.campaign.title}: {counts}>"
 
+    def __str__(self) -> str:
+        """What was found, in text: per scenario every method's mean with its interval, then the tests of pairs.
+
+        Example:
+            >>> print(run(["bare", "er-gnn"], "synthetic-csbm", "class-il@cglb-1", orders=5))  # doctest: +SKIP
+        """
+        from cglsuite.reports.studies.comparison.message import summary
+
+        return "\n\n".join([repr(self)[1:-1], *("\n".join(summary(one)) for one in self._comparisons() if one.methods)])
+
     def _repr_html_(self) -> str:
         table = self.means()
         html: str = table.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0)
@@ -178,7 +188,15 @@ class Study:
 
         return pd.concat([compute.means(one).assign(scenario=one.name) for one in self._comparisons(metric=metric)], ignore_index=True)
 
-    def compare(self, metric: str = "average_performance", *, against: str = "", test: str = "t", adjustment: str = "holm") -> pd.DataFrame:
+    def compare(
+        self,
+        metric: str = "average_performance",
+        *,
+        against: str = "",
+        test: str = "t",
+        adjustment: str = "holm",
+        details: bool = False,
+    ) -> pd.DataFrame:
         """Tests of every pair of methods over orders, seeds, or orders crossed with seeds, adjusted for their number.
 
         With one seed (or one order) a verdict is about that seed (or order) only, and says so.
@@ -186,9 +204,11 @@ class Study:
         Args:
             metric: the metric's name. against: compare all others with this method; empty: all pairs.
             test: one of :data:`cglsuite.stats.TESTS`. adjustment: one of :data:`cglsuite.stats.ADJUSTMENTS`.
+            details: add the statistic, degrees of freedom, effect size, unadjusted p, design, and the reason why a pair was refused.
 
         Returns:
-            A row per scenario and pair with the verdict, the difference, its interval and adjusted p first, then the other figures.
+            A row per scenario and pair with the verdict, the difference of the means (first minus second), its interval, the adjusted p
+            and the number of units.
 
         Raises:
             Refused: there is too little to test, as one seed; the message says what is missing.
@@ -197,7 +217,7 @@ class Study:
 
         asked = {"metric": metric, "against": against, "test": test, "adjustment": adjustment}
         table = pd.concat([one.tests.assign(scenario=one.name) for one in self._comparisons(**asked)], ignore_index=True)
-        return table[[*_FIRST, *(name for name in table.columns if name not in _FIRST)]]
+        return table[[*_ANSWER, *(name for name in table.columns if details and name not in _ANSWER)]]
 
     def plot(self, metric: str = "average_performance") -> Figure:
         """A panel per scenario: every cell's value of a metric by method, with the mean and its 95 % interval.

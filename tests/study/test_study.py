@@ -59,9 +59,16 @@ def test_own_data_in_memory_beside_a_built_in_data_set(tmp_path: Path) -> None:
     per_method = frame[frame["scenario"] == "photo/task-il@begin-1"].groupby("method")["average_performance"].mean()
     assert means["mean"].tolist()[:2] == pytest.approx(per_method.tolist())
     tests = study.compare(against="bare")
-    assert list(tests.columns[:4]) == ["scenario", "first", "second", "verdict"]
+    assert list(tests.columns) == ["first", "second", "verdict", "estimate", "low", "high", "p_adjusted", "n", "scenario"]
     assert tests[["first", "second"]].to_numpy().tolist() == [["er-gnn", "bare"]] * 2
-    assert tests["paired"].all()
+    whole = study.compare(against="bare", details=True)
+    assert whole[tests.columns].equals(tests)
+    assert whole["paired"].all()
+    said = str(study)
+    assert said.startswith("Study of bare, er-gnn on photo/task-il@begin-1, photo/class-il@cglb-1: 12 done\n\nphoto · ")
+    assert said.count(": average_performance in %\n  bare    ") == 2
+    assert all(f"{100 * mean:.1f}  (" in said for mean in means["mean"])
+    assert "differ" in said
     assert "<table" in study._repr_html_()
     axes = study.plot().axes
     assert [a.get_title() for a in axes] == ["photo · class-IL · CGLB 1", "photo · task-IL · BeGin 1"]

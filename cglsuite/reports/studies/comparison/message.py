@@ -10,9 +10,9 @@ from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.comparison.cells import unit_text
-from cglsuite.reports.studies.comparison.compute import Comparison, Study
+from cglsuite.reports.studies.comparison.compute import Comparison, Study, means
 
-__all__ = ["ADJUSTED", "key_results", "sentences"]
+__all__ = ["ADJUSTED", "key_results", "sentences", "summary"]
 
 _MOST_NAMED = 6
 ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
@@ -49,6 +49,20 @@ def sentences(one: Comparison) -> Iterator[str]:
         yield f"{refused} {'pair was' if refused == 1 else 'pairs were'} refused."
     if given := next((str(row["given"]) for row in tested if row["given"]), ""):
         yield f"This holds {stats.condition_of(given)} only."
+
+
+def summary(one: Comparison) -> Iterator[str]:
+    """A comparison as lines of text: its name, the mean of every method with its interval, and the message of its tests."""
+    yield f"{one.name}: {one.question.metric}{' in %' if one.percent else ''}"
+    rows = as_rows(means(one))
+    width = max(len(str(row["method"])) for row in rows)
+    for row in rows:
+        low, high = float(row["low"]), float(row["high"])
+        given = f"{1.0 - one.question.alpha:.0%} interval {unit_text(one, low)} to {unit_text(one, high)}"
+        interval = "no interval" if low != low else given
+        over = row["replicates"] or f"n = {row['cells']}"
+        yield f"  {row['method']:<{width}}  {unit_text(one, float(row['mean'])):>6}  ({interval}, {over})"
+    yield f"  {' '.join(sentences(one))}"
 
 
 def _better(one: Comparison, row: Mapping[str, Any]) -> str:
