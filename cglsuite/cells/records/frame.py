@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.atomic import write_atomic
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.record import Record, as_array
+from cglsuite.cells.records.rows import Row, settings
 from cglsuite.errors import UnknownNameError
 from cglsuite.hashing import canonical, plain
 from cglsuite.plaintext import csv_text
@@ -37,39 +38,59 @@ def joint_metrics(catalogue: Catalogue) -> dict[str, JointMetric]:
     return {name: catalogue.resolve(spec) for name, spec in catalogue.specs(MetricSpec).items() if spec.needs_joint}
 
 
-def results_frame(records: Iterable[Record], *, joint: Mapping[str, JointMetric] | None = None) -> pd.DataFrame:
+def results_frame(records: Iterable[Record | Row], *, joint: Mapping[str, JointMetric] | None = None) -> pd.DataFrame:
     """One row per record, in a stable order: identity, status, every metric, times, memory, and ``configuration.*``.
 
     Args:
-        records: any records, finished or not; duplicates have one row.
+        records: any records or their rows, finished or not; duplicates have one row.
         joint: functions ``(matrix, joint_matrix) -> float`` by metric name (see :func:`joint_metrics`). Each fills its column from the
             ``joint`` record of the same scenario switches, backbone and seeds among ``records``; NaN if there is none, or if several
             different ones match equally well.
     """
     import pandas as pd
 
-    records = sorted({record.key: record for record in records}.values(), key=_order)
-    metrics = [dict(record.metrics) for record in records]
-    partners = _joint_partners(records) if joint else []
+    made = (record if isinstance(record, Row) else Row.of(record) for record in records)
+    rows = sorted({row.key: row for row in made}.values(), key=lambda row: row.order)
+    metrics = [dict(row.metrics) for row in rows]
+    partners = _joint_partners(rows) if joint else []
     for name, function in (joint or {}).items():
-        for record, partner, row in zip(records, partners, metrics, strict=True):
-            row[name] = math.nan if partner is None else float(function(record.performance(), partner.performance()))
-    identity = pd.DataFrame([_identity(record) for record in records], columns=[*_IDENTITY, *_TAIL])
+        for row, partner, values in zip(rows, partners, metrics, strict=True):
+            values[name] = math.nan if partner is None else float(function(as_array(row.matrix), as_array(partner.matrix)))
+    identity = pd.DataFrame([[_shown(row, name) for name in (*_IDENTITY, *_TAIL)] for row in rows], columns=[*_IDENTITY, *_TAIL])
     measured = [
         _numbers(metrics, "{}"),
-        _numbers([record.timings_s for record in records], "{}_s"),
-        _numbers([record.memory for record in records], "memory_{}").rename(columns={"memory_peak_bytes": "peak_bytes"}),
-        _numbers([record.parameters for record in records], "{}_parameters").rename(columns={"method_bytes_parameters": "method_bytes"}),
+        _numbers([row.timings_s for row in rows], "{}_s"),
+        _numbers([row.memory for row in rows], "memory_{}").rename(columns={"memory_peak_bytes": "peak_bytes"}),
+        _numbers([row.parameters for row in rows], "{}_parameters").rename(columns={"method_bytes_parameters": "method_bytes"}),
     ]
-    configurations = [record.cell["configuration"] for record in records]
-    names = sorted({name for row in configurations for name in row})
-    values = {f"configuration.{name}": pd.Series([row.get(name) for row in configurations], dtype="object") for name in names}
-    return pd.concat([identity[_IDENTITY], *measured, identity[_TAIL], pd.DataFrame(values)], axis=1)
+    return pd.concat([identity[_IDENTITY], *measured, identity[_TAIL], _configurations([row.configuration for row in rows])], axis=1)
 
 
 _IDENTITY = ["scenario", "preset", "dataset", "setting", "protocol", "method", "backbone", "order_seed", "split_seed", "init_seed"]
 _IDENTITY += ["status", "reason", "n_tasks", "validation_average_performance"]
 _TAIL = ["threads", "device", "dtype", "core_version", "torch", "resumed_from_task", "design", "key"]
+
+
+def _shown(row: Row, name: str) -> Any:
+    value = getattr(row, name)
+    return math.nan if value is None and name == "validation_average_performance" else value
+
+
+def _configurations(texts: Sequence[str]) -> pd.DataFrame:
+    """A column per setting: values are looked up once per distinct configuration, of which there are few."""
+    import numpy as np
+    import pandas as pd
+
+    distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    places = np.array([distinct[text] for text in texts], dtype=np.int64)
+    values = [settings(text) for text in distinct]
+    columns = {}
+    for name in sorted({name for one in values for name in one}):
+        held = np.empty(len(values), dtype=object)
+        for place, one in enumerate(values):  # one by one: NumPy would take lists of one length for a matrix
+            held[place] = one.get(name)
+        columns[f"configuration.{name}"] = pd.Series(held[places], dtype="object")
+    return pd.DataFrame(columns)
 
 
 def _numbers(rows: Sequence[Mapping[str, float | None]], column: str) -> pd.DataFrame:
@@ -84,70 +105,24 @@ def _numbers(rows: Sequence[Mapping[str, float | None]], column: str) -> pd.Data
     return pd.DataFrame(frame, index=range(len(rows)))
 
 
-def _order(record: Record) -> tuple[Any, ...]:
-    cell = record.cell
-    seeds = cell["seeds"]
-    return (cell["scenario"], cell["preset"], cell["method"], cell["backbone"], seeds["order"], seeds["split"], seeds["init"], record.key)
+def _joint_partners(rows: Sequence[Row]) -> list[Row | None]:
+    """For each row, that of the finished ``joint`` record to compare it with; None if it is unfinished or there is no match."""
+    candidates: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.pairing and row.method == UPPER_BOUND:
+            candidates[row.pairing].append(row)
+    return [_closest(row, candidates.get(row.pairing, ())) if row.pairing else None for row in rows]
 
 
-def _identity(record: Record) -> dict[str, Any]:
-    cell = record.cell
-    return {
-        "scenario": cell["scenario"],
-        "preset": cell["preset"],
-        "dataset": record.scenario.get("dataset", cell["scenario"].partition("/")[0]),
-        "setting": record.scenario.get("setting", cell["scenario"].partition("/")[2].partition("@")[0]),
-        "protocol": cell["scenario"].partition("@")[2],
-        "method": cell["method"],
-        "backbone": cell["backbone"],
-        **{f"{axis}_seed": cell["seeds"][axis] for axis in ("order", "split", "init")},
-        "status": record.status,
-        "reason": record.reason,
-        "n_tasks": len(record.matrix[0]) if record.matrix else len(record.tasks),
-        "validation_average_performance": record.validation_average_performance(),
-        **{name: cell[name] for name in ("threads", "device", "dtype")},
-        "core_version": record.provenance["core"]["version"],
-        "torch": record.environment.get("torch"),
-        "resumed_from_task": record.provenance["resumed_from_task"],
-        "design": record.design,
-        "key": record.key,
-    }
-
-
-def _joint_partners(records: Sequence[Record]) -> list[Record | None]:
-    """For each record, the finished ``joint`` record to compare it with; None if the record is unfinished or there is no match.
-
-    A task-free stream has no "after task j" at which to compare: its records have no partner.
-    """
-    paired = [record.done and not record.stream for record in records]
-    families = [_pairing(record) if pair else "" for record, pair in zip(records, paired, strict=True)]
-    candidates: dict[str, list[Record]] = defaultdict(list)
-    for record, family in zip(records, families, strict=True):
-        if family and record.cell["method"] == UPPER_BOUND:
-            candidates[family].append(record)
-    return [_closest(r, candidates.get(family, ())) if family else None for r, family in zip(records, families, strict=True)]
-
-
-def _pairing(record: Record) -> str:
-    """What both records must share: the protocol's switches (except training, which is searched per method), data, backbone and seeds."""
-    protocol = {name: value for name, value in record.scenario.items() if name not in {"training", "backbone_hyperparameters"}}
-    data = {name: value for name, value in record.cell["configuration"].items() if name.startswith("dataset.")}
-    return canonical([record.cell["scenario"], protocol, data, record.cell["backbone"], record.cell["seeds"]])
-
-
-def _closest(record: Record, candidates: Sequence[Record]) -> Record | None:
+def _closest(row: Row, candidates: Sequence[Row]) -> Row | None:
     """The candidate with the same code and machine class, preferably the same training; None if several different ones remain."""
-    left = [c for c in candidates if _made_by(c) == _made_by(record) and len(c.matrix) == len(record.matrix)]
-    left = [c for c in left if c.cell["threads"] == record.cell["threads"]] or left
-    left = [c for c in left if c.scenario.get("training") == record.scenario.get("training")] or left
-    if len({canonical(c.matrix) for c in left}) > 1:
-        logger.warning("%s: %d different joint records match, none is used: narrow the records down", record.label, len(left))
+    left = [c for c in candidates if c.made_by == row.made_by and len(c.matrix) == len(row.matrix)]
+    left = [c for c in left if c.threads == row.threads] or left
+    left = [c for c in left if c.training == row.training] or left
+    if len(left) > 1 and len({canonical(c.matrix) for c in left}) > 1:
+        logger.warning("%s: %d different joint records match, none is used: narrow the records down", row.label, len(left))
         return None
     return left[0] if left else None
-
-
-def _made_by(record: Record) -> tuple[Any, ...]:
-    return record.provenance["core"], record.environment.get("torch"), record.cell["device"], record.cell["dtype"]
 
 
 def render_frame(frame: pd.DataFrame, form: str) -> bytes:

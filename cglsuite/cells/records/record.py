@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SCHEMA", "STATUSES", "Matrix", "NewerSchemaError", "Record", "Status"]
+__all__ = ["SCHEMA", "STATUSES", "Matrix", "NewerSchemaError", "Record", "Status", "as_array"]
 
 SCHEMA = 3
 _DIGESTED = 2  # the first schema whose records carry a digest
@@ -136,11 +136,11 @@ class Record:
 
     def performance(self) -> NDArray[np.float64]:
         """The performance matrix, float64 ``[T + 1, T]``: row 0 before training, NaN where there was no query."""
-        return _array(self.matrix)
+        return as_array(self.matrix)
 
     def validation(self) -> NDArray[np.float64]:
         """Validation accuracies, float64 ``[T + 1, T]``; NaN in row 0 and for tasks not yet seen."""
-        return _array(self.validation_matrix)
+        return as_array(self.validation_matrix)
 
     def validation_average_performance(self) -> float:
         """``1/T Σ_j V[T, j]``: mean validation accuracy of all tasks after the last; NaN if there is none. Reads no test result."""
@@ -263,7 +263,8 @@ def _with_sorted_keys(value: Any) -> Any:
     return [_with_sorted_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _array(rows: Matrix) -> NDArray[np.float64]:
+def as_array(rows: Matrix) -> NDArray[np.float64]:
+    """A matrix of a record, float64, with NaN for ``None``."""
     import numpy as np
 
     return np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(len(rows), -1)
