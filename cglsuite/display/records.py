@@ -33,5 +33,5 @@ def store_card(store: Store) -> str:
     folders = (("searches", "*.json"), ("checkpoints", "*.pt"))
     counts = [(name, sum(not p.name.startswith(".") for p in (store.path / name).glob(form))) for name, form in folders]
     set_aside = sum(1 for _ in (store.path / "corrupt").glob("*"))
-    found = [("records", len(store.record_files())), *counts, *([("unreadable, set aside", set_aside)] if set_aside else [])]
+    found = [("records", len(store.keys())), *counts, *([("unreadable, set aside", set_aside)] if set_aside else [])]
     return card(f"Store {store.path}", found)

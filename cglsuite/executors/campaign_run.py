@@ -20,7 +20,7 @@ from cglsuite.inputs import quoted
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
     from cglsuite.cells.observing.observers import Observer, Observers
-    from cglsuite.cells.storage.index import Summary
+    from cglsuite.cells.records.rows import Summary
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.host import Catalogue
     from cglsuite.specs import ExecutorSpec

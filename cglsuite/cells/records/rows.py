@@ -6,7 +6,6 @@ thousand records is made without reading them.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -133,19 +132,6 @@ class Row(Summary):
         """As :attr:`Record.label`."""
         seeds = f"order {self.order_seed}, split {self.split_seed}, init {self.init_seed}"
         return f"{self.preset} × {self.method} ({seeds})"
-
-    def to_text(self) -> str:
-        """The row as one line of JSON."""
-        return json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-    @classmethod
-    def from_text(cls, text: str) -> Row:
-        """The row that :meth:`to_text` has written.
-
-        Raises:
-            ValueError, TypeError: it is another text.
-        """
-        return Row(**json.loads(text))
 
 
 @lru_cache(maxsize=4096)

@@ -10,30 +10,30 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import logging
 import os
 import stat
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cglsuite import __version__
-from cglsuite.cells.records.record import SCHEMA, Record
-from cglsuite.cells.sharing.tasks import trainings
+from cglsuite.cells.records.record import SCHEMA
+from cglsuite.cells.records.rows import Row, Summary
 from cglsuite.environment import variable
 from cglsuite.hashing import digest
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Index", "Mark", "Summary", "index_folder", "mark_of", "on_network"]
+__all__ = ["Index", "Mark", "index_folder", "mark_of", "on_network"]
 
 logger = logging.getLogger(__name__)
-_FORMAT = 1
+_FORMAT = 2
 _PATIENCE_S = 2.0
 """Seconds to wait for another process that writes to the index."""
 _RACY_NS = 2_000_000_000
@@ -49,42 +49,15 @@ Mark = tuple[int, int, int, int]
 """Size, modification and change time (ns), inode: a file with another one has to be read again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What listings need of a record.
-
-    Args:
-        tasks, trained: see :func:`cglsuite.cells.sharing.tasks.trainings`. digested: whether the record has a digest.
-        sha256: of the file's bytes (hex).
-    """
-
-    status: str
-    reason: str | None
-    design: str
-    tasks: int
-    trained: int
-    digested: bool
-    sha256: str
-
-    @classmethod
-    def of(cls, record: Record, sha256: str) -> Summary:
-        """The summary of ``record``, whose file has the digest ``sha256``."""
-        tasks, trained = trainings(record)
-        facts = {name: getattr(record, name) for name in ("status", "reason", "design", "digested")}
-        return cls(**facts, tasks=tasks, trained=trained, sha256=sha256)
-
-    @property
-    def done(self) -> bool:
-        """Whether the record is a result."""
-        return self.status == "done"
-
-
+_Held = TypeVar("_Held", Summary, Row)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Summary))
-_COLUMNS = ("name", "size", "mtime_ns", "ctime_ns", "inode", *_FIELDS)
-_SELECT = f"SELECT {', '.join(_COLUMNS)}, checksum FROM records"
-_CREATE = f"CREATE TABLE records ({', '.join(_COLUMNS)}, checksum, PRIMARY KEY (name)) WITHOUT ROWID"
-_VERSION = zlib.crc32(f"{_FORMAT} {SCHEMA} {__version__} {_CREATE}".encode()) & 0x7FFFFFFF
-_INSERT = f"INSERT OR REPLACE INTO records VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
+_SCALARS = tuple(field.name for field in dataclasses.fields(Row) if field.name != "configuration")
+_MARK = ("name", "size", "mtime_ns", "ctime_ns", "inode")
+_TABLES = {"records": (*_MARK, *_FIELDS), "scalars": (*_MARK, "row", "configuration")}
+"""Listings read the first; tables of results the second, which is larger: a row as JSON, and the digest of its configuration."""
+_TEXTS = "CREATE TABLE texts (digest, text, PRIMARY KEY (digest)) WITHOUT ROWID"
+_CREATE = [f"CREATE TABLE {t} ({', '.join(c)}, checksum, PRIMARY KEY (name)) WITHOUT ROWID" for t, c in _TABLES.items()] + [_TEXTS]
+_VERSION = zlib.crc32(f"{_FORMAT} {SCHEMA} {__version__} {_CREATE} {[f.name for f in dataclasses.fields(Row)]}".encode()) & 0x7FFFFFFF
 
 
 def mark_of(path: str | Path) -> Mark | None:
@@ -111,35 +84,63 @@ class Index:
 
     def known(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Summary]:
         """The summaries of the files, by name, whose rows have these marks."""
-        wanted = dict(marks)
         found = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
         with self._connection() as connection:
-            if connection is None:
-                return found
-            names = list(wanted)
-            for start in range(0, len(names), _CHUNK):
-                chunk = names[start : start + _CHUNK]
-                rows = connection.execute(f"{_SELECT} WHERE name IN ({', '.join('?' * len(chunk))})", chunk)
-                for row in rows:
-                    if row[-1] == _checksum(row[:-1]) and row[1:5] == wanted[row[0]]:
-                        values = dict(zip(_FIELDS, row[5:-1], strict=True))
-                        found[row[0]] = Summary(**{**values, "digested": bool(values["digested"])})
+            for name, *values in self._holding(connection, "records", marks):
+                facts = dict(zip(_FIELDS, values, strict=True))
+                found[name] = Summary(**{**facts, "digested": bool(facts["digested"])})
         return found
+
+    def rows(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Row]:
+        """The scalars of the files, by name, whose rows have these marks."""
+        found: dict[str, Row] = {}
+        with self._connection() as connection:
+            held = list(self._holding(connection, "scalars", marks))
+            texts = _texts(connection, {values[-1] for values in held}) if connection is not None else {}
+            for name, row, configuration in held:
+                with contextlib.suppress(ValueError, TypeError, KeyError):  # damaged: it is read again
+                    found[name] = Row(**json.loads(row), configuration=texts[configuration])
+        return found
+
+    def _holding(self, connection: sqlite3.Connection | None, table: str, marks: Sequence[tuple[str, Mark]]) -> Iterator[tuple[Any, ...]]:
+        """The name and the values of the rows of ``table`` that hold."""
+        wanted = dict(marks)
+        names = list(wanted) if connection is not None else []
+        for start in range(0, len(names), _CHUNK):
+            chunk = names[start : start + _CHUNK]
+            query = f"SELECT {', '.join(_TABLES[table])}, checksum FROM {table} WHERE name IN ({', '.join('?' * len(chunk))})"
+            for row in connection.execute(query, chunk) if connection is not None else ():
+                if row[-1] == _checksum(row[:-1]) and row[1:5] == wanted[row[0]]:
+                    yield (row[0], *row[5:-1])
 
     def add(self, rows: Iterable[tuple[str, Mark, Summary]]) -> None:
         """Keep what was read of files whose marks were taken *before* they were read."""
-        limit = time.time_ns() - _RACY_NS
-        settled = [row for row in rows if max(row[1][1:3]) < limit]
+        settled = _settled(rows)
+        values = [(name, *mark, *(getattr(summary, field) for field in _FIELDS)) for name, mark, summary in settled]
+        if not self._insert("records", values):
+            self._kept.update((name, (mark, summary)) for name, mark, summary in settled)
+
+    def add_rows(self, rows: Iterable[tuple[str, Mark, Row]]) -> None:
+        """Keep the scalars of files whose marks were taken before they were read."""
+        values, texts = [], {}
+        for name, mark, row in _settled(rows):
+            facts = {field: getattr(row, field) for field in _SCALARS}
+            texts[short := digest(row.configuration)] = row.configuration
+            values.append((name, *mark, json.dumps(facts, separators=(",", ":"), allow_nan=False), short))
+        self._insert("scalars", values, texts)
+
+    def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], texts: Mapping[str, str] | None = None) -> bool:
+        """Whether ``rows`` are in the file now."""
         written = False
-        if settled:
+        if rows:
             with self._connection() as connection:
                 if connection is not None:
-                    values = [(name, *mark, *(getattr(summary, field) for field in _FIELDS)) for name, mark, summary in settled]
-                    connection.executemany(_INSERT, [(*row, _checksum(row)) for row in values])
+                    marks = ", ".join("?" * (len(_TABLES[table]) + 1))
+                    connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", [(*row, _checksum(row)) for row in rows])
+                    connection.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", (texts or {}).items())
                     connection.commit()
                     written = True
-        if not written:
-            self._kept.update((name, (mark, summary)) for name, mark, summary in settled)
+        return written
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection | None]:
@@ -200,10 +201,28 @@ def _prepare(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:  # no other process was faster
-        connection.execute("DROP TABLE IF EXISTS records")
-        connection.execute(_CREATE)
+        for table in (*_TABLES, "texts"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in _CREATE:
+            connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
     connection.commit()
+
+
+def _texts(connection: sqlite3.Connection, digests: Set[str]) -> dict[str, str]:
+    """The configurations with these digests; few, since records that differ in their seeds share one."""
+    found: dict[str, str] = {}
+    names = sorted(map(str, digests))
+    for start in range(0, len(names), _CHUNK):
+        chunk = names[start : start + _CHUNK]
+        rows = connection.execute(f"SELECT digest, text FROM texts WHERE digest IN ({', '.join('?' * len(chunk))})", chunk)
+        found.update((name, text) for name, text in rows if digest(text) == name)
+    return found
+
+
+def _settled(rows: Iterable[tuple[str, Mark, _Held]]) -> list[tuple[str, Mark, _Held]]:
+    limit = time.time_ns() - _RACY_NS
+    return [row for row in rows if max(row[1][1:3]) < limit]
 
 
 def _checksum(row: Sequence[object]) -> int:

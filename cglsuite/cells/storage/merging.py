@@ -22,7 +22,7 @@ from typing import Any
 from cglsuite.atomic import write_atomic
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.storage.index import Summary
+from cglsuite.cells.records.rows import Summary
 from cglsuite.cells.storage.layout import CONFLICTS, SUFFIX
 from cglsuite.cells.storage.records import Problem, read_record_file
 from cglsuite.cells.storage.store import Store

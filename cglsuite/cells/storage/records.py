@@ -1,4 +1,8 @@
-"""The records of a store: reading and writing one file per record, and listings that read few of them."""
+"""The records of a store: reading and writing one file per record, and listings that read few of them.
+
+Beside these files there may be shards, each of many records (see :mod:`cglsuite.cells.storage.packed`); a record may be in both. A
+finished one counts before an unfinished one, and of two alike the one with a file of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,17 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from cglsuite.atomic import write_atomic
 from cglsuite.cells.records.record import NewerSchemaError, Record
-from cglsuite.cells.storage.index import Index, Mark, Summary, mark_of
+from cglsuite.cells.records.rows import Row, Summary
+from cglsuite.cells.storage.index import Index, Mark, mark_of
 from cglsuite.cells.storage.layout import (
     CELLS,
     CONFLICTS,
@@ -28,13 +35,15 @@ from cglsuite.cells.storage.layout import (
     record_names,
     shard_of,
 )
+from cglsuite.cells.storage.packed import LocalFolder, Packed, PackedCopy
 from cglsuite.errors import StoreError, UsageError
 from cglsuite.inputs import check_path, quoted, read_regular
 
-__all__ = ["Problem", "Records", "check_key", "default_store", "is_key", "read_record", "read_record_file"]
+__all__ = ["FileCopy", "Problem", "Records", "check_key", "default_store", "is_key", "read_record", "read_record_file"]
 
 logger = logging.getLogger(__name__)
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
+_Listed = TypeVar("_Listed", Summary, Row)
 _BATCH = 1000
 _FEW = 100
 """So few records are read as fast as an index is opened."""
@@ -89,6 +98,7 @@ class Records:
         self.quarantine = quarantine
         self.problems: list[Problem] = []
         self._index = Index(self.path)
+        self._packed = Packed(LocalFolder(self.path), lambda path, reason: self._report(path, reason, None))
         self._reported: set[Path] = set()
         self._set_aside: set[str] = set()
 
@@ -106,16 +116,41 @@ class Records:
 
     def get(self, key: str) -> Record | None:
         """The record of ``key`` with any status, or None if absent or unreadable (then moved to ``corrupt/`` and reported)."""
-        places = self.places(key)
-        return None if key in self._set_aside else self._stored(*places)
+        check_key(key)
+        return None if key in self._set_aside else self._stored(key)
 
-    def _stored(self, sharded: Path, flat: Path) -> Record | None:
-        """The record that counts of the two that a key may have."""
-        record = self._read(sharded)
-        if record is None or not record.done:
-            other = self._read(flat)
-            record = _finished(other) or record or other
+    def _stored(self, key: str) -> Record | None:
+        """The record that counts of those that a key may have: in two files, and in shards."""
+        record: Record | None = None
+        for read in (*(partial(self._read, path) for path in self.places(key)), partial(self._unpacked, key)):
+            if (other := read()) is not None and (other.done or record is None):
+                record = other
+            if record is not None and record.done:
+                break
         return record
+
+    def _unpacked(self, key: str) -> Record | None:
+        """The record in the first shard that can be read, finished ones first."""
+        found: Record | None = None
+        for copy in self._packed.copies(key):
+            with contextlib.suppress(StoreError):
+                record = self._readable(copy)[1]
+                if record.done:
+                    return record
+                found = found or record
+        return found
+
+    def _readable(self, copy: PackedCopy) -> tuple[bytes, Record]:
+        """What :meth:`PackedCopy.read` returns; a failure is reported, once per file."""
+        try:
+            return copy.read()
+        except StoreError as error:
+            self._report(copy.path, f"record {copy.key[:12]}: {error}", None)
+            raise
+
+    def copies(self, key: str) -> list[FileCopy | PackedCopy]:
+        """All copies of a record, of any status, that exist: files, then those in shards."""
+        return [*(FileCopy(path, key) for path in self.places(key) if path.exists()), *self._packed.copies(key)]
 
     def cached(self, key: str) -> Record | None:
         """The record of ``key`` if it is a result (status ``done``)."""
@@ -149,7 +184,7 @@ class Records:
             StoreError: the disk is full or the folder cannot be written; an existing record is kept.
         """
         short = record.key[:12]
-        if not record.done and _finished(self._stored(*self.places(record.key))) is not None:
+        if not record.done and _finished(self._stored(record.key)) is not None:
             logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
             return False
         permit = permit or self._permit(record.key)
@@ -182,7 +217,7 @@ class Records:
         return any(mark is not None and mark[1] > instant_ns for mark in marks)
 
     def discard(self, key: str) -> None:
-        """Remove the record of ``key``; missing is fine."""
+        """Remove the files of the record of ``key``; missing is fine. Shards never change: a record in one stays."""
         for path in self.places(key):
             path.unlink(missing_ok=True)
 
@@ -192,11 +227,12 @@ class Records:
         """Those of ``keys`` that have a record of any status, sorted: folders are listed once, and nothing is read."""
         shards = {shard_of(key) for key in keys}
         listed = (folder for folder in folders(self.path) if folder.name in shards or folder.name == CELLS)
-        return sorted(keys & {key_of(name) for folder in listed for name in names_in(folder)})
+        found = {key_of(name) for folder in listed for name in names_in(folder)}
+        return sorted(key for key in keys if key in found or key in self._packed)
 
     def record_files(self) -> list[Path]:
-        """The files of all records, sorted by key: every listing of records goes through here. A key may have two (see
-        :mod:`cglsuite.cells.storage.layout`)."""
+        """The files of records that have one of their own, sorted by key. A key may have two (see
+        :mod:`cglsuite.cells.storage.layout`). :meth:`keys` names records in shards too."""
         return [self.path / CELLS / name for name in record_files(self.path)]
 
     def conflict_files(self) -> list[Path]:
@@ -207,11 +243,11 @@ class Records:
         """The keys of all records of any status, sorted. Files in the folder of other keys are reported."""
         for path in misplaced(self.path):
             self._report(path, f"it is in the folder of other keys; move it to {shard_of(path.name)}/", None)
-        return list(dict.fromkeys(map(key_of, record_files(self.path))))
+        return sorted({*map(key_of, record_files(self.path)), *self._packed.keys()})
 
     def records(self) -> Iterator[Record]:
         """All readable records, in the order of their keys."""
-        return (record for key in self.keys() if (record := self._stored(*self.places(key))) is not None)
+        return (record for key in self.keys() if (record := self._stored(key)) is not None)
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
         """Each of ``keys`` (default: of all records) once, with the summary of its record; None if absent or unreadable.
@@ -220,25 +256,59 @@ class Records:
         A runner learns what it must know for certain from :meth:`get` under its lease.
         """
         wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
-        index = self._index if len(wanted) >= _FEW else None
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
-            marked = {key: place for key in batch if (place := self._marked(key)) is not None}
-            known = index.known(list(marked.values())) if index is not None else {}
-            read: list[tuple[str, Mark, Summary]] = []
-            for key in batch:
-                summary = None
-                if (place := marked.get(key)) is not None:
-                    name, mark = place
-                    if (summary := known.get(name)) is None and (summary := self._summary(self.path / CELLS / name)) is not None:
-                        read.append((name, mark, summary))
-                    flat = self.places(key)[1] if summary is None or not summary.done else None
-                    if flat is not None and flat.name != name and flat.exists():
-                        other = self._summary(flat)
-                        summary = other if other is not None and (other.done or summary is None) else summary
-                yield key, summary
-            if index is not None and read:
-                index.add(read)
+            found = self._in_files(batch, Summary, few=len(wanted) < _FEW)
+            lacking = [key for key in batch if not (key in found and found[key].done) and key not in self._set_aside]
+            for key, packed in self._packed.summaries(lacking).items():
+                if packed.done or key not in found:
+                    found[key] = packed
+            yield from ((key, found.get(key)) for key in batch)
+
+    def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
+        """The scalars of the records of ``keys`` (default: of all), in no particular order; unreadable ones are left out.
+
+        Like :meth:`summaries`, it reads only the files that the index of this machine does not know, and no record in a shard.
+        """
+        wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
+        unpacked = dict[str, Row | None]()
+        for start in range(0, len(wanted), _BATCH):
+            for key, row in self._in_files(wanted[start : start + _BATCH], Row, few=len(wanted) < _FEW).items():
+                if row.done or key not in self._packed:
+                    unpacked[key] = None
+                    yield row
+                else:
+                    unpacked[key] = row
+        rest = [key for key in wanted if unpacked.get(key, True) is not None and key not in self._set_aside]
+        for row in self._packed.rows(rest):
+            own = unpacked.get(row.key)
+            yield row if row.done or own is None else own
+
+    def _in_files(self, keys: Sequence[str], kind: type[_Listed], *, few: bool) -> dict[str, _Listed]:
+        """Of records with a file of their own: what the index knows of them, or what is read and then indexed.
+
+        Args:
+            kind: what to list. few: there are so few records that the index is not worth opening.
+        """
+        marked = {key: place for key in keys if (place := self._marked(key)) is not None}
+        index = None if few or not marked else self._index
+        held: dict[str, Any] = {}
+        if index is not None:
+            held = index.known(list(marked.values())) if kind is Summary else index.rows(list(marked.values()))
+        read: list[tuple[str, Mark, Any]] = []
+        found: dict[str, _Listed] = {}
+        for key, (name, mark) in marked.items():
+            if (one := held.get(name)) is None and (one := self._listed(self.path / CELLS / name, kind)) is not None:
+                read.append((name, mark, one))
+            flat = self.places(key)[1] if one is None or not one.done else None
+            if flat is not None and flat.name != name and flat.exists():
+                other = self._listed(flat, kind)
+                one = other if other is not None and (other.done or one is None) else one
+            if one is not None:
+                found[key] = one
+        if index is not None and read:
+            index.add(read) if kind is Summary else index.add_rows(read)
+        return found
 
     def _marked(self, key: str) -> tuple[str, Mark] | None:
         """The name and mark of the file of ``key`` that :meth:`get` reads first; None without a file, and for a key set aside."""
@@ -247,10 +317,10 @@ class Records:
                 return name, mark
         return None
 
-    def _summary(self, path: Path) -> Summary | None:
+    def _listed(self, path: Path, kind: type[_Listed]) -> _Listed | None:
         with contextlib.suppress(OSError):
             if (record := self._read(path)) is not None:
-                return Summary.of(record, _sha256(path))
+                return cast("_Listed", kind.of(record, _sha256(path)))
         return None
 
     def unfinished(self, keys: Iterable[str]) -> list[str]:
@@ -260,11 +330,11 @@ class Records:
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
         """The records whose design is one of ``designs``, in the order of their keys; no others are read but new ones."""
         for key, summary in self.summaries():
-            if summary is not None and summary.design in designs and (record := self._stored(*self.places(key))) is not None:
+            if summary is not None and summary.design in designs and (record := self._stored(key)) is not None:
                 yield record
 
     def digests(self) -> Iterator[tuple[str, str]]:
-        """The key and the SHA-256 (hex) of the content of every record file, sorted by key."""
+        """The key and the SHA-256 (hex) of the content of every record file, sorted by key; then those of records in shards."""
         names = record_files(self.path)
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
@@ -273,6 +343,7 @@ class Records:
             for name in batch:
                 with contextlib.suppress(OSError):  # replaced or renamed at this moment, or no regular file
                     yield key_of(name), known[name].sha256 if name in known else _sha256(self.path / CELLS / name)
+        yield from sorted((key, summary.sha256) for key, summary in self._packed.summaries(self._packed.keys()).items())
 
     # What cannot be read
 
@@ -323,6 +394,24 @@ class Records:
         self.problems.append(Problem(path, reason, moved_to))
         where = f"moved to {moved_to}" if moved_to else "left where it is"
         logger.warning("%s is ignored: %s (%s)", path, reason, where)
+
+
+class FileCopy:
+    """A record with a file of its own."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path, self.key = path, key
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def content(self) -> bytes:
+        """The bytes of the file."""
+        return read_regular(self.path)
+
+    def read(self) -> tuple[bytes, Record]:
+        """The bytes and the record; see :func:`read_record`."""
+        return read_record_file(self.path, self.key)
 
 
 def _finished(record: Record | None) -> Record | None:

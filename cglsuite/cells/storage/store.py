@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from cglsuite.atomic import TEMPORARY_SUFFIX, sweep_temporaries, write_atomic
 from cglsuite.cells.storage.attempts import Attempt, withdraw
-from cglsuite.cells.storage.layout import CELLS
+from cglsuite.cells.storage.layout import CELLS, SUFFIX
 from cglsuite.cells.storage.lease import LIFETIME_S, Holder, Lease, has_locks, read_holder
 from cglsuite.cells.storage.records import Problem, Records, check_key, default_store, is_key
 from cglsuite.inputs import read_regular
@@ -199,10 +199,20 @@ class Store(Records):
             outcome = json.loads(read_regular(path))
             return current_keys("search", outcome) if isinstance(outcome, dict) else None
         except FileNotFoundError:
-            return None
+            return self._packed_search(digest)
         except (OSError, ValueError) as error:
             self._quarantine(path, f"an unreadable search outcome ({error})")
-            return None
+            return self._packed_search(digest)
+
+    def _packed_search(self, digest: str) -> dict[str, Any] | None:
+        """The outcome of a search that a shard brought."""
+        outcome = self._packed.searches().get(digest)
+        return None if outcome is None else current_keys("search", outcome)
+
+    def searches(self) -> list[str]:
+        """The digests of all searches with an outcome, readable or not, sorted."""
+        files = (path for path in (self.path / "searches").glob(f"*{SUFFIX}") if not path.name.startswith("."))
+        return sorted({*(path.stem for path in files), *self._packed.searches()})
 
     # Housekeeping
 

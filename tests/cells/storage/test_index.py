@@ -16,7 +16,8 @@ import pytest
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage import index as module
 from cglsuite.cells.storage import records as storage
-from cglsuite.cells.storage.index import Summary, index_folder, on_network
+from cglsuite.cells.records.rows import Summary
+from cglsuite.cells.storage.index import index_folder, on_network
 from cglsuite.cells.storage.store import Store
 
 GOLDEN = Path(__file__).parents[1] / "data" / "record-schema-2.json"

@@ -1,0 +1,391 @@
+"""The packed tier of a store: records in the shards that a manifest lists, beside those with a file of their own.
+
+A pulled store has both; the folder that results are published to has this tier alone. Shards are only read: a record that is written gets
+a file. The first finished record of a key counts, in the order of the manifest's entries; without one, the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.atomic import new_file, store_error
+from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.rows import Row, Summary
+from cglsuite.errors import StoreError
+from cglsuite.inputs import read_regular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from cglsuite.cells.storage.manifest import Entry, Folder, Manifest, ShardPieces
+
+__all__ = ["LocalFolder", "Packed", "PackedCopy"]
+
+_KEY = re.compile(r"[0-9a-f]{16,128}", re.ASCII)
+_FRAMES = 16
+"""So many decompressed frames are kept: records are asked for in about the order in which they lie."""
+MOST_BYTES = 2**30
+
+
+class LocalFolder:
+    """A folder of this machine that holds a publication (see :class:`cglsuite.cells.storage.manifest.Folder`)."""
+
+    lists = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self, name: str, *, most: int = MOST_BYTES) -> bytes:
+        """The content of a file."""
+        path = self.path / name
+        try:
+            if path.stat().st_size > most:
+                raise StoreError(f"{path} has {path.stat().st_size:,} bytes; expected at most {most:,}")
+            return read_regular(path)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+    def range(self, name: str, start: int, length: int) -> bytes:
+        """A part of a file."""
+        try:
+            with open(self.path / name, "rb") as file:
+                file.seek(start)
+                return file.read(length)
+        except FileNotFoundError:
+            raise
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{self.path / name} cannot be read: {error}") from error
+
+    def size(self, name: str) -> int | None:
+        """The number of bytes of a file; None without one."""
+        try:
+            return (self.path / name).stat().st_size
+        except OSError:
+            return None
+
+    def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder."""
+        try:
+            return [path.name for path in (self.path / folder).iterdir() if not path.name.startswith(".")]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise StoreError(f"{self.path / folder} cannot be listed: {error.strerror or error}") from error
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put ``data`` there, whole or not at all."""
+        self._put(name, data, exclusive=False)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file unless there is one."""
+        return self._put(name, data, exclusive=True)
+
+    def _put(self, name: str, data: bytes, *, exclusive: bool) -> bool:
+        path = self.path / name
+
+        def settle(temporary: Path, path: Path) -> None:
+            os.link(temporary, path)
+            temporary.unlink()
+
+        try:
+            with new_file(path, settle=settle if exclusive else os.replace) as file:
+                file.write(data)
+        except FileExistsError:
+            if exclusive:
+                return False
+            raise
+        except OSError as error:
+            raise store_error(error, path, "another DIR") from error
+        return True
+
+
+class PackedCopy:
+    """A record in a shard."""
+
+    def __init__(self, shard: _Shard, number: int, key: str, sha256: str) -> None:
+        self._shard, self._number, self.key, self.sha256 = shard, number, key, sha256
+
+    def __str__(self) -> str:
+        return f"{self._shard.jsonl} (record {self.key[:12]})"
+
+    @property
+    def path(self) -> Path:
+        """The file that it is in, for reports."""
+        return Path(self._shard.jsonl)
+
+    def content(self) -> bytes:
+        """The line of the record, with its digest checked.
+
+        Raises:
+            StoreError: it is missing or damaged.
+        """
+        return self._shard.line(self._number, self.sha256)
+
+    def read(self) -> tuple[bytes, Record]:
+        """The line and the record."""
+        content = self.content()
+        record = Record.from_json(content)
+        if record.key != self.key:
+            raise StoreError(f"the record of another key ({record.key[:16]}) at its place")
+        return content, record
+
+
+class _Shard:
+    """A shard of a folder; ``table`` holds what listings read."""
+
+    def __init__(self, folder: Any, pieces: ShardPieces) -> None:
+        from cglsuite.cells.storage import shards
+        from cglsuite.cells.storage.manifest import place_of
+
+        self.folder, self.pieces = folder, pieces
+        self._name = place_of(pieces.jsonl, shards.JSONL)
+        self._parquet = place_of(pieces.parquet, shards.PARQUET)
+        self._local = isinstance(folder, LocalFolder)
+        self.table = self._read([*shards.SUMMARY, *shards.PLACE])
+        if self.table.num_rows != pieces.records:
+            raise StoreError(f"{self.parquet} has {self.table.num_rows} rows; the manifest says {pieces.records} records")
+        self._places: dict[str, list[int]] | None = None
+
+    @property
+    def jsonl(self) -> str:
+        return f"{self.folder}/{self._name}"
+
+    @property
+    def parquet(self) -> str:
+        return f"{self.folder}/{self._parquet}"
+
+    def _read(self, columns: list[str] | None) -> pa.Table:
+        import pyarrow as pa
+
+        from cglsuite.cells.storage.shards import read_table
+
+        try:
+            if self._local:
+                return read_table(self.folder.path / self._parquet, columns)
+            return read_table(pa.BufferReader(self.folder.read(self._parquet, most=MOST_BYTES)), columns)
+        except FileNotFoundError as error:
+            raise StoreError(f"{self.parquet} is missing") from error
+        except StoreError as error:
+            raise StoreError(f"{self.parquet}: {error}") from error
+
+    def rows(self, numbers: list[int]) -> Iterator[Row]:
+        from cglsuite.cells.storage.shards import rows_of
+
+        table = self._read(None)
+        yield from rows_of(table if len(numbers) == table.num_rows else table.take(numbers))
+
+    def line(self, number: int, sha256: str) -> bytes:
+        from cglsuite.cells.storage.shards import PLACE, Position
+
+        if self._places is None:
+            self._places = {name: self.table.column(name).to_pylist() for name in PLACE}
+        at = Position(*(self._places[name][number] for name in PLACE))
+        line = self._frame(at.frame, at.frame_bytes, at.frame_size)[at.line : at.line + at.line_bytes]
+        if hashlib.sha256(line).hexdigest() != sha256:
+            raise StoreError("its bytes do not have the digest that its shard states")
+        return line
+
+    @lru_cache(maxsize=_FRAMES)  # noqa: B019 - a shard lives as long as its store
+    def _frame(self, start: int, length: int, size: int) -> bytes:
+        from cglsuite.cells.storage.shards import read_frame
+
+        try:
+            compressed = self.folder.range(self._name, start, length)
+        except FileNotFoundError as error:
+            raise StoreError("the shard is missing: `cglsuite pull` brings it again") from error
+        if len(compressed) != length:
+            raise StoreError("the shard is truncated: `cglsuite pull` brings it again")
+        return read_frame(compressed, size)
+
+
+class Packed:
+    """The packed records of a folder.
+
+    Args:
+        folder: where the publication is. report: called with the name of a file that cannot be used, and why.
+        manifest: the entries to read; default: all, looked up again whenever the manifest's folder changes.
+    """
+
+    def __init__(self, folder: Any, report: Callable[[Path, str], object], manifest: Manifest | None = None) -> None:
+        self.folder, self._report = folder, report
+        self._fixed = manifest
+        self._state: object = None
+        self._entries: dict[str, Entry] = {}
+        self._shards: list[_Shard] = []
+        self._places: dict[str, tuple[int, int]] = {}
+        self._others: dict[str, list[tuple[int, int]]] = {}
+        self._searches: dict[str, Any] | None = None
+        if manifest is not None:
+            self._load(manifest)
+
+    def _fresh(self) -> Packed:
+        """This object, once it has read what was added since."""
+        if self._fixed is None:
+            state = self._marks()
+            if state != self._state:
+                self._state = state
+                if state is None:
+                    self._shards, self._places, self._others, self._searches = [], {}, {}, {}
+                else:
+                    from cglsuite.cells.storage.manifest import read_manifest
+
+                    manifest = read_manifest(self.folder, self._entries)
+                    self._load(manifest)
+        return self
+
+    def _marks(self) -> object:
+        found = []
+        for name in ("manifest", "manifest/numbers"):
+            try:
+                found.append((self.folder.path / name).stat().st_mtime_ns)
+            except OSError:
+                found.append(None)
+        return found if found[0] is not None else None
+
+    def _load(self, manifest: Manifest) -> None:
+        for name, reason in manifest.problems:
+            self._report(Path(f"{self.folder}/{name}"), reason)
+        known = {shard.pieces: shard for shard in self._shards}
+        self._entries = {entry.name: entry for entry in manifest.entries}
+        self._shards, self._places, self._others, self._searches = [], {}, {}, None
+        done: dict[str, bool] = {}
+        for pieces in dict.fromkeys(pieces for entry in manifest.entries for pieces in entry.model.shards):
+            try:
+                shard = known.get(pieces) or _Shard(self.folder, pieces)
+            except StoreError as error:
+                self._report(Path(f"{self.folder}/shards/{pieces.parquet.sha256[:2]}/{pieces.parquet.sha256}.parquet"), str(error))
+                continue
+            self._place(len(self._shards), shard, done)
+            self._shards.append(shard)
+
+    def _place(self, at: int, shard: _Shard, done: dict[str, bool]) -> None:
+        keys, statuses = shard.table.column("key").to_pylist(), shard.table.column("status").to_pylist()
+        for number, (key, status) in enumerate(zip(keys, statuses, strict=True)):
+            finished = status == "done"
+            if key not in self._places:
+                if _KEY.fullmatch(key) is None:
+                    self._report(Path(shard.parquet), f"{key[:60]!r} is no key of a record")
+                    continue
+                self._places[key], done[key] = (at, number), finished
+            elif finished and not done[key]:
+                self._others.setdefault(key, []).append(self._places[key])
+                self._places[key], done[key] = (at, number), True
+            else:
+                self._others.setdefault(key, []).append((at, number))
+
+    # Reading
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._fresh()._places
+
+    def keys(self) -> Iterable[str]:
+        """The keys of all records."""
+        return self._fresh()._places.keys()
+
+    def entries(self) -> Mapping[str, Entry]:
+        """The entries of the manifest by name."""
+        return self._fresh()._entries
+
+    def summaries(self, keys: Iterable[str]) -> dict[str, Summary]:
+        """The summaries of those of ``keys`` that have a record."""
+        from cglsuite.cells.storage.shards import SUMMARY
+
+        names = [name for name in SUMMARY if name != "key"]
+        found: dict[str, Summary] = {}
+        for shard, wanted in self._grouped(keys):
+            table = shard.table.select(SUMMARY)
+            table = table if len(wanted) == table.num_rows else table.take(list(wanted.values()))
+            columns = [table.column(name).to_pylist() for name in names]
+            for key, values in zip(table.column("key").to_pylist(), zip(*columns, strict=True), strict=True):
+                found[key] = Summary(**dict(zip(names, values, strict=True)))
+        return found
+
+    def rows(self, keys: Iterable[str]) -> Iterator[Row]:
+        """The rows of those of ``keys`` that have a record, shard by shard."""
+        for shard, wanted in self._grouped(keys):
+            try:
+                yield from shard.rows(list(wanted.values()))
+            except StoreError as error:
+                self._report(Path(shard.parquet), str(error))
+
+    def _grouped(self, keys: Iterable[str]) -> Iterator[tuple[_Shard, dict[str, int]]]:
+        places = self._fresh()._places
+        groups: dict[int, dict[str, int]] = defaultdict(dict)
+        for key in keys:
+            if (place := places.get(key)) is not None:
+                groups[place[0]][key] = place[1]
+        for at, wanted in sorted(groups.items()):
+            yield self._shards[at], dict(sorted(wanted.items(), key=lambda item: item[1]))
+
+    def copies(self, key: str) -> list[PackedCopy]:
+        """All copies of a record: first the one that counts."""
+        fresh = self._fresh()
+        if (place := fresh._places.get(key)) is None:
+            return []
+        made = []
+        for at, number in (place, *fresh._others.get(key, ())):
+            shard = fresh._shards[at]
+            made.append(PackedCopy(shard, number, key, shard.table.column("sha256")[number].as_py()))
+        return made
+
+    def repeated(self) -> list[str]:
+        """The keys that several shards hold, sorted."""
+        return sorted(self._fresh()._others)
+
+    def searches(self) -> Mapping[str, Any]:
+        """The outcomes of searches by digest; of two unlike ones, the first."""
+        fresh = self._fresh()
+        if fresh._searches is None:
+            fresh._searches = {}
+            for entry in fresh._entries.values():
+                for name, outcome in self._outcomes(entry).items():
+                    fresh._searches.setdefault(name, outcome)
+        return fresh._searches
+
+    def _outcomes(self, entry: Entry) -> dict[str, Any]:
+        from cglsuite.cells.storage.manifest import place_of
+        from cglsuite.cells.storage.shards import SEARCHES
+
+        if (piece := entry.model.searches) is None:
+            return {}
+        place = place_of(piece, SEARCHES)
+        try:
+            return read_searches(self.folder.read(place, most=MOST_BYTES), piece.sha256)
+        except FileNotFoundError:
+            self._report(Path(f"{self.folder}/{place}"), "outcomes of searches are missing: `cglsuite pull` brings them again")
+        except StoreError as error:
+            self._report(Path(f"{self.folder}/{place}"), str(error))
+        return {}
+
+
+def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
+    """The outcomes in a file of searches, by digest.
+
+    Raises:
+        StoreError: it was truncated or altered, or holds something else.
+    """
+    import pyarrow as pa
+
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise StoreError("outcomes of searches do not have the digest that they are named by: they were truncated or altered")
+    try:
+        text = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(MOST_BYTES + 1)
+        outcomes = json.loads(text)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise StoreError(f"no outcomes of searches: {error}") from error
+    if not isinstance(outcomes, dict) or not all(_KEY.fullmatch(name) and isinstance(one, dict) for name, one in outcomes.items()):
+        raise StoreError("no outcomes of searches: expected an object of objects by digest")
+    return outcomes
