@@ -65,7 +65,7 @@ def damaged(problems: Iterable[Problem]) -> Iterator[Check]:
     """The unreadable files of a store."""
     for problem in problems:
         where = f" (moved to {problem.moved_to})" if problem.moved_to else ""
-        yield Check(key=problem.path.stem, label="", check="file", verdict="differs", reason=problem.reason + where)
+        yield Check(key=Path(problem.path).name.partition(".")[0], label="", check="file", verdict="differs", reason=problem.reason + where)
 
 
 def conflicting(files: Iterable[Path]) -> Iterator[Check]:

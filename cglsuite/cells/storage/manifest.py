@@ -22,7 +22,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -31,7 +31,7 @@ from cglsuite.validation import key_path, problem_text
 
 __all__ = ["FORMAT", "Entry", "EntryModel", "Folder", "Manifest", "Piece", "ShardPieces", "entry_text", "number_entries", "read_manifest"]
 
-FORMAT = 1
+FORMAT: Final = 1
 MANIFEST = "manifest"
 NUMBERS = f"{MANIFEST}/numbers"
 MOST_BYTES = 2**30
@@ -201,7 +201,9 @@ def _name_at(folder: Folder, number: int) -> str | None:
 def _entry(folder: Folder, name: str) -> Entry:
     content = folder.read(entry_place(name), most=_MOST_ENTRY)
     if hashlib.sha256(content).hexdigest() != name:
-        raise StoreError("its content does not have the digest that it is named by: it was truncated or altered; copy it again from its origin")
+        raise StoreError(
+            "its content does not have the digest that it is named by: it was truncated or altered; copy it again from its origin"
+        )
     return Entry(name=name, content=content, model=_model(content))
 
 

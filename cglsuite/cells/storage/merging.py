@@ -14,26 +14,53 @@ import contextlib
 import hashlib
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from cglsuite.atomic import write_atomic
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Summary
 from cglsuite.cells.storage.layout import CONFLICTS, SUFFIX
-from cglsuite.cells.storage.records import Problem, read_record_file
-from cglsuite.cells.storage.store import Store
+from cglsuite.cells.storage.packed import PackedCopy
+from cglsuite.cells.storage.records import FileCopy, Problem, read_record_file
+from cglsuite.cells.storage.store import Store, search_text
 from cglsuite.errors import StoreError, UsageError
-from cglsuite.inputs import read_regular
 
-__all__ = ["Conflict", "Merge", "merge"]
+__all__ = ["Conflict", "Copy", "Merge", "Merging", "Source", "merge"]
 
 logger = logging.getLogger(__name__)
 _SEARCH = "search-"
 _SYNCED = hasattr(os, "sync")
+
+
+Copy = FileCopy | PackedCopy
+
+
+class Source(Protocol):
+    """What is merged: a store, or a publication."""
+
+    problems: list[Problem]
+
+    def keys(self) -> list[str]:
+        """The keys of all records."""
+
+    def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
+        """What listings need of each record."""
+
+    def copies(self, key: str) -> Sequence[Copy]:
+        """All copies of a record."""
+
+    def conflict_files(self) -> list[Path]:
+        """The files of results kept as conflicts."""
+
+    def searches(self) -> list[str]:
+        """The digests of searches."""
+
+    def get_search(self, digest: str) -> Mapping[str, Any] | None:
+        """The outcome of a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +77,7 @@ class Conflict:
     differences: list[str]
     here: dict[str, Any]
     there: dict[str, Any]
-    kept: Path
+    kept: Path | str
 
 
 @dataclass(kw_only=True)
@@ -65,7 +92,7 @@ class Merge:
         unlike_searches: files that hold outcomes of searches that differ from the target's.
     """
 
-    source: Path
+    source: str
     new: list[str] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
     same: int = 0
@@ -97,38 +124,50 @@ def merge(sources: Sequence[Store], target: Store, *, plan: bool = False) -> lis
             raise UsageError(f"there is no store at {source.path}: name the folder that holds cells/")
         if target.path.exists() and source.path.samefile(target.path):
             raise UsageError(f"{source.path} is both a source and the target; expected different stores")
-    planned: dict[str, Path] | None = {} if plan else None
-    merged = [_Merging(source, target, planned).merged() for source in sources]
+    taken: dict[str, Copy] = {}
+    merged = [Merging(source, target, source.path, plan=plan, taken=taken).merged() for source in sources]
     if not plan and _SYNCED:
         os.sync()  # once, instead of two waits for the disk per file
     return merged
 
 
-class _Merging:
-    """The merge of one store into another; ``planned``: the records that a plan would have copied so far, None to copy them."""
+class Merging:
+    """The merge of the records of a source into a store, which decides what happens to each: the one place where these rules are.
 
-    def __init__(self, source: Store, target: Store, planned: dict[str, Path] | None) -> None:
-        self.source, self.target, self.planned = source, target, planned
-        self.done = Merge(source=source.path)
+    This class copies files. Others that take records in elsewhere replace the methods below ``Where records go``.
+
+    Args:
+        source: a store that moves nothing, or a publication. target: the store to merge into. name: of the source, for reports.
+        plan: report what would be done, and write nothing. taken: what was taken so far, for records that are not in ``target`` at once.
+    """
+
+    def __init__(
+        self, source: Source, target: Store, name: Path | str, *, plan: bool = False, taken: dict[str, Copy] | None = None
+    ) -> None:
+        self.source, self.target, self.plan = source, target, plan
+        self.taken: dict[str, Copy] = {} if taken is None else taken
+        self.done = Merge(source=str(name))
 
     def merged(self) -> Merge:
+        """Merge everything."""
         known = len(self.target.problems)
         self.records()
         self.conflicts()
         self.searches()
-        named = {problem.path for problem in self.done.unreadable}
-        self.done.unreadable += [p for p in (*self.source.problems, *self.target.problems[known:]) if p.path not in named]
+        named = {str(problem.path) for problem in self.done.unreadable}
+        self.done.unreadable += [p for p in (*self.source.problems, *self.target.problems[known:]) if str(p.path) not in named]
         return self.done
 
     def records(self) -> None:
+        """Merge all records but those kept as conflicts."""
         keys = self.source.keys()
-        there = set(self.target.keys())
+        there = {*self.target_keys(), *self.taken}
         both = [key for key in keys if key in there]
         for key in keys:
             if key not in there:
                 self._bring(key)
-        for (key, theirs), (_, ours) in zip(self.source.summaries(both), self.target.summaries(both), strict=True):
-            if len(self._files(key)) > 1 or (theirs is not None and not self._settled(key, theirs, ours)):
+        for (key, theirs), (_, ours) in zip(self.source.summaries(both), self.target_summaries(both), strict=True):
+            if len(self.source.copies(key)) > 1 or (theirs is not None and not self._settled(key, theirs, ours)):
                 self._bring(key)
 
     def _settled(self, key: str, theirs: Summary, ours: Summary | None) -> bool:
@@ -141,81 +180,148 @@ class _Merging:
             self.done.kept.append(key)
         return True
 
-    def _files(self, key: str) -> list[Path]:
-        return [path for path in self.source.places(key) if path.exists()]
-
     def _bring(self, key: str) -> None:
-        """Copy what the target needs of the source's files of ``key``."""
-        for path in self._files(key):
-            read = self._read(path, key)
+        """Take what the target needs of the source's copies of ``key``."""
+        for copy in self.source.copies(key):
+            read = self._read(copy)
             if read is None:
                 continue
             with self._leased(key) as leased:
                 if leased:
-                    self._take(path, *read)
+                    self._take(copy, *read)
 
-    def _take(self, path: Path, content: bytes, record: Record) -> None:
+    def _take(self, copy: Copy, content: bytes, record: Record) -> None:
         here = self._here(record.key)
-        place = self.target.record_path(record.key)
-        if here is None and place.exists() and self.planned is None:
-            self.done.unreadable.append(Problem(place, f"it cannot be read, and {path} was not copied into its place", None))
+        if here is None and (place := self.blocked(record.key)) is not None:
+            self.done.unreadable.append(Problem(place, f"it cannot be read, and {copy} was not copied into its place", None))
         elif here is None or (record.done and not here.done):
             (self.done.new if here is None else self.done.finished).append(record.key)
-            self._write(place, content)
-            if self.planned is not None:
-                self.planned[record.key] = path
+            self.accept(copy, content, record)
         elif not record.done:
             self.done.kept.append(record.key)
         else:
-            self._compare(path, content, record, here)
+            self._compare(copy, content, record, here)
 
     def conflicts(self) -> None:
         """What the source itself keeps as conflicts is kept as such."""
         for path in self.source.conflict_files():
             key = path.name.partition(".")[0]
-            if not key.startswith(_SEARCH) and (read := self._read(path, key)) is not None:
+            copy = FileCopy(path, key)
+            if not key.startswith(_SEARCH) and (read := self._read(copy)) is not None:
                 with self._leased(key) as leased:
                     if leased:
-                        self._compare(path, *read, self._here(key))
-
-    @contextlib.contextmanager
-    def _leased(self, key: str) -> Iterator[bool]:
-        """Hold the target's lease on ``key``, unless a runner holds it; yields whether it is held. A plan needs none."""
-        lease = self.target.lease(key) if self.planned is None else None
-        if lease is None and self.planned is None:
-            self.done.held.append((key, str(self.target.holder(key) or "another process")))
-        with lease or contextlib.nullcontext():
-            yield lease is not None or self.planned is not None
+                        self._compare(copy, *read, self._here(key))
 
     def _here(self, key: str) -> Record | None:
-        """The target's record of ``key``, or the one that a plan would have copied."""
-        if self.planned is not None and key in self.planned:
-            return read_record_file(self.planned[key], key)[1]
-        return self.target.get(key)
+        """The target's record of ``key``, or the one that was taken and is not there yet."""
+        return self.taken[key].read()[1] if key in self.taken else self.target_record(key)
 
-    def _read(self, path: Path, key: str) -> tuple[bytes, Record] | None:
+    def _read(self, copy: Copy) -> tuple[bytes, Record] | None:
         try:
-            return read_record_file(path, key)
+            return copy.read()
         except (OSError, StoreError) as error:
-            logger.warning("%s is not merged: %s (left where it is)", path, error)
-            self.done.unreadable.append(Problem(path, str(error), None))
+            if all(problem.path != copy.path for problem in self.done.unreadable):  # a shard holds many records
+                logger.warning("%s is not merged: %s (left where it is)", copy, error)
+                self.done.unreadable.append(Problem(copy.path, str(error), None))
             return None
 
-    def _compare(self, path: Path, content: bytes, record: Record, here: Record | None) -> None:
+    def _compare(self, copy: Copy, content: bytes, record: Record, here: Record | None) -> None:
         """Count a result that the target has, and keep another one apart."""
         differences = ["cells/ holds no record of this cell"] if here is None else compare(here, record, ("here", "there"))
         if not differences:
             self.done.same += 1
             return
-        kept = self._alike(record) or self._apart(record.key, content)
-        if not kept.exists():
-            self._write(kept, content)
-        place = self.planned.get(record.key) if self.planned is not None else None
-        origin = {} if here is None else {"file": str(place or self.target.record_path(record.key)), **_origin(here)}
-        there = {"file": str(path), **_origin(record)}
+        kept = self.keep_apart(copy, content, record)
+        place = self.taken.get(record.key) or self.target_place(record.key)
+        origin = {} if here is None else {"file": str(place), **_origin(here)}
+        there = {"file": str(copy), **_origin(record)}
         self.done.conflicts.append(
             Conflict(key=record.key, label=record.label, differences=differences, here=origin, there=there, kept=kept)
         )
+
+    def searches(self) -> None:
+        """Merge the outcomes of searches."""
+        for name in self.source.searches():
+            outcome = self.source.get_search(name)
+            if outcome is None:
+                continue  # reported by the source
+            here = self.target_search(name)
+            if here is None:
+                self.done.searches += 1
+                self.accept_search(name, outcome)
+            elif here != outcome:
+                self.done.unlike_searches.append(self.keep_search_apart(name, outcome))
+        for path in self.source.conflict_files():
+            if path.name.startswith(_SEARCH):
+                self.done.unlike_searches.append(self.keep_conflict_of_search(path))
+
+    # Where records go
+
+    def target_keys(self) -> Iterable[str]:
+        """The keys that the target has."""
+        return self.target.keys()
+
+    def target_summaries(self, keys: Iterable[str]) -> Iterable[tuple[str, Summary | None]]:
+        """What the target has of ``keys``, in their order."""
+        return self.target.summaries(keys)
+
+    def target_record(self, key: str) -> Record | None:
+        """The target's record of ``key``."""
+        return self.target.get(key)
+
+    def target_place(self, key: str) -> Path | str:
+        """Where that is."""
+        copies = self.target.copies(key)
+        return next((str(copy) for copy in copies), self.target.record_path(key))
+
+    def target_search(self, name: str) -> Mapping[str, Any] | None:
+        """The target's outcome of a search."""
+        return self.target.get_search(name)
+
+    def blocked(self, key: str) -> Path | None:
+        """A file that nothing can be written to, since it cannot be read."""
+        place = self.target.record_path(key)
+        return place if place.exists() and not self.plan else None
+
+    def accept(self, copy: Copy, content: bytes, record: Record) -> None:
+        """Take a record that counts from now on."""
+        if self.plan:
+            self.taken[record.key] = copy
+        self._write(self.target.record_path(record.key), content)
+
+    def keep_apart(self, copy: Copy, content: bytes, record: Record) -> Path | str:
+        """Keep a result that differs from the target's, unless it is kept already; where it is."""
+        kept = self._alike(record) or self._apart(record.key, content)
+        if not kept.exists():
+            self._write(kept, content)
+        return kept
+
+    def accept_search(self, name: str, outcome: Mapping[str, Any]) -> None:
+        """Take the outcome of a search."""
+        if not self.plan:
+            self.target.put_search(name, outcome)
+
+    def keep_search_apart(self, name: str, outcome: Mapping[str, Any]) -> Path:
+        """Keep an outcome that differs from the target's; where it is."""
+        content = search_text(outcome)
+        place = self._apart(f"{_SEARCH}{name}", content)
+        self._write(place, content)
+        return place
+
+    def keep_conflict_of_search(self, path: Path) -> Path:
+        """Keep an outcome that the source keeps apart; where it is."""
+        place = self.target.path / CONFLICTS / path.name
+        self._write(place, path.read_bytes())
+        return place
+
+    @contextlib.contextmanager
+    def _leased(self, key: str) -> Iterator[bool]:
+        """Hold the target's lease on ``key``, unless a runner holds it; yields whether it is held. A plan needs none."""
+        lease = None if self.plan else self.target.lease(key)
+        if lease is None and not self.plan:
+            self.done.held.append((key, str(self.target.holder(key) or "another process")))
+        with lease or contextlib.nullcontext():
+            yield lease is not None or self.plan
 
     def _alike(self, record: Record) -> Path | None:
         """The file that holds the result of ``record`` as a conflict, if the target has it."""
@@ -230,34 +336,8 @@ class _Merging:
         return self.target.path / CONFLICTS / f"{name}.{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
 
     def _write(self, place: Path, content: bytes) -> None:
-        if self.planned is None:
+        if not self.plan:
             write_atomic(place, content, durable=not _SYNCED)
-
-    def searches(self) -> None:
-        for path in sorted((self.source.path / "searches").glob(f"*{SUFFIX}")):
-            if path.name.startswith("."):
-                continue
-            try:
-                content = read_regular(path)
-            except OSError as error:
-                self.done.unreadable.append(Problem(path, f"cannot be read: {error.strerror or error}", None))
-                continue
-            if self.source.get_search(path.stem) is None:
-                continue  # reported by the store
-            place = self.target.path / "searches" / path.name
-            if self.target.get_search(path.stem) is None:
-                self.done.searches += 1
-            elif read_regular(place) == content:
-                continue
-            else:
-                place = self._apart(f"{_SEARCH}{path.stem}", content)
-                self.done.unlike_searches.append(place)
-            self._write(place, content)
-        for path in self.source.conflict_files():
-            if path.name.startswith(_SEARCH):
-                place = self.target.path / CONFLICTS / path.name
-                self.done.unlike_searches.append(place)
-                self._write(place, path.read_bytes())
 
 
 def _origin(record: Record) -> dict[str, Any]:

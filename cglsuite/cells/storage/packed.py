@@ -12,6 +12,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,18 +22,28 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Row, Summary
 from cglsuite.errors import StoreError
 from cglsuite.inputs import read_regular
+from cglsuite.old_names import current_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cglsuite.cells.storage.manifest import Entry, Folder, Manifest, ShardPieces
+    from cglsuite.cells.storage.manifest import Entry, Manifest, ShardPieces
 
-__all__ = ["LocalFolder", "Packed", "PackedCopy"]
+__all__ = ["LocalFolder", "Packed", "PackedCopy", "Problem", "Published"]
 
 _KEY = re.compile(r"[0-9a-f]{16,128}", re.ASCII)
 _FRAMES = 16
 """So many decompressed frames are kept: records are asked for in about the order in which they lie."""
 MOST_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An unreadable file (text for one elsewhere), the reason, and its new path (None = not moved)."""
+
+    path: Path | str
+    reason: str
+    moved_to: Path | None = None
 
 
 class LocalFolder:
@@ -122,9 +133,9 @@ class PackedCopy:
         return f"{self._shard.jsonl} (record {self.key[:12]})"
 
     @property
-    def path(self) -> Path:
+    def path(self) -> str:
         """The file that it is in, for reports."""
-        return Path(self._shard.jsonl)
+        return self._shard.jsonl
 
     def content(self) -> bytes:
         """The line of the record, with its digest checked.
@@ -219,7 +230,7 @@ class Packed:
         manifest: the entries to read; default: all, looked up again whenever the manifest's folder changes.
     """
 
-    def __init__(self, folder: Any, report: Callable[[Path, str], object], manifest: Manifest | None = None) -> None:
+    def __init__(self, folder: Any, report: Callable[[str, str], object], manifest: Manifest | None = None) -> None:
         self.folder, self._report = folder, report
         self._fixed = manifest
         self._state: object = None
@@ -256,8 +267,11 @@ class Packed:
         return found if found[0] is not None else None
 
     def _load(self, manifest: Manifest) -> None:
+        from cglsuite.cells.storage.manifest import place_of
+        from cglsuite.cells.storage.shards import PARQUET
+
         for name, reason in manifest.problems:
-            self._report(Path(f"{self.folder}/{name}"), reason)
+            self._report(f"{self.folder}/{name}", reason)
         known = {shard.pieces: shard for shard in self._shards}
         self._entries = {entry.name: entry for entry in manifest.entries}
         self._shards, self._places, self._others, self._searches = [], {}, {}, None
@@ -266,7 +280,7 @@ class Packed:
             try:
                 shard = known.get(pieces) or _Shard(self.folder, pieces)
             except StoreError as error:
-                self._report(Path(f"{self.folder}/shards/{pieces.parquet.sha256[:2]}/{pieces.parquet.sha256}.parquet"), str(error))
+                self._report(f"{self.folder}/{place_of(pieces.parquet, PARQUET)}", str(error))
                 continue
             self._place(len(self._shards), shard, done)
             self._shards.append(shard)
@@ -277,7 +291,7 @@ class Packed:
             finished = status == "done"
             if key not in self._places:
                 if _KEY.fullmatch(key) is None:
-                    self._report(Path(shard.parquet), f"{key[:60]!r} is no key of a record")
+                    self._report(shard.parquet, f"{key[:60]!r} is no key of a record")
                     continue
                 self._places[key], done[key] = (at, number), finished
             elif finished and not done[key]:
@@ -319,7 +333,7 @@ class Packed:
             try:
                 yield from shard.rows(list(wanted.values()))
             except StoreError as error:
-                self._report(Path(shard.parquet), str(error))
+                self._report(shard.parquet, str(error))
 
     def _grouped(self, keys: Iterable[str]) -> Iterator[tuple[_Shard, dict[str, int]]]:
         places = self._fresh()._places
@@ -365,10 +379,46 @@ class Packed:
         try:
             return read_searches(self.folder.read(place, most=MOST_BYTES), piece.sha256)
         except FileNotFoundError:
-            self._report(Path(f"{self.folder}/{place}"), "outcomes of searches are missing: `cglsuite pull` brings them again")
+            self._report(f"{self.folder}/{place}", "outcomes of searches are missing: `cglsuite pull` brings them again")
         except StoreError as error:
-            self._report(Path(f"{self.folder}/{place}"), str(error))
+            self._report(f"{self.folder}/{place}", str(error))
         return {}
+
+
+class Published:
+    """The packed records of a folder as a store that is only read, for merges (see :class:`cglsuite.cells.storage.merging.Source`)."""
+
+    def __init__(self, folder: Any, manifest: Manifest) -> None:
+        self.folder = folder
+        self.problems: list[Problem] = []
+        self.packed = Packed(folder, lambda file, reason: self.problems.append(Problem(file, reason)), manifest)
+
+    def keys(self) -> list[str]:
+        """The keys of all records, sorted."""
+        return sorted(self.packed.keys())
+
+    def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
+        """Each of ``keys`` with the summary of its record."""
+        wanted = self.keys() if keys is None else list(keys)
+        found = self.packed.summaries(wanted)
+        return ((key, found.get(key)) for key in wanted)
+
+    def copies(self, key: str) -> list[PackedCopy]:
+        """All copies of a record."""
+        return self.packed.copies(key)
+
+    def conflict_files(self) -> list[Path]:
+        """None: unlike results are copies of one key."""
+        return []
+
+    def searches(self) -> list[str]:
+        """The digests of searches, sorted."""
+        return sorted(self.packed.searches())
+
+    def get_search(self, digest: str) -> Mapping[str, Any] | None:
+        """The outcome of a search."""
+        outcome = self.packed.searches().get(digest)
+        return None if outcome is None else current_keys("search", outcome)
 
 
 def read_searches(content: bytes, sha256: str) -> dict[str, Any]:

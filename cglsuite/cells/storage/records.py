@@ -14,10 +14,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from cglsuite.atomic import write_atomic
 from cglsuite.cells.records.record import NewerSchemaError, Record
@@ -35,7 +34,7 @@ from cglsuite.cells.storage.layout import (
     record_names,
     shard_of,
 )
-from cglsuite.cells.storage.packed import LocalFolder, Packed, PackedCopy
+from cglsuite.cells.storage.packed import LocalFolder, Packed, PackedCopy, Problem
 from cglsuite.errors import StoreError, UsageError
 from cglsuite.inputs import check_path, quoted, read_regular
 
@@ -70,15 +69,6 @@ def check_key(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class Problem:
-    """An unreadable file, the reason, and its new path (None = not moved)."""
-
-    path: Path
-    reason: str
-    moved_to: Path | None
-
-
 class Records:
     """The records in a folder, which many processes may share: what a :class:`cglsuite.cells.Store` knows of them.
 
@@ -98,7 +88,7 @@ class Records:
         self.quarantine = quarantine
         self.problems: list[Problem] = []
         self._index = Index(self.path)
-        self._packed = Packed(LocalFolder(self.path), lambda path, reason: self._report(path, reason, None))
+        self._packed = Packed(LocalFolder(self.path), lambda file, reason: self._report(Path(file), reason, None))
         self._reported: set[Path] = set()
         self._set_aside: set[str] = set()
 
@@ -145,7 +135,7 @@ class Records:
         try:
             return copy.read()
         except StoreError as error:
-            self._report(copy.path, f"record {copy.key[:12]}: {error}", None)
+            self._report(Path(copy.path), f"record {copy.key[:12]}: {error}", None)
             raise
 
     def copies(self, key: str) -> list[FileCopy | PackedCopy]:
@@ -320,7 +310,7 @@ class Records:
     def _listed(self, path: Path, kind: type[_Listed]) -> _Listed | None:
         with contextlib.suppress(OSError):
             if (record := self._read(path)) is not None:
-                return cast("_Listed", kind.of(record, _sha256(path)))
+                return kind.of(record, _sha256(path))
         return None
 
     def unfinished(self, keys: Iterable[str]) -> list[str]:

@@ -167,20 +167,22 @@ def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise StoreError(f"its Parquet file cannot be read: {str(error):.200}") from error
+        raise StoreError(f"its Parquet file cannot be read: {error!s:.200}") from error
     return table
 
 
 def rows_of(table: pa.Table) -> Iterator[Row]:
     """The rows of a table that :func:`read_table` has read whole."""
     groups = {group: [name for name in table.column_names if name.startswith(f"{group}.")] for group in GROUPS}
-    values = {name: table.column(name).to_pylist() for name in (*_SCALARS, "matrix", "absent", *(n for some in groups.values() for n in some))}
+    values = {
+        name: table.column(name).to_pylist() for name in (*_SCALARS, "matrix", "absent", *(n for some in groups.values() for n in some))
+    }
     short = {name: name.partition(".")[2] for some in groups.values() for name in some}
     for place in range(table.num_rows):
         lacking = values["absent"][place] or ()
-        numbers = {
-            group: {short[name]: values[name][place] for name in names if name not in lacking} for group, names in groups.items()
-        }
+        numbers: dict[str, Any] = {}
+        for group, names in groups.items():
+            numbers[group] = {short[name]: values[name][place] for name in names if name not in lacking}
         scalars = {name: values[name][place] for name in _SCALARS}
         yield Row(**scalars, **numbers, matrix=values["matrix"][place] or [])
 
@@ -198,7 +200,7 @@ def read_frame(compressed: bytes, size: int) -> bytes:
     try:
         content: bytes = pa.Codec("zstd").decompress(compressed, decompressed_size=size, asbytes=True)
     except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"it cannot be decompressed: {str(error):.200}") from error
+        raise StoreError(f"it cannot be decompressed: {error!s:.200}") from error
     if len(content) != size:
         raise StoreError(f"a frame has {len(content):,} bytes instead of {size:,}")
     return content

@@ -22,7 +22,7 @@ from cglsuite.inputs import read_regular
 from cglsuite.markup import displayed
 from cglsuite.old_names import current_keys
 
-__all__ = ["Problem", "Store", "default_store", "plan_lease"]
+__all__ = ["Problem", "Store", "default_store", "plan_lease", "search_text"]
 
 logger = logging.getLogger(__name__)
 _MAGIC = b"cglsuite checkpoint 1"
@@ -189,7 +189,7 @@ class Store(Records):
     def put_search(self, digest: str, outcome: Mapping[str, Any]) -> Path:
         """Store the outcome of a hyper-parameter search atomically; return its path."""
         path = self._file("searches", digest, ".json")
-        write_atomic(path, (json.dumps(outcome, sort_keys=True, indent=1, allow_nan=False) + "\n").encode())
+        write_atomic(path, search_text(outcome))
         return path
 
     def get_search(self, digest: str) -> dict[str, Any] | None:
@@ -240,6 +240,11 @@ class Store(Records):
 
     def _file(self, folder: str, name: str, suffix: str) -> Path:
         return self.path / folder / f"{check_key(name)}{suffix}"
+
+
+def search_text(outcome: Mapping[str, Any]) -> bytes:
+    """The bytes of the file that holds the outcome of a search."""
+    return (json.dumps(outcome, sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
 
 
 def plan_lease(plan: Path) -> str:

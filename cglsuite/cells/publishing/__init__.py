@@ -1,0 +1,1 @@
+"""Publish the records of a store, and pull published ones."""
