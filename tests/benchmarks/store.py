@@ -1,4 +1,5 @@
-"""Processor seconds and memory of ``run``, ``status``, ``results`` and ``report`` over stores of many records. A command, not a test.
+"""Processor seconds and memory of ``run``, ``status``, ``results``, ``report``, ``publish`` and ``pull`` over stores of many records. A
+command, not a test.
 
     python tests/benchmarks/store.py [--records 2000 20000] [--skip report]
     python tests/benchmarks/store.py --keep stores --records 20000    # the same stores again, for another version of the suite
@@ -10,7 +11,8 @@ time of a store of no records is what starting and loading plugins costs; the re
 
 ``run`` finds every cell done. Its first call reads the records and fills the index; the others are what a finished campaign costs.
 ``recognise`` is the store's part of that alone, in this process: which of the keys have no result. ``merge`` goes into an empty store,
-``merge again`` finds everything there.
+``merge again`` finds everything there; so do ``publish`` and ``pull``, which write to a folder. Commands after ``pull`` are the same ones
+over the pulled store, whose records lie in shards.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from cglsuite.cells.storage.store import Store
 __all__ = ["main"]
 
 GROUPS = 8
+PULLED = ("run", "status", "results", "results CAMPAIGN", "report")
 CAMPAIGN = """
 name = "many"
 [grid]
@@ -122,9 +125,9 @@ sys.exit(code)
 """
 
 
-def recognised_s(path: Path) -> float:
-    """Processor seconds until the store has said which cells of the campaign have no result."""
-    store = Store(path.parent / "store")
+def recognised_s(path: Path, folder: Path) -> float:
+    """Processor seconds until the store in ``folder`` has said which cells of the campaign have no result."""
+    store = Store(folder)
     engine = default_engine()
     planned = plan_campaign(load_campaign(path), engine.load_catalogue(), engine=engine, store=store)
     began = time.process_time()
@@ -138,17 +141,25 @@ def commands(path: Path, skip: list[str]) -> dict[str, list[str]]:
     """What is measured, by name."""
     run = ["run", str(path), "--no-reports", "--quiet"]
     merge = ["merge", str(path.parent / "store"), "--into", str(path.parent / "merged")]
+    publish = ["publish", str(path.parent / "store"), str(path.parent / "published"), "--quiet"]
+    pull = ["pull", str(path.parent / "published"), "--into", str(path.parent / "pulled"), "--quiet"]
     known = {
         "run": run,
         "run again": run,
         "status": ["status", str(path), "--json"],
         "results": ["results", "--output", str(path.with_suffix(".csv"))],
+        "results again": ["results", "--output", str(path.with_suffix(".csv"))],
         "results CAMPAIGN": ["results", str(path), "--output", str(path.with_suffix(".csv"))],
         "results --verify": ["results", "--verify"],
         "report": ["report", str(path), "--force"],
         "merge": merge,
         "merge again": merge,
+        "publish": publish,
+        "publish again": publish,
+        "pull": pull,
+        "pull again": pull,
     }
+    known |= {f"{name}, pulled": known[name] for name in PULLED}
     return {name: words for name, words in known.items() if name not in skip}
 
 
@@ -171,18 +182,22 @@ def main() -> None:
             path = folder / "many.toml" if (folder / "filled").exists() else fill(folder, records)
             (folder / "filled").touch()
             shutil.rmtree(folder / "cache", ignore_errors=True)
-            shutil.rmtree(folder / "merged", ignore_errors=True)
+            for made in ("merged", "published", "pulled"):
+                shutil.rmtree(folder / made, ignore_errors=True)
             sizes = [p.stat().st_size for p in (folder / "store" / "cells").rglob("*.json")]
             print(f"{len(sizes)} records of {sum(sizes) / len(sizes) / 1e3:.1f} kB", flush=True)
             for label, words in commands(path, args.skip).items():
-                taken, megabytes = processor_s(words, folder / "store")
+                taken, megabytes = processor_s(words, folder / ("pulled" if label.endswith(", pulled") else "store"))
                 seconds.setdefault(label, {})[len(sizes)] = taken
                 memory.setdefault(label, {})[len(sizes)] = megabytes
                 floor = min(seconds[label].values())
                 more = f"  {1e3 * (taken - floor) / (len(sizes) - GROUPS):8.3f} ms per record" if len(sizes) > GROUPS else ""
-                print(f"  {label:<18} {taken:8.1f} s  {megabytes:8.0f} MB{more}", flush=True)
-            if "recognise" not in args.skip:
-                print(f"  {'recognise':<18} {recognised_s(path):8.2f} s", flush=True)
+                print(f"  {label:<24} {taken:8.1f} s  {megabytes:8.0f} MB{more}", flush=True)
+            for store in ("store", "pulled") if "recognise" not in args.skip else ():
+                print(f"  {'recognise, ' + store:<24} {recognised_s(path, folder / store):8.2f} s", flush=True)
+            if (folder / "published").exists():
+                published = [p.stat().st_size for p in (folder / "published").rglob("*") if p.is_file()]
+                print(f"  published: {len(published)} files, {sum(published) / 1e6:.1f} MB", flush=True)
     if args.json:
         print(json.dumps({"seconds": seconds, "memory_mb": memory}))
 

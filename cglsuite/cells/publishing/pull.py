@@ -91,14 +91,18 @@ class _Pulling:
         source = Published(self.here, Manifest(entries=new))
         merging = _Adopting(source, self.store, str(self.place))
         done = Pull(merge=merging.merged(), faults=self.faults, shards=self.shards, read_bytes=self.read_bytes)
-        # Shards that were not copied are faults already.
-        done.merge.unreadable = [problem for problem in done.merge.unreadable if problem not in source.problems]
         for entry in new:
             if entry.name not in known:
                 self.here.create(entry_place(entry.name), entry.content)
                 done.entries.append(entry.name)
         number_entries(self.here, mine, [entry.name for entry in there.entries])
+        # What was not copied is a fault already, and what was missing here has been brought.
+        told = {str(problem.path) for problem in source.problems}
+        done.merge.unreadable = [p for p in done.merge.unreadable if str(p.path) not in told and not self._brought(Path(p.path))]
         return done
+
+    def _brought(self, path: Path) -> bool:
+        return path.exists() and any(path.is_relative_to(self.store.path / folder) for folder in ("manifest", "shards"))
 
     def _fetch(self, there: Manifest, known: dict[str, Entry]) -> list[Entry]:
         """Copy what the store lacks; return the entries that are new, or had to be completed."""

@@ -333,7 +333,8 @@ class Records:
             for name in batch:
                 with contextlib.suppress(OSError):  # replaced or renamed at this moment, or no regular file
                     yield key_of(name), known[name].sha256 if name in known else _sha256(self.path / CELLS / name)
-        yield from sorted((key, summary.sha256) for key, summary in self._packed.summaries(self._packed.keys()).items())
+        packed = self._packed.summaries(set(self._packed.keys()) - set(map(key_of, names)))
+        yield from sorted((key, summary.sha256) for key, summary in packed.items())
 
     # What cannot be read
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.rows import Summary
 from cglsuite.cells.storage import index as module
 from cglsuite.cells.storage import records as storage
-from cglsuite.cells.records.rows import Summary
 from cglsuite.cells.storage.index import index_folder, on_network
 from cglsuite.cells.storage.store import Store
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stored_records import failed, filled, record, slower, snapshot, source, unlike
 
 from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage import merging
@@ -19,46 +20,6 @@ from cglsuite.cells.storage.merging import Merge, merge
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
 from cglsuite.errors import StoreError, UsageError
-
-GOLDEN = Path(__file__).parents[1] / "data" / "record-schema-2.json"
-
-
-def record(n: int = 1, **changes: Any) -> Record:
-    data = Record.from_json(json.loads(GOLDEN.read_text())).to_json()
-    fields = {name: value for name, value in data.items() if name not in ("digest", "schema")}
-    return Record(**{**fields, "key": f"{n:02x}" * 32, **changes})
-
-
-def failed(n: int = 1, reason: str = "boom") -> Record:
-    return record(n, status="failed", reason=reason, matrix=[], validation_matrix=[])
-
-
-def unlike(n: int = 1, value: float = 0.5) -> Record:
-    """A record with another result, from another processor."""
-    one = record(n)
-    matrix = [list(row) for row in one.matrix]
-    matrix[-1][0] = value
-    return record(n, matrix=matrix, environment={**one.environment, "cpu": "Another"})
-
-
-def slower(n: int = 1) -> Record:
-    """A record with the same result, which took longer."""
-    return record(n, timings_s={"total": 1e6})
-
-
-def filled(path: Path, *records: Record) -> Store:
-    store = Store(path)
-    for one in records:
-        store.put(one)
-    return store
-
-
-def source(path: Path, *records: Record) -> Store:
-    return Store(filled(path, *records).path, quarantine=False)
-
-
-def snapshot(store: Store) -> dict[str, bytes]:
-    return {p.relative_to(store.path).as_posix(): p.read_bytes() for p in store.path.rglob("*") if p.is_file() and p.name != ".lock"}
 
 
 def brought(*stores: Store, plan: bool = False) -> Merge:
@@ -75,17 +36,17 @@ def test_the_union_by_key_byte_for_byte(tmp_path: Path) -> None:
     a, b = filled(tmp_path / "a", record(1), record(2)), source(tmp_path / "b", record(2), record(3))
     flat = b.path / "cells" / f"{'04' * 32}.json"
     flat.write_bytes(b"\n" + record(4).to_text().encode())  # not quite as it would be written
-    before = snapshot(b)
+    before = snapshot(b.path)
     done = brought(a, b)
     assert (sorted(key[:2] for key in done.new), done.same, done.clean) == (["03", "04"], 1, True)
     assert a.keys() == [f"{n:02x}" * 32 for n in (1, 2, 3, 4)]
     assert a.record_path("04" * 32).read_bytes() == flat.read_bytes()
     assert a.record_path("04" * 32).parent.name == "04"
-    assert snapshot(b) == before
-    after = snapshot(a)
+    assert snapshot(b.path) == before
+    after = snapshot(a.path)
     again = brought(a, b)
     assert (again.new, again.same, again.clean) == ([], 3, True)
-    assert snapshot(a) == after
+    assert snapshot(a.path) == after
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -169,12 +130,12 @@ def test_what_cannot_be_read_in_a_source_is_named_and_stays(tmp_path: Path) -> N
         path.write_text("{")
     bad[2].write_text(json.dumps(record(4).to_json() | {"schema": SCHEMA + 1}))
     bad[3].write_text(record(1).to_text())
-    before = snapshot(b)
+    before = snapshot(b.path)
     done = brought(a, b)
     assert sorted(problem.path for problem in done.unreadable) == bad
     assert all(problem.moved_to is None for problem in done.unreadable)
     assert not done.clean
-    assert snapshot(b) == before
+    assert snapshot(b.path) == before
     assert a.keys() == [KEY, "02" * 32]
     assert a.cached("02" * 32) == record(2)
 
@@ -224,9 +185,9 @@ def test_searches_come_along(tmp_path: Path) -> None:
 def test_a_plan_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
     a = filled(tmp_path / "a", record(1), failed(2))
     sources = [source(tmp_path / "b", unlike(1), record(2), record(3)), source(tmp_path / "c", unlike(3), record(4))]
-    before = snapshot(a)
+    before = snapshot(a.path)
     planned = merge(sources, Store(a.path, quarantine=False), plan=True)
-    assert snapshot(a) == before
+    assert snapshot(a.path) == before
     done = merge(sources, a)
     assert [(m.new, m.finished, m.same, m.kept, [c.key for c in m.conflicts]) for m in planned] == [
         (m.new, m.finished, m.same, m.kept, [c.key for c in m.conflicts]) for m in done
@@ -288,13 +249,13 @@ def test_kill_9_in_the_middle_and_once_more(tmp_path: Path, place: str, nth: int
     b = source(tmp_path / "b", unlike(1), *records)
     a, whole = filled(tmp_path / "a", record(1), failed(2)), filled(tmp_path / "whole", record(1), failed(2))
     brought(whole, b)
-    before = snapshot(b)
+    before = snapshot(b.path)
     root = str(Path(__file__).parents[3])
     command = [sys.executable, "-c", KILLED, str(a.path), str(b.path), place, str(nth)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    assert snapshot(b) == before
+    assert snapshot(b.path) == before
     found = {one.key for one in a.records()}
     assert not a.problems
     assert a.cached(KEY) == record(1)

@@ -1,0 +1,188 @@
+"""The same on a bucket of a local server, and over http: what is tested for folders is not tested again."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import importlib
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_records import failed, filled, record, unlike
+
+from cglsuite.cells.publishing.places import RemoteFolder, open_place
+from cglsuite.cells.publishing.publish import publish
+from cglsuite.cells.publishing.pull import pull
+from cglsuite.cells.storage.store import Store
+from cglsuite.cli.main import run
+from cglsuite.errors import StoreError, UsageError
+
+BUCKET = "results"
+URL = f"s3://{BUCKET}/study"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+def contents(store: Path) -> dict[str, str]:
+    return {one.key: one.to_text() for one in Store(store, quarantine=False).records()}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a local server that speaks s3."""
+    from moto.server import ThreadedMotoServer
+
+    moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto.start()
+    host, port = moto.get_host_and_port()
+    yield f"http://{host}:{port}"
+    moto.stop()
+
+
+@pytest.fixture
+def bucket(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """An empty bucket, and the client to look into it."""
+    import boto3
+
+    for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": server, "AWS_CONFIG_FILE": str(tmp_path / "no-config")}.items():
+        monkeypatch.setenv(name, value)
+    client = boto3.client("s3")
+    client.create_bucket(Bucket=BUCKET)
+    yield client
+    for item in client.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+        client.delete_object(Bucket=BUCKET, Key=item["Key"])
+    client.delete_bucket(Bucket=BUCKET)
+    client.close()
+
+
+def objects(client: Any) -> dict[str, str]:
+    return {item["Key"]: item["ETag"] for item in client.list_objects_v2(Bucket=BUCKET).get("Contents", [])}
+
+
+def test_two_stores_meet_in_a_bucket(tmp_path: Path, bucket: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Published from both, pulled into a third; only what is new is written, and nothing is written twice."""
+    a, b = filled(tmp_path / "a", record(1), failed(2)), filled(tmp_path / "b", record(2), unlike(1), record(3))
+    assert run(["publish", str(a.path), URL]) == 0
+    before = objects(bucket)
+    assert run(["publish", str(a.path), URL]) == 0
+    assert objects(bucket) == before
+    assert run(["publish", str(b.path), URL]) == 1
+    assert "both are published" in capsys.readouterr().err
+    assert before.items() <= objects(bucket).items()
+    c = Store(tmp_path / "c")
+    assert run(["pull", URL, "--into", str(c.path)]) == 1
+    assert contents(c.path) == {one.key: one.to_text() for one in (record(1), record(2), record(3))}
+    assert len(c.conflict_files()) == 1
+    assert pull(URL, c).read_bytes == 0
+
+
+def test_a_number_in_a_bucket_is_created_once(bucket: Any) -> None:
+    """By a conditional write, so two publishers at once take different numbers."""
+    one, other = (open_place(URL, writing=True) for _ in range(2))
+    assert isinstance(one, RemoteFolder)
+    assert one.create("manifest/numbers/00000001", b"a" * 64)
+    other.size = lambda name: None  # type: ignore[method-assign] - it looked before the first one wrote
+    assert not other.create("manifest/numbers/00000001", b"b" * 64)
+    assert one.read("manifest/numbers/00000001") == b"a" * 64
+
+
+def test_a_truncated_object_is_named(tmp_path: Path, bucket: Any) -> None:
+    publish(filled(tmp_path / "a", record(1)), URL)
+    (name,) = (key for key in objects(bucket) if key.endswith(".zst"))
+    whole = bucket.get_object(Bucket=BUCKET, Key=name)["Body"].read()
+    bucket.put_object(Bucket=BUCKET, Key=name, Body=whole[:-3])
+    (fault,) = pull(URL, Store(tmp_path / "b")).faults
+    assert str(fault.path) == f"s3://{name.replace('study', f'{BUCKET}/study', 1)}"
+    assert "truncated or altered" in fault.reason
+    assert not publish(Store(tmp_path / "a"), URL).merge.clean
+    assert pull(URL, Store(tmp_path / "b")).clean
+
+
+def test_a_bucket_that_does_not_exist_and_credentials_that_are_missing(
+    tmp_path: Path, bucket: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = filled(tmp_path / "a", record(1))
+    assert run(["publish", str(a.path), "s3://no-such-bucket/study"]) == 1
+    assert "create the bucket first" in capsys.readouterr().err
+    assert run(["pull", "s3://no-such-bucket/study", "--into", str(tmp_path / "b")]) == 1
+    assert "nothing is published at s3://no-such-bucket/study" in capsys.readouterr().err
+    for name in CREDENTIALS:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    assert run(["publish", str(a.path), URL]) == 1
+    assert "NoCredentialsError" in capsys.readouterr().err
+    place = open_place(URL, writing=False)
+    assert isinstance(place, RemoteFolder)
+    assert place._files.anon, "a public bucket is read without credentials"
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    importlib.import_module("fsspec.registry")
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(UsageError, match=r"python -m pip install 'cglsuite\[s3\]'"):
+        open_place(URL, writing=True)
+
+
+# --- http ------------------------------------------------------------------------------------------------------------------------------
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Static files; folders are not listed."""
+
+    def log_message(self, *args: Any) -> None:
+        """Nothing."""
+
+    def list_directory(self, path: Any) -> None:
+        self.send_error(404)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[str]:
+    """The address of ``tmp_path / "p"``."""
+    handler = functools.partial(Quiet, directory=str(tmp_path / "p"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as web:
+        thread = threading.Thread(target=web.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{web.server_port}"
+        web.shutdown()
+        thread.join()
+
+
+def test_a_folder_that_a_web_server_offers(tmp_path: Path, site: str) -> None:
+    """Without listings: numbers lead to entries, and entries to their parents."""
+    for n in (1, 2, 3):
+        publish(filled(tmp_path / "a", record(n)), str(tmp_path / "p"))
+    numbers = tmp_path / "p" / "manifest" / "numbers"
+    (numbers / "00000001").write_text((numbers / "00000003").read_text())
+    (numbers / "00000002").unlink()
+    (numbers / "00000003").unlink()
+    b = Store(tmp_path / "b")
+    assert run(["pull", f"{site}/", "--into", str(b.path)]) == 0
+    assert contents(b.path) == contents(tmp_path / "a")
+    publish(filled(tmp_path / "a", record(4)), str(tmp_path / "p"))
+    assert [len(pull(site, b).merge.new) for _ in range(2)] == [1, 0]
+
+
+def test_a_web_server_that_does_not_answer_and_one_without_results(tmp_path: Path, site: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p").mkdir()
+    assert run(["pull", f"{site}/elsewhere", "--into", str(tmp_path / "b")]) == 1
+    assert "nothing is published at" in capsys.readouterr().err
+    assert run(["pull", "http://someone:secret@127.0.0.1:9/x", "--into", str(tmp_path / "b")]) == 1
+    told = capsys.readouterr().err
+    assert "http://127.0.0.1:9/x/manifest/numbers/00000001 cannot be read" in told
+    assert "secret" not in told
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_shard_that_the_web_server_has_lost(tmp_path: Path, site: str) -> None:
+    publish(filled(tmp_path / "a", record(1)), str(tmp_path / "p"))
+    next((tmp_path / "p" / "shards").rglob("*.zst")).unlink()
+    (fault,) = pull(site, Store(tmp_path / "b")).faults
+    assert "missing" in fault.reason
+    with pytest.raises(StoreError, match="cannot be"):
+        open_place("http://127.0.0.1:9", writing=False).read("manifest/x.json")
