@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,13 +13,16 @@ import torch
 from torch import Tensor
 
 from cglsuite.errors import SpecError
-from cglsuite.graphs.sparse import SparseMatrix, _csr
+from cglsuite.graphs.sparse import SparseMatrix, _csr, sorted_csr
 from cglsuite.graphs.upload import uploaded
 
 __all__ = ["MessageGraph", "Operator", "scipy_features", "stored_bytes", "torch_csr"]
 
 Operator = Literal["sum", "sum-self", "sym"]
 """The propagation operator: A, A + I, or D^-1/2 (A + I) D^-1/2."""
+
+_BLOCK = 2**22
+"""Entries of an operator that are scaled at a time."""
 
 
 class MessageGraph:
@@ -109,22 +113,50 @@ class MessageGraph:
         Returns:
             pointers int64 [N + 1], and sources [E'], ascending per node, int32 if all ids fit and int64 otherwise.
         """
-        source, target = self._edges.cpu().numpy()
-        proper = source != target
-        if not proper.all():
-            source, target = source[proper], target[proper]
-        # SciPy sorts by counting, in linear time, and counts parallel edges.
-        heard = scipy.sparse.csr_matrix((np.ones(len(source), np.int32), (target, source)), (self.n_nodes, self.n_nodes))
+        heard = self._heard()
         sources = heard.indices.astype(np.int32 if self.n_nodes < 2**31 else np.int64, copy=False)
-        if heard.nnz == len(source):
+        if heard.data.dtype == np.bool_:
             return heard.indptr.astype(np.int64), sources
         pointers = np.concatenate([[0], heard.data.cumsum(dtype=np.int64)])[heard.indptr]
         return pointers, np.repeat(sources, heard.data)
 
+    def _heard(self) -> scipy.sparse.csr_matrix:
+        """How often i hears j: [N, N], no self-loops, canonical; of bool if no edge is parallel to another, of int32 otherwise."""
+        shape = (self.n_nodes, self.n_nodes)
+        if "in_neighbours" in vars(self):  # prepared for a sampler
+            pointers, sources = self.in_neighbours
+            known = scipy.sparse.csr_matrix((np.ones(len(sources), np.bool_), sources, pointers), shape)
+            if known.has_canonical_format:
+                return known
+        edges = self._edges.cpu()
+        if (by_source := sorted_csr(edges, self.n_nodes)) is not None:
+            return by_source.T.tocsr()
+        source, target = edges.numpy()
+        proper = source != target
+        if not proper.all():
+            source, target = source[proper], target[proper]
+        # SciPy sorts by counting, in linear time, and counts parallel edges.
+        heard = scipy.sparse.csr_matrix((np.ones(len(source), np.int32), (target, source)), shape)
+        if heard.nnz == len(source):
+            heard.data = np.ones(heard.nnz, np.bool_)
+        return heard
+
+    @contextmanager
+    def scratch(self) -> Iterator[Any]:
+        """Working memory of a sampler, int64 [N] of -1, which whoever writes in it restores: a batch shall not cost what N does.
+
+        Each thread that samples at the same time has its own.
+        """
+        try:
+            memory = self._scratch.pop()
+        except IndexError:
+            memory = np.full(self.n_nodes, -1, dtype=np.int64)
+        yield memory  # not put back after an error
+        self._scratch.append(memory)
+
     @cached_property
-    def scratch(self) -> Any:
-        """Working memory of a sampler, int64 [N] of -1, which whoever writes in it restores: a batch shall not cost what N does."""
-        return np.full(self.n_nodes, -1, dtype=np.int64)
+    def _scratch(self) -> list[Any]:
+        return []
 
     @cached_property
     def neighbourhood(self) -> scipy.sparse.csr_matrix:
@@ -141,22 +173,21 @@ class MessageGraph:
         """Compute the matrix of :meth:`propagate`; ``None`` if there are no edges, so ``sum`` is zero and the others are the identity."""
         if kind not in ("sum", "sum-self", "sym"):
             raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
-        source, target = self._edges.cpu().numpy()
-        proper = source != target
-        source, target = source[proper], target[proper]
-        if source.size == 0:
+        heard = self._heard()
+        if heard.nnz == 0:
             return None
-        n = self.n_nodes
-        if kind != "sum":
-            loops = np.arange(n)
-            source, target = np.concatenate([source, loops]), np.concatenate([target, loops])
-        adjacency = scipy.sparse.csr_matrix((np.ones(source.size, np.float32), (target, source)), (n, n))
-        adjacency.sum_duplicates()
+        adjacency = heard if kind == "sum" else heard + scipy.sparse.identity(self.n_nodes, heard.dtype, "csr")
+        del heard  # of a large graph each of these takes a third of what the edges take
+        adjacency = adjacency.astype(np.float32)
         if kind == "sym":
             scale = 1.0 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
-            adjacency.data *= np.repeat(scale, np.diff(adjacency.indptr))
-            adjacency.data *= scale[adjacency.indices]
-        return SparseMatrix(adjacency, device)
+            pointers, per_block = adjacency.indptr, max(1, _BLOCK * self.n_nodes // adjacency.nnz)
+            for first in range(0, self.n_nodes, per_block):
+                bounds = pointers[first : first + per_block + 1]
+                block = slice(int(bounds[0]), int(bounds[-1]))
+                adjacency.data[block] *= np.repeat(scale[first : first + per_block], np.diff(bounds))
+                adjacency.data[block] *= scale[adjacency.indices[block]]
+        return SparseMatrix(adjacency, device, compact=True)
 
     def rows(self, ids: Tensor) -> Tensor | scipy.sparse.csr_matrix:
         """The features of ``ids`` (int64 [n]) on the CPU: dense float32 [n, F] or SciPy CSR."""

@@ -45,10 +45,9 @@ def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], 
     """
     pointers, sources = graph.in_neighbours
     frontier, positions = _first_seen(ids.cpu().numpy())
-    place = graph.scratch  # node to position in the subgraph
     reached: list[Any] = []
     heard, hearing, n = [], [], 0
-    try:
+    with graph.scratch() as place:  # node to position in the subgraph
         for k in (*reversed(fan_out), None):
             reached.append(frontier)
             place[frontier] = np.arange(n, n + len(frontier))
@@ -61,9 +60,7 @@ def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], 
             frontier = np.unique(heard[-1][place[heard[-1]] < 0])
         nodes = np.concatenate(reached)
         edges = torch.from_numpy(np.stack([place[np.concatenate(heard)], np.concatenate(hearing)]))
-    finally:  # a batch costs what it reaches, not what the graph holds
-        for some in reached:
-            place[some] = -1
+        place[nodes] = -1  # a batch costs what it reaches, not what the graph holds
     taken = torch.from_numpy(nodes)
     x = graph.features[uploaded(taken, graph.device)] if isinstance(graph.features, Tensor) else graph.features.taken(taken)
     return MessageGraph(x, edges, graph.device), uploaded(torch.from_numpy(positions), graph.device)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cglsuite.errors import DataError, SpecError
 from cglsuite.graphs.data import NodeData
+from cglsuite.graphs.sparse import sorted_csr
 
 __all__ = [
     "class_seed",
@@ -25,6 +26,9 @@ __all__ = [
     "symmetrised",
     "with_base",
 ]
+
+_PIECE = 2**24
+"""Edges that are renumbered at a time."""
 
 
 def keep_classes(y: Tensor, n_classes: int, min_size: int) -> Tensor:
@@ -180,24 +184,38 @@ def class_seed(seed: int, c: int) -> int:
 
 
 def symmetrised(edge_index: Tensor, n_nodes: int) -> Tensor:
-    """Every edge in both directions, duplicates and self-loops removed, sorted by (source, target): int64 [2, E']."""
-    source, target = edge_index.numpy()
-    proper = source != target
-    if not proper.all():
-        source, target = source[proper], target[proper]
-    # SciPy sorts by counting, in linear time; the transpose of a matrix comes out in order.
-    forward = scipy.sparse.csr_matrix((np.ones(len(source), np.bool_), (source, target)), (n_nodes, n_nodes))
+    """Every edge in both directions, duplicates and self-loops removed, sorted by (source, target): int64 [2, E'].
+
+    ``edge_index`` itself if it is so already.
+    """
+    forward = sorted_csr(edge_index, n_nodes)
+    given = forward is not None
+    if forward is None:
+        source, target = edge_index.numpy()
+        proper = source != target
+        if not proper.all():
+            source, target = source[proper], target[proper]
+        # SciPy sorts by counting, in linear time; the transpose of a matrix comes out in order.
+        forward = scipy.sparse.csr_matrix((np.ones(len(source), np.bool_), (source, target)), (n_nodes, n_nodes))
     backward = forward.T.tocsr()
-    if not (np.array_equal(forward.indptr, backward.indptr) and np.array_equal(forward.indices, backward.indices)):
+    if np.array_equal(forward.indptr, backward.indptr) and np.array_equal(forward.indices, backward.indices):
+        if given:
+            return edge_index
+    else:
         forward = forward + backward
-    degrees = torch.from_numpy(np.diff(forward.indptr)).long()
-    sources = torch.repeat_interleave(torch.arange(n_nodes), degrees, output_size=forward.nnz)
-    return torch.stack([sources, torch.from_numpy(forward.indices).long()])
+    del backward
+    out = torch.empty(2, forward.nnz, dtype=torch.int64)
+    out[0] = torch.repeat_interleave(torch.arange(n_nodes), torch.from_numpy(np.diff(forward.indptr)).long(), output_size=forward.nnz)
+    out[1] = torch.from_numpy(forward.indices)
+    return out
 
 
 def induced_subgraph(edge_index: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
     """The edges among ``nodes`` (int64 [n]) renumbered to positions in it: int64 [2, E']."""
     position = torch.full((n_nodes,), -1, dtype=torch.int64)
     position[nodes] = torch.arange(nodes.numel())
-    renumbered = position[edge_index]
-    return renumbered[:, (renumbered >= 0).all(dim=0)]
+    parts = []
+    for edges in edge_index.split(_PIECE, dim=1) if edge_index.shape[1] else [edge_index]:
+        renumbered = position[edges]
+        parts.append(renumbered[:, (renumbered >= 0).all(dim=0)])
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
