@@ -375,6 +375,112 @@ def test_damaged_cache_entries_are_built_again(root: DataRoot) -> None:
     assert len(calls) > len(damaged) // 2
 
 
+def large() -> dict[str, Any]:
+    """Two arrays that are mapped, one by columns, and small ones of other types."""
+    x = np.arange(400_000, dtype=np.float32).reshape(4000, 100)
+    return {
+        "x": x,
+        "columns": np.asfortranarray(x.astype(np.float64)),
+        "y": np.arange(3),
+        "split": np.array([1, -1], np.int8),
+        "flag": x[:2] > 5,
+    }
+
+
+def test_large_arrays_are_mapped_and_aligned(root: DataRoot) -> None:
+    """From the first use on. Writing into them changes neither the cache nor what others read."""
+    for _ in range(2):
+        found = root.derived("set", "key", large)
+        assert_equal(found, large())
+        for name, array in found.items():
+            mapped = isinstance(array.base, np.memmap)
+            assert mapped == (name in ("x", "columns"))
+            assert array.ctypes.data % array.itemsize == 0
+            assert type(array) is np.ndarray
+            assert array.flags.writeable
+        assert found["x"].ctypes.data % 64 == 0
+        found["x"][:] = -1
+    assert_equal(root.derived("set", "key", large), large())
+
+
+def test_entries_of_numpy_are_read_too(root: DataRoot) -> None:
+    """Caches of earlier versions: their arrays lie at any place, and are read where they cannot be mapped."""
+    root.derived("set", "key", large)
+    (entry,) = (root.cache / "derived/set").iterdir()
+    for save in (np.savez, np.savez_compressed):
+        with entry.open("wb") as stream:
+            save(stream, **large(), __names__=np.array(sorted(large())))  # type: ignore[arg-type]
+        calls, build = counted(large)
+        assert_equal(root.derived("set", "key", build), large())
+        assert not calls
+
+
+def test_a_damaged_bit_of_a_mapped_array_is_noticed(root: DataRoot) -> None:
+    calls, build = counted(large)
+    root.derived("set", "key", build)
+    (entry,) = (root.cache / "derived/set").iterdir()
+    whole = entry.read_bytes()
+    places = [*range(0, 400, 7), len(whole) // 3, len(whole) // 2, *range(len(whole) - 300, len(whole), 13)]
+    for place in places:
+        entry.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert_equal(root.derived("set", "key", build), large())
+    for length in (0, 10, len(whole) // 2, len(whole) - 1):
+        entry.write_bytes(whole[:length])
+        assert_equal(root.derived("set", "key", build), large())
+    assert len(calls) > len(places) // 2
+
+
+_PROCESS = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from cglsuite.datafiles import DataRoot
+
+folder, log = Path(sys.argv[1]), Path(sys.argv[2])
+def build():
+    with log.open("a") as stream:
+        stream.write("built\\n")
+    time.sleep(1)
+    return {"x": np.arange(1_000_000.0)}
+while not (folder / "go").exists():
+    time.sleep(0.01)
+x = DataRoot(folder / "data", folder / "cache").derived("set", "key", build)["x"]
+assert (x == np.arange(1_000_000.0)).all()
+assert isinstance(x.base, np.memmap)
+"""
+
+
+def test_two_processes_at_once_build_once_and_share_the_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    words = [sys.executable, "-c", _PROCESS, str(tmp_path), str(log)]
+    processes = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    (tmp_path / "go").touch()
+    ends = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], ends
+    assert log.read_text().splitlines() == ["built"]
+    assert len(list((tmp_path / "cache/derived/set").iterdir())) == 1
+
+
+def test_a_data_root_that_cannot_be_written_is_enough(tmp_path: Path) -> None:
+    """Everything derived goes to the cache; the data root stays as it was, to the time of its last change."""
+    data = tmp_path / "data"
+    put(DataRoot(data, tmp_path / "cache"), "set/a.csv", CONTENT)
+    for folder in (data / "set", data):
+        folder.chmod(0o555)
+    before = listing(data)
+    try:
+        root = DataRoot(data, tmp_path / "cache")
+        path = root.file("set/a.csv")
+        key = {"a.csv": root.sha256(path)}
+        with root.stage({"raw/a.csv": path}):
+            assert_equal(root.derived("set", key, large), large())
+        assert_equal(root.derived("set", key, large), large())
+        assert listing(data) == before
+    finally:
+        for folder in (data, data / "set"):
+            folder.chmod(0o755)
+
+
 def test_pickles_are_neither_written_nor_read(root: DataRoot) -> None:
     with pytest.raises(TypeError, match="dtype object"):
         root.derived("set", "key", lambda: {"x": np.array([{}], dtype=object)})
@@ -390,7 +496,7 @@ def test_full_disk_costs_the_entry_and_not_the_arrays(
     def full(*args: Any, **kwargs: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(np.lib.format, "write_array", full)
     with caplog.at_level(logging.WARNING):
         assert_equal(root.derived("set", "key", example), example())
     assert "No space left on device" in caplog.text

@@ -14,6 +14,7 @@ from cglsuite.errors import DataError
 
 __all__ = ["NodeData", "check_label_form", "check_label_range", "label_kind", "labelled_items"]
 
+_PIECE = 2**16  # rows that are checked at a time
 _KINDS = {(torch.int64, 1): "single", (torch.bool, 2): "multi", (torch.float32, 2): "real"}
 
 
@@ -101,8 +102,9 @@ class NodeData:
 
     def _check_values(self, n: int) -> None:
         values = self.x.values() if self.x.layout == torch.sparse_csr else self.x
-        bad = ~torch.isfinite(values)
-        if bad.any():
+        pieces = values.split(_PIECE) if len(values) else ()
+        if not all(torch.isfinite(piece).all() for piece in pieces):
+            bad = ~torch.isfinite(values)
             position = int(bad.flatten().nonzero()[0])
             if self.x.layout == torch.sparse_csr:
                 row = int(torch.searchsorted(self.x.crow_indices(), position, right=True)) - 1

@@ -40,7 +40,9 @@ class SparseMatrix:
         index = np.int32 if compact and torch.device(device).type == "cpu" and forward.indices.dtype == np.int32 else np.int64
         self._begin(forward.indptr, forward.indices, forward.data, (int(forward.shape[0]), int(forward.shape[1])), device, index)
 
-    def _begin(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, index: Any = np.int64) -> None:
+    def _begin(
+        self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, index: Any = np.int64
+    ) -> None:
         """Of the parts of a canonical matrix."""
         self.shape = shape
         self._rows = _csr(indptr, indices, data, shape, device, index)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from threading import Thread
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,11 +20,44 @@ from cglsuite.streams.views import on_host
 __all__ = ["MiniBatches", "sampled"]
 
 
+T = TypeVar("T")
+
+
+class _Ahead(Thread, Generic[T]):
+    """A computation in a thread of its own, which ends with it: no thread waits for work, so an error elsewhere leaves none behind."""
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        super().__init__(name="cglsuite-sampler", daemon=True)
+        self._compute = compute
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Called by the thread."""
+        try:
+            self._result = self._compute()
+        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            self._error = error
+
+    def result(self) -> T:
+        """What was computed.
+
+        Raises:
+            BaseException: what the computation raised.
+        """
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
 class MiniBatches:
     """Batches of ``batch_size`` items (the last may be smaller); every pass over this object is one epoch in a new order.
 
-    Batches are made lazily, so only one sampled graph is in memory. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are
-    positions in it; a batch has no reference to the whole graph.
+    Batches are made lazily. While one is in use, a thread samples the next, so two sampled graphs are in memory. That changes no bit: the
+    draws come in the same order from a generator that nobody else draws from, and whoever stops early finds it as if no batch had been
+    made ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it; a batch has no reference to the
+    whole graph.
 
     Args:
         batch: the labelled items.
@@ -39,16 +74,33 @@ class MiniBatches:
         return -(-len(self.batch) // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        for chosen in torch.randperm(len(self.batch), generator=self.generator).split(self.batch_size):
-            yield self._part(chosen, uploaded(chosen, self.batch.ids.device))
+        parts = torch.randperm(len(self.batch), generator=self.generator).split(self.batch_size)
+        if not self.fan_out or len(parts) < 2:  # nothing to sample, or nothing to sample ahead
+            yield from map(self._part, parts)
+            return
+        coming = _Ahead(partial(self._drawn, parts[0]))
+        for chosen in (*parts[1:], None):
+            made, state = coming.result()
+            if chosen is not None:
+                coming = _Ahead(partial(self._drawn, chosen))
+            try:
+                yield made
+            except GeneratorExit:  # stopped early
+                coming.join()
+                self.generator.set_state(state)
+                raise
+
+    def _drawn(self, chosen: Tensor) -> tuple[Batch, Tensor]:
+        """A batch, and the state of the generator after its draws."""
+        return self._part(chosen), self.generator.get_state()
 
     @cached_property
     def _host_ids(self) -> Tensor:
         """Neighbours are sampled on the CPU: ids are brought there once, not in every step."""
         return on_host(self.batch, self.batch.ids).cpu()
 
-    def _part(self, on_host: Tensor, chosen: Tensor) -> Batch:
-        batch = self.batch
+    def _part(self, on_host: Tensor) -> Batch:
+        batch, chosen = self.batch, uploaded(on_host, self.batch.ids.device)
         if self.fan_out:
             graph, ids = sampled(batch.graph, self._host_ids[on_host], self.fan_out, self.generator)
         else:

@@ -84,10 +84,8 @@ class _Nodes(NodeGraphs, TaskAssembly):
         self.keeps_nodes = self.policy != "none"
         self.pooled, self.seen = spec.query_grouping == "pooled", spec.query_edges == "seen"
         # Graphs are kept: one for `full`, the current one for `inter-task`, one per task for `none` unless tasks share a graph.
-        self._query_graph = lru_cache(maxsize=None if self.policy == "none" and not (self.pooled or self.seen) else 1)(
-            self._make_query_graph
-        )
-        self._training = lru_cache(maxsize=1)(self._training_graph)
+        self._query_graph = lru_cache(maxsize=1 if self.pooled or self.seen else None)(self._make_query_graph)
+        self._latest: tuple[int, tuple[MessageGraph, Tensor]] | None = None
 
     def nodes(self, stage: int) -> Tensor:
         """Global ids of the nodes in the message graph of task ``stage``."""
@@ -102,6 +100,13 @@ class _Nodes(NodeGraphs, TaskAssembly):
             return order[: int((arrival <= stage).sum())]
         return _first_met(torch.cat(self.layout.nodes[: stage + 1]))
 
+    def _training(self, stage: int) -> tuple[MessageGraph, Tensor]:
+        """The graph in which tasks are trained at a stage, and the nodes' positions in it; the latest is kept."""
+        if self._latest is None or self._latest[0] != stage:
+            self._latest = None  # two graphs at once may be more than there is memory for
+            self._latest = stage, self._training_graph(stage)
+        return self._latest[1]
+
     def _training_graph(self, stage: int) -> tuple[MessageGraph, Tensor]:
         nodes = self.nodes(stage)
         graph = self.graph(nodes, self._edges_among(stage) if self.policy == "none" else None)
@@ -115,9 +120,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return graph, self.positions(nodes)
 
     def _make_query_graph(self, stage: int) -> tuple[MessageGraph, Tensor]:
-        """A graph in which queries arrive. Under `none` node ids are shuffled, so that they cannot be matched with a training view."""
-        if self.policy != "none":
-            return self._training(0 if self.policy == "full" else stage)
+        """A graph in which queries arrive under `none`: node ids are shuffled, so that they cannot be matched with a training view."""
         nodes = self.nodes_asked(stage)
         return self.graph(nodes, self._edges_asked(stage)), self.positions(nodes)
 
@@ -159,7 +162,10 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return graph, position[ids]
 
     def placed_queries(self, ids: Tensor, stage: int) -> tuple[MessageGraph, Tensor]:
-        graph, position = self._query_graph(0 if self.policy == "full" else stage)
+        if self.policy == "none":
+            graph, position = self._query_graph(stage)
+        else:
+            graph, position = self._training(0 if self.policy == "full" else stage)
         return graph, position[ids]
 
     def nodes_asked(self, stage: int) -> Tensor:

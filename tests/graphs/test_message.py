@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cglsuite.errors import SpecError
-from cglsuite.graphs import MessageGraph, SparseMatrix
-from cglsuite.graphs.message import scipy_features
+from cglsuite.graphs import MessageGraph, SparseMatrix, message
+from cglsuite.graphs.message import Operator, scipy_features
+from cglsuite.graphs.splits.partition import symmetrised
 
 EDGES = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 2, 2]])
 HIDDEN = torch.tensor([[1.0, 0.5], [10.0, 0.25], [100.0, 2.0], [1000.0, 4.0]])
@@ -121,3 +123,76 @@ def test_gradients_flow_along_reversed_edges() -> None:
     graph().propagate("sum", hidden)[2].sum().backward()
     assert hidden.grad is not None
     assert hidden.grad.tolist() == [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def operator_as_before(n: int, edges: torch.Tensor, kind: str) -> scipy.sparse.csr_matrix:
+    """The operator, by the shortest way and with 64-bit indices."""
+    source, target = edges.numpy()
+    proper = source != target
+    loops = np.arange(n if kind != "sum" else 0)
+    source, target = np.concatenate([source[proper], loops]), np.concatenate([target[proper], loops])
+    adjacency = scipy.sparse.csr_matrix((np.ones(source.size, np.float32), (target, source)), (n, n))
+    if kind == "sym":
+        scale = 1.0 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
+        adjacency.data *= np.repeat(scale, np.diff(adjacency.indptr))
+        adjacency.data *= scale[adjacency.indices]
+    return adjacency
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 9),
+    st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30),
+    st.sampled_from(["sum", "sum-self", "sym"]),
+    st.sampled_from(["given", "unique", "both ways"]),
+    st.booleans(),
+    st.integers(1, 5),
+)
+def test_operators_are_the_same_in_every_bit(
+    n: int, pairs: list[tuple[int, int]], kind: Operator, form: str, sampled: bool, block: int
+) -> None:
+    """Sorted or not, with parallel edges or without, whether in-neighbours were prepared before or not, block by block."""
+    edges = torch.tensor([pair for pair in pairs if max(pair) < n], dtype=torch.int64).view(-1, 2).T
+    if form == "unique" and edges.numel():
+        edges = edges.unique(dim=1)
+    elif form == "both ways":
+        edges = symmetrised(edges, n)
+    whole = MessageGraph(torch.zeros(n, 1), edges)
+    if sampled:
+        _ = whole.in_neighbours
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message, "_BLOCK", block)
+        made = whole.operator(kind, "cpu")
+    expected = operator_as_before(n, edges, kind)
+    if made is None:
+        assert not (edges[0] != edges[1]).any()
+        return
+    assert made.csr.col_indices().dtype == torch.int32
+    for found, wanted in zip((made.csr.crow_indices(), made.csr.col_indices(), made.values), _parts(expected), strict=True):
+        assert found.tolist() == wanted.tolist()
+    hidden = torch.randn(n, 3, generator=torch.Generator().manual_seed(0))
+    plain = SparseMatrix(expected)
+    for matrices in ((made, plain), (made.with_values(made.values * 2), plain.with_values(plain.values * 2))):
+        products = []
+        for matrix in matrices:
+            given_hidden = hidden.clone().requires_grad_()
+            product = matrix @ given_hidden
+            product.square().sum().backward()
+            products.append((product.detach(), given_hidden.grad))
+        assert torch.equal(products[0][0], products[1][0])
+        assert torch.equal(products[0][1], products[1][1])  # type: ignore[arg-type]
+
+
+def _parts(matrix: scipy.sparse.csr_matrix) -> tuple[Any, Any, Any]:
+    return matrix.indptr, matrix.indices, matrix.data
+
+
+def test_operators_with_short_indices_join_and_move_like_others() -> None:
+    edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    first, second = (MessageGraph(torch.zeros(3, 1), part).operator("sum-self", "cpu") for part in (edges, edges.flip(0)))
+    assert first is not None
+    assert second is not None
+    joined = SparseMatrix.joined([first, second], diagonal=True)
+    assert joined.csr.to_dense().tolist() == torch.block_diag(first.csr.to_dense(), second.csr.to_dense()).tolist()
+    assert joined.csr.col_indices().dtype == torch.int64
+    assert first.bytes() < SparseMatrix(scipy.sparse.csr_matrix(first.csr.to_dense().numpy())).bytes()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from tiny_streams import node_numbers, tiny_data, tiny_model, tiny_stream
 from torch.nn import functional
 
-from cglsuite.problems import NodeProblem
+from cglsuite.problems import NodeProblem, minibatch
 from cglsuite.problems.minibatch import MiniBatches
 from cglsuite.streams import Batch, TaskStream, TaskView
 
@@ -155,3 +157,82 @@ def test_labels_may_be_rows() -> None:
     rows = functional.one_hot(view.train.y, 6).bool()
     batches = list(MiniBatches(replace(view.train, y=rows), 5, (), generator()))
     assert torch.equal(torch.cat([b.y for b in batches if b.y is not None]).sum(dim=0), rows.sum(dim=0))
+
+
+# --- batches made ahead -----------------------------------------------------------------------------------------------------------
+
+
+def one_after_the_other(batches: MiniBatches) -> list[Batch]:
+    """An epoch without a thread."""
+    parts = torch.randperm(len(batches.batch), generator=batches.generator).split(batches.batch_size)
+    return [batches._part(chosen) for chosen in parts]
+
+
+def content(batches: list[Batch]) -> list[object]:
+    return [(node_numbers(b.graph), b.ids.tolist(), b.graph.edge_index.tolist(), None if b.y is None else b.y.tolist()) for b in batches]
+
+
+@pytest.mark.parametrize("size", [1, 5, 99])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_batches_made_ahead_are_those_made_one_after_the_other(size: int, sparse: bool) -> None:
+    view = tiny_stream(tiny_data(sparse=sparse)).view(0)
+    ahead, alone = drawn(view, size), drawn(view, size)
+    for _ in range(3):
+        assert content(list(ahead)) == content(one_after_the_other(alone))
+        assert torch.equal(ahead.generator.get_state(), alone.generator.get_state())
+
+
+@pytest.mark.parametrize("taken", [1, 2, 3])
+def test_whoever_stops_early_finds_the_generator_as_if_no_batch_had_been_made_ahead(taken: int) -> None:
+    view = tiny_stream().view(0)
+    ahead, alone = drawn(view), drawn(view)
+    epoch = iter(ahead)
+    first = [next(epoch) for _ in range(taken)]
+    epoch.close()  # type: ignore[attr-defined]
+    parts = torch.randperm(len(view.train), generator=alone.generator).split(5)
+    assert content(first) == content([alone._part(chosen) for chosen in parts[:taken]])
+    assert torch.equal(ahead.generator.get_state(), alone.generator.get_state())
+
+
+def test_no_thread_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an epoch, one that is stopped, one whose consumer fails, and one whose sampler fails, which says why."""
+    before = threading.active_count()
+    view = tiny_stream().view(0)
+    list(drawn(view))
+    assert threading.active_count() == before
+    epoch = iter(drawn(view))
+    next(epoch)
+    epoch.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+
+    def train() -> None:
+        for _ in drawn(view):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train()
+    assert threading.active_count() == before
+
+    def broken(*given: object) -> None:
+        raise OSError("no neighbours today")
+
+    monkeypatch.setattr(minibatch, "sample_neighbours", broken)
+    with pytest.raises(OSError, match="no neighbours today"):
+        list(drawn(view))
+    assert threading.active_count() == before
+
+
+def test_the_next_batch_is_made_while_one_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, sample = threading.Semaphore(0), minibatch.sample_neighbours
+
+    def counted(*given: Any) -> Any:
+        begun.release()
+        return sample(*given)
+
+    monkeypatch.setattr(minibatch, "sample_neighbours", counted)
+    epoch = iter(drawn(tiny_stream().view(0)))
+    next(epoch)
+    assert begun.acquire(timeout=60)
+    assert begun.acquire(timeout=60)  # the second batch, which nobody has asked for yet
+    assert not begun.acquire(timeout=0.2)  # one ahead, no more
+    epoch.close()  # type: ignore[attr-defined]

@@ -247,7 +247,7 @@ def index_folder() -> Path | None:
 
 
 def _candidates() -> Iterator[Path]:
-    from cglsuite.datafiles import platform_cache
+    from cglsuite.datafiles.root import platform_cache
 
     if given := variable("CGLSUITE_CACHE"):
         yield Path(given).expanduser().absolute() / "index"

@@ -89,14 +89,21 @@ def _features(x: Array | scipy.sparse.spmatrix) -> dict[str, Array]:
 
 
 def _edges(edge_index: Array, n: int) -> Array:
-    edges = np.asarray(edge_index).astype(np.int64, copy=False)
+    edges = np.asarray(edge_index)
     if edges.size and not (edges.min() >= 0 and edges.max() < n):
         raise DataError(f"edges join nodes {edges.min()}..{edges.max()}; expected 0..{n - 1}")
-    key = edges[0] * n + edges[1]
+    key = edges[0].astype(np.int64)
+    key *= n
+    key += edges[1].astype(np.int64, copy=False)
     key.sort()
-    key = key[np.diff(key, prepend=-1) > 0]  # np.unique takes four times as long
-    # int32 halves the file; no graph here has 2^31 nodes.
-    return np.stack(np.divmod(key, n)).astype(np.int32)
+    first = np.ones(len(key), np.bool_)  # np.unique takes four times as long
+    np.not_equal(key[1:], key[:-1], out=first[1:])
+    if not first.all():
+        key = key[first]
+    # 64 bits, as the dataset has them: what is cached is mapped into memory, not converted.
+    out = np.empty((2, len(key)), np.int64)
+    np.divmod(key, n, out=(out[0], out[1]))
+    return out
 
 
 def _labels(y: Array) -> Array:

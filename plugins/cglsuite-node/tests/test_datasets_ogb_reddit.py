@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -210,10 +209,3 @@ def test_nodes_without_a_label(tmp_path: Path) -> None:
     rows = [*LABELS[:-1], np.nan]
     (write(tmp_path / "data", "ogbn-arxiv") / "raw/node-label.csv.gz").write_bytes(table(rows))
     assert ogbn.arxiv(lenient(tmp_path)).y.tolist() == [*LABELS[:-1].tolist(), -1]
-
-
-def test_ogb_is_imported_without_asking_the_network_for_a_newer_one() -> None:
-    before = sys.modules.get("outdated")
-    ogbn._ogb_reader()
-    assert sys.modules.get("outdated") is before
-    assert sys.modules["ogb.version"].check_outdated is None

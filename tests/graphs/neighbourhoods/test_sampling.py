@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -183,6 +186,92 @@ def test_a_sample_obeys_its_rules(n: int, m: int, fan_out: list[int], seed: int)
         reached, frontier = reached | following, following
     assert reached == set(of)
     assert not any(heard[node] for node in frontier)
+
+
+def sampled_as_before(whole: MessageGraph, ids: torch.Tensor, fan_out: list[int], draws: torch.Generator) -> tuple[Any, Any]:
+    """The sample in the plainest form: positions by a dictionary, one node at a time. Nodes of the sample, and its edges."""
+    pointers, sources = whole.in_neighbours
+    frontier = list(dict.fromkeys(ids.tolist()))
+    place = {node: i for i, node in enumerate(frontier)}
+    edges = list[tuple[int, int]]()
+    for k in reversed(fan_out):
+        starts, degrees = pointers[frontier], np.diff(pointers)[frontier]
+        many = [i for i in range(len(frontier)) if degrees[i] > k]
+        ranks = distinct_ranks(degrees[many], k, draws)
+        few = [(sources[starts[i] + j], frontier[i]) for i in range(len(frontier)) if degrees[i] <= k for j in range(degrees[i])]
+        drawn = [(sources[starts[i] + j], frontier[i]) for i, row in zip(many, ranks.tolist(), strict=True) for j in row]
+        edges += few + drawn
+        frontier = sorted({int(a) for a, _ in few + drawn} - place.keys())
+        place |= {node: len(place) + i for i, node in enumerate(frontier)}
+    return list(place), [(place[int(a)], place[b]) for a, b in edges]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 30), st.integers(0, 200), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 1000))
+def test_samples_are_those_of_the_plainest_form(n: int, m: int, fan_out: list[int], seed: int) -> None:
+    """Nodes, edges and their order; several batches from one graph, whose working memory must come back clean."""
+    whole = graph(random_graph(n, m, seed).edge_index, n)
+    one, other = generator(seed), generator(seed)
+    for _ in range(3):
+        ids = torch.randint(0, n, (max(1, n // 3),), generator=generator(seed))
+        sampled, _ = sample_neighbours(whole, ids, fan_out, one)
+        nodes, edges = sampled_as_before(whole, ids, fan_out, other)
+        assert numbers(sampled) == nodes
+        assert [tuple(edge) for edge in sampled.edge_index.T.tolist()] == edges
+        assert torch.equal(one.get_state(), other.get_state())
+
+
+def test_a_batch_touches_only_what_it_reaches() -> None:
+    """Of a ring with a million nodes a batch of three writes to at most nine places of the working memory, and makes no other array of
+    that length."""
+    n = 1_000_000
+    ring = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
+    whole = MessageGraph(torch.zeros(n, 1), ring)
+    sample_neighbours(whole, torch.tensor([5]), (2, 2), generator())
+    tracemalloc.start()
+    try:
+        sampled, _ = sample_neighbours(whole, torch.tensor([7, 500_000, 7]), (2, 2), generator())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sampled.n_nodes == 6
+    assert peak < 200_000  # bytes; an array of one byte per node would take 1,000,000
+    with whole.scratch() as memory:
+        assert (memory == -1).all()
+
+
+def test_working_memory_is_not_shared_and_not_reused_after_an_error() -> None:
+    whole = graph()
+    with whole.scratch() as one, whole.scratch() as other:
+        assert one is not other
+    with whole.scratch() as again:
+        assert again is one or again is other
+        kept = again
+
+    def spoil() -> None:
+        with whole.scratch() as memory:
+            memory[0] = 7
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        spoil()
+    with whole.scratch() as memory, whole.scratch() as more:
+        assert memory is not kept or more is not kept
+        assert (memory == -1).all()
+        assert (more == -1).all()
+
+
+def test_threads_sample_as_one_after_the_other() -> None:
+    whole = random_graph(400, 6000, 1)
+    ids = [torch.randperm(400, generator=generator(i))[:40] for i in range(24)]
+
+    def drawn(i: int) -> list[list[int]]:
+        sampled, _ = sample_neighbours(whole, ids[i], (3, 5), generator(i))
+        return [list(edge) for edge in sampled.edge_index.tolist()]
+
+    alone = [drawn(i) for i in range(24)]
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(drawn, range(24))) == alone
 
 
 def test_equal_generators_give_equal_samples() -> None:

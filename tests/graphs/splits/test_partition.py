@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,6 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from cglsuite.errors import DataError, SpecError
+from cglsuite.graphs import sparse
+from cglsuite.graphs.sparse import sorted_csr
+from cglsuite.graphs.splits import partition
 from cglsuite.graphs.splits.partition import (
     induced_subgraph,
     keep_classes,
@@ -195,3 +200,31 @@ def test_edges_equal_brute_force(pairs: list[tuple[int, int]], nodes: list[int])
     assert symmetrised(edges, 8).T.tolist() == [list(p) for p in both]
     kept = [[nodes.index(a), nodes.index(b)] for a, b in pairs if a in nodes and b in nodes]
     assert induced_subgraph(edges, torch.tensor(nodes, dtype=torch.int64), 8).T.tolist() == kept
+
+
+def test_symmetric_edges_are_given_back_as_they_are() -> None:
+    """No copy of a large graph whose edges are in order already; any other order is mended."""
+    edges = torch.tensor([[0, 0, 1, 2], [1, 2, 0, 0]])
+    assert symmetrised(edges, 3) is edges
+    assert symmetrised(edges[:, [1, 0, 2, 3]], 3).tolist() == edges.tolist()
+    assert symmetrised(edges[:, :3], 3).tolist() == edges.tolist()  # sorted, but one direction is missing
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20), st.integers(1, 4))
+def test_edges_do_not_depend_on_the_size_of_pieces(pairs: list[tuple[int, int]], piece: int) -> None:
+    nodes = torch.tensor([4, 1, 0, 3])
+    given_edges = torch.tensor(pairs, dtype=torch.int64).view(-1, 2).T
+    for edges in (given_edges, given_edges.unique(dim=1) if pairs else given_edges):
+        expected = symmetrised(edges, 6), induced_subgraph(edges, nodes, 6), sorted_csr(edges, 6)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(partition, "_PIECE", piece)
+            patch.setattr(sparse, "_PIECE", piece)
+            assert torch.equal(symmetrised(edges, 6), expected[0])
+            assert torch.equal(induced_subgraph(edges, nodes, 6), expected[1])
+            found = sorted_csr(edges, 6)
+        ascending = all(a < b for a, b in pairwise(edges.T.tolist())) and not (edges[0] == edges[1]).any()
+        assert (found is None) == (expected[2] is None) == (not ascending)
+        if found is not None:
+            assert found.has_canonical_format
+            assert torch.from_numpy(np.stack(found.nonzero())).tolist() == edges.tolist()

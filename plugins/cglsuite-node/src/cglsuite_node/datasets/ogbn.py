@@ -1,13 +1,10 @@
-"""The node-level datasets of OGB, from their raw files (OGB's own processing fails under current torch)."""
+"""The node-level datasets of OGB, from their raw files (OGB's own processing fails under current torch and takes all memory)."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +23,7 @@ _RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
 _SPLIT = ("train", "valid", "test")
 _URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
 _CITES = "relations/paper___cites___paper/edge"
-_CHUNK = 1 << 20  # rows of edge features at a time: the file of ogbn-proteins has 39.6 million
+_CHUNK = 1 << 18  # rows at a time: the file of edges of ogbn-products has 61.9 million
 
 
 def arxiv(root: DataRoot, split_source: str = "original") -> NodeData:
@@ -103,16 +100,44 @@ def _load(root: DataRoot, short: str, raw: Iterable[str], rule: str, read: Calla
 
 
 def _read(folder: Path, rule: str, *, inverse: bool, extra: tuple[str, ...] = ()) -> dict[str, Array]:
-    read_graphs = _ogb_reader()
-    with contextlib.redirect_stdout(sys.stderr):  # it prints; stdout is data
-        graph = read_graphs(str(folder / "raw"), add_inverse_edge=inverse, additional_node_files=list(extra))[0]
+    raw = folder / "raw"
+    n, m = (int(_column(raw / f"num-{what}-list.csv.gz")[0]) for what in ("node", "edge"))
+    pairs = _table(raw / "edge.csv.gz", m, np.dtype(np.int32 if n < 2**31 else np.int64), "edge")
+    x = _table(raw / "node-feat.csv.gz", n, np.dtype(np.float32), "node")
+    edges = pairs.T
+    if inverse:
+        edges = np.concatenate([edges, edges[::-1]], axis=1)
+        del pairs
     return node_arrays(
-        x=graph["node_feat"],
-        edge_index=graph["edge_index"],
-        y=_column(folder / "raw" / "node-label.csv.gz"),
-        split=_split(folder / "split" / rule, graph["num_nodes"]),
-        keys={name.removeprefix("node_"): graph[name] for name in extra},
+        x=x,
+        edge_index=edges,
+        y=_column(raw / "node-label.csv.gz"),
+        split=_split(folder / "split" / rule, n),
+        keys={name.removeprefix("node_"): _column(raw / f"{name}.csv.gz") for name in extra},
     )
+
+
+def _table(path: Path, n: int, dtype: np.dtype[Any], what: str) -> Array:
+    """The numbers of a file, [n, columns], read in pieces: a whole file as a table of pandas takes several times the memory.
+
+    Raises:
+        DataError: another number of rows than ``n``, one per ``what``.
+    """
+    read, out = 0, np.empty((0, 0), dtype)
+    wide = np.int64 if dtype.kind == "i" else np.float64
+    with pd.read_csv(path, header=None, dtype=wide, chunksize=_CHUNK) as pieces:
+        for piece in pieces:
+            values = piece.to_numpy()
+            if not read:
+                out = np.empty((n, values.shape[1]), dtype)
+            if read + len(values) <= n:
+                if dtype.kind == "i" and values.size and not (values.min() >= 0 and values.max() <= np.iinfo(dtype).max):
+                    raise DataError(f"{path.name} names {what}s {values.min()}..{values.max()}; expected 0..{np.iinfo(dtype).max}")
+                out[read : read + len(values)] = values
+            read += len(values)
+    if read != n:
+        raise DataError(f"{path.name} has {read:,} rows; expected one per {what}, {n:,}")
+    return out
 
 
 def _read_mag(folder: Path) -> dict[str, Array]:
@@ -191,22 +216,3 @@ def _split(folder: Path, n: int) -> Array:
 
 def _column(path: Path) -> Array:
     return pd.read_csv(path, header=None)[0].to_numpy()
-
-
-def _ogb_reader() -> Callable[..., list[dict[str, Any]]]:
-    """``ogb.io.read_graph_raw.read_csv_graph_raw``, imported without the thread that checks for a newer version over the network."""
-    before = sys.modules.get("outdated")
-    sys.modules["outdated"] = _HIDDEN
-    try:
-        from ogb.io.read_graph_raw import read_csv_graph_raw
-    finally:
-        if before is None:
-            del sys.modules["outdated"]
-        else:
-            sys.modules["outdated"] = before
-    reader: Callable[..., list[dict[str, Any]]] = read_csv_graph_raw
-    return reader
-
-
-# A module that lacks the name ogb looks for: the import raises ImportError, which ogb handles.
-_HIDDEN = ModuleType("outdated")

@@ -31,6 +31,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 from cglsuite.atomic import new_file
+from cglsuite.datafiles.arrays import read_arrays, write_arrays
 from cglsuite.environment import variable
 from cglsuite.errors import DataAbsentError, DataError, UsageError
 from cglsuite.hashing import digest
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 
-__all__ = ["UNREADABLE", "DataRoot", "RawFile"]
+__all__ = ["UNREADABLE", "DataRoot", "RawFile", "platform_cache"]
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 """What libraries raise on files that are truncated or not in the format that their name promises."""
@@ -50,7 +51,6 @@ _log = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_S = 60
 _STALE_S = 24 * 3600
-_NAMES = "__names__"
 # What numpy and zipfile raise on a damaged npz; MemoryError: a damaged header can claim any shape.
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
@@ -227,6 +227,9 @@ class DataRoot:
     def derived(self, name: str, key: object, build: Callable[[], Arrays]) -> Arrays:
         """Arrays that ``build`` makes from raw files, built once for each ``key`` and read from the cache afterwards.
 
+        Large arrays are mapped into memory, so processes that use the same data share one copy; nothing that a process writes into its
+        arrays reaches the cache.
+
         Args:
             name: folder of the cache entry, such as the dataset's name.
             key: everything that determines the result (checksums of the raw files, the reader's version), as JSON types.
@@ -242,6 +245,8 @@ class DataRoot:
             if (arrays := _load(entry)) is None:
                 arrays = build()
                 _save(entry, arrays)
+                # Mapped from now on here too; what was built is freed.
+                arrays = _load(entry) or arrays
         return arrays
 
     @contextmanager
@@ -445,37 +450,23 @@ def _fetch(url: str, stream: IO[bytes]) -> str:
 
 def _load(entry: Path) -> Arrays | None:
     """The arrays of a cache entry, or ``None`` where it is absent or damaged."""
-    import numpy as np
-
-    arrays: Arrays = {}
     try:
-        with zipfile.ZipFile(entry) as opened:
-            for member in opened.namelist():
-                with opened.open(member) as stream:
-                    arrays[member.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
-                    # zipfile compares the CRC at the end of a member: go there, whatever shape the header claimed.
-                    if stream.read():
-                        raise ValueError(f"{member} is longer than its header says")
-        # A damaged directory of the archive can hide a member.
-        if (names := arrays.pop(_NAMES).tolist()) != sorted(arrays):
-            raise ValueError(f"it should hold {names}")
+        with entry.open("rb") as file:
+            return read_arrays(file)
     except FileNotFoundError:
         return None
     except _DAMAGED as error:
         _log.warning("the cache entry %s is damaged and is built again: %s", entry, error)
         return None
-    return arrays
 
 
 def _save(entry: Path, arrays: Arrays) -> None:
-    import numpy as np
-
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise TypeError(f"array {name!r} of {entry.parent.name} has dtype {array.dtype}: expected plain numbers")
     try:
         with new_file(entry) as stream:
-            np.savez(stream, allow_pickle=False, **arrays, **{_NAMES: np.array(sorted(arrays))})
+            write_arrays(stream, arrays)
     except OSError as error:
         _log.warning("the cache entry %s could not be written, so the data will be read again next time: %s", entry, error)
 
