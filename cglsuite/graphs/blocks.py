@@ -25,7 +25,7 @@ class BlockDiagonal:
 
     def __init__(self, whole: SparseMatrix, node_start: Tensor) -> None:
         self._node_start = node_start
-        self._rows, self._columns, self._permutation = whole.csr, whole._columns, whole._permutation
+        self._rows, self._permutation, self._columns = whole.csr, whole._permutation, whole._columns
         # A block holds as many entries by rows as by columns, in the same range of both.
         self._entry_start = self._rows.crow_indices()[node_start]
 

@@ -47,12 +47,12 @@ class SparseMatrix:
         self.shape = shape
         self._rows = _csr(indptr, indices, data, shape, device, index)
         if self._rows.device.type != "cpu":  # made here, since a device would be waited for later
-            self._transposed = _transpose(indptr, indices, data, shape, device, index)
+            self._columns, self._permutation = _transpose(indptr, indices, data, shape, device, index)
 
     @classmethod
     def _from_parts(cls, rows: Tensor, columns: Tensor, permutation: Tensor) -> SparseMatrix:
         made = cls.__new__(cls)
-        made.shape, made._rows, made._transposed = (rows.shape[0], rows.shape[1]), rows, (columns, permutation)
+        made.shape, made._rows, made._columns, made._permutation = (rows.shape[0], rows.shape[1]), rows, columns, permutation
         return made
 
     @classmethod
@@ -77,21 +77,19 @@ class SparseMatrix:
         return cls(scipy.sparse.identity(n, np.float32, "csr"), device)
 
     @cached_property
-    def _transposed(self) -> tuple[Tensor, Tensor]:
-        """The transpose in CSR, and the permutation that brings values (row order) into its order: int64 [nnz].
-
-        Made on first use: a graph that is only evaluated has no backward pass.
-        """
-        indptr, indices, data = self._host
-        return _transpose(indptr, indices, data, self.shape, self._rows.device, indices.dtype)
-
-    @property
     def _columns(self) -> Tensor:
-        return self._transposed[0]
+        """The transpose in CSR. Made on first use: a graph that is only evaluated has no backward pass."""
+        indptr, indices, data = self._host
+        turned = scipy.sparse.csr_matrix((data, indices, indptr), self.shape).tocsc()
+        return _csr(turned.indptr, turned.indices, turned.data, self.shape[::-1], self._rows.device, indices.dtype)
 
-    @property
+    @cached_property
     def _permutation(self) -> Tensor:
-        return self._transposed[1]
+        """Brings values (row order) into the order of the transpose: int64 [nnz]. Few need it, and it is as large as the transpose."""
+        indptr, indices, data = self._host
+        columns, permutation = _transpose(indptr, indices, data, self.shape, self._rows.device, indices.dtype)
+        vars(self).setdefault("_columns", columns)
+        return permutation
 
     @property
     def nnz(self) -> int:
@@ -110,8 +108,8 @@ class SparseMatrix:
 
     def with_values(self, values: Tensor) -> SparseMatrix:
         """A matrix of the same pattern with other values (float32 [nnz], row order); used for dropout on sparse features."""
-        rows = _with(self._rows, values)
-        return SparseMatrix._from_parts(rows, _with(self._columns, values[self._permutation]), self._permutation)
+        rows, permutation = _with(self._rows, values), self._permutation
+        return SparseMatrix._from_parts(rows, _with(self._columns, values[permutation]), permutation)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """``self @ dense``: float32 [m, d] to float32 [n, d], differentiable in ``dense``."""
@@ -147,7 +145,8 @@ class SparseMatrix:
         """The matrix on another device (the matrix itself if it is already there)."""
         if _is_there(self._rows, device):
             return self
-        return SparseMatrix._from_parts(_moved(self._rows, device), _moved(self._columns, device), uploaded(self._permutation, device))
+        permutation = uploaded(self._permutation, device)
+        return SparseMatrix._from_parts(_moved(self._rows, device), _moved(self._columns, device), permutation)
 
     def bytes(self) -> int:
         """Memory of both directions, in bytes: per stored value twice itself and its column, and its place in the permutation."""

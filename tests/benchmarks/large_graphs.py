@@ -238,7 +238,7 @@ def cell(args: argparse.Namespace) -> dict[str, Any]:
     build.layout_of = parts.of("layout", build.layout_of)
     build.NodeGraphs.graph = parts.of("views", build.NodeGraphs.graph)  # type: ignore[method-assign]
     MessageGraph.operator = parts.of(whole, MessageGraph.operator)  # type: ignore[method-assign]
-    sparse._transpose = parts.of("transposes", sparse._transpose)
+    prepared(sparse.SparseMatrix, "_columns", "transposes")
     minibatch.sample_neighbours = parts.of("sampling", minibatch.sample_neighbours)
     task_runner.fit = parts.of("training", task_runner.fit)
     Runner._evaluate = parts.of("evaluation", Runner._evaluate)  # type: ignore[method-assign]
