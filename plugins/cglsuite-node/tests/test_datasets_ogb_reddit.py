@@ -19,7 +19,8 @@ from cglsuite_node.datasets import ogbn, reddit
 
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import DataError
-from cglsuite.graphs import NodeData
+from cglsuite.graphs import NodeData, node_arrays
+from cglsuite.graphs.splits.ogb import without_update_check
 
 N = 12
 # A repeated edge, and one that is given in both directions.
@@ -209,3 +210,45 @@ def test_nodes_without_a_label(tmp_path: Path) -> None:
     rows = [*LABELS[:-1], np.nan]
     (write(tmp_path / "data", "ogbn-arxiv") / "raw/node-label.csv.gz").write_bytes(table(rows))
     assert ogbn.arxiv(lenient(tmp_path)).y.tolist() == [*LABELS[:-1].tolist(), -1]
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 1 << 18])
+@pytest.mark.parametrize(("name", "rule", "inverse"), [("ogbn-arxiv", "time", False), ("ogbn-products", "sales_ranking", True)])
+def test_the_arrays_are_those_that_ogbs_own_reader_gives(
+    tmp_path: Path, name: str, rule: str, inverse: bool, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ogbn, "_CHUNK", chunk)
+    folder = write(tmp_path / "data", name)
+    with without_update_check():
+        from ogb.io.read_graph_raw import read_csv_graph_raw
+    years = ["node_year"] if rule == "time" else []
+    theirs = read_csv_graph_raw(str(folder / "raw"), add_inverse_edge=inverse, additional_node_files=years)[0]
+    expected = node_arrays(
+        x=theirs["node_feat"],
+        edge_index=theirs["edge_index"],
+        y=LABELS,
+        split=ogbn._split(folder / "split" / rule, theirs["num_nodes"]),
+        keys={"year": theirs["node_year"]} if years else {},
+    )
+    found = ogbn._read(folder, rule, inverse=inverse, extra=tuple(years))
+    assert found.keys() == expected.keys()
+    for key, array in expected.items():
+        np.testing.assert_array_equal(found[key], array)
+        assert found[key].dtype == array.dtype
+
+
+@pytest.mark.parametrize(
+    ("part", "rows", "says"),
+    [
+        ("edge", EDGES[:-1], "edge.csv.gz has 5 rows; expected one per edge, 6"),
+        ("edge", [*EDGES, (0, 2)], "edge.csv.gz has 7 rows; expected one per edge, 6"),
+        ("edge", [*EDGES[:-1], (0, N)], r"edges join nodes 0\.\.12; expected 0\.\.11"),
+        ("edge", [*EDGES[:-1], (0, 2**40)], r"edge.csv.gz names nodes 0\.\.1099511627776; expected 0\.\.2147483647"),
+        ("node-feat", FEATURES[:-1], "node-feat.csv.gz has 11 rows; expected one per node, 12"),
+    ],
+)
+def test_rows_that_do_not_fit_are_named(tmp_path: Path, part: str, rows: Any, says: str) -> None:
+    folder = write(tmp_path / "data", "ogbn-products")
+    (folder / f"raw/{part}.csv.gz").write_bytes(table(rows))
+    with pytest.raises(DataError, match=f"ogbn-products: {says}"):
+        ogbn.products(lenient(tmp_path))

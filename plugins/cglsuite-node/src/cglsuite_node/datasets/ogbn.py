@@ -132,7 +132,7 @@ def _table(path: Path, n: int, dtype: np.dtype[Any], what: str) -> Array:
                 out = np.empty((n, values.shape[1]), dtype)
             if read + len(values) <= n:
                 if dtype.kind == "i" and values.size and not (values.min() >= 0 and values.max() <= np.iinfo(dtype).max):
-                    raise DataError(f"{path.name} names {what}s {values.min()}..{values.max()}; expected 0..{np.iinfo(dtype).max}")
+                    raise DataError(f"{path.name} names nodes {values.min()}..{values.max()}; expected 0..{np.iinfo(dtype).max}")
                 out[read : read + len(values)] = values
             read += len(values)
     if read != n:
