@@ -164,4 +164,57 @@ ISOLATION = (
             _SHARE,
         ),
     ),
+    MethodSpec(
+        name="tpp",
+        levels=("NC", "LC"),
+        summary="trains a prompt and a head per task on one frozen network, and recognises an item's task by the nearest prototype",
+        citation=Citation(
+            authors=("Niu", "Pang", "Chen", "Liu"),
+            title="Replay-and-Forget-Free Graph Class-Incremental Learning: A Task Profiling and Prompting Approach",
+            year=2024,
+            booktitle="NeurIPS",
+            arxiv="2410.10341",
+        ),
+        factory="cglsuite_methods.isolation.tpp:TPP",
+        category="Iso",
+        needs=("task-boundaries", "epochs"),
+        hyperparameters=(
+            Hyperparameter(
+                name="prompts",
+                default=3,
+                minimum=1,
+                doc="vectors in a task's prompt",
+                effect="more: a task can change the features of different nodes in different ways, at a cost in parameters",
+            ),
+            Hyperparameter(
+                name="body",
+                default="grace",
+                choices=("grace", "given"),
+                doc="the frozen network: pre-trained by GRACE on the first task without labels, or as the cell gives it "
+                "(pretraining.scheme, or as drawn)",
+                effect="given: cells share the pre-training that they name, and any scheme can be used",
+            ),
+            Hyperparameter(
+                name="infer",
+                default="item",
+                choices=("item", "graph"),
+                doc="by what an item's task is recognised where it is not known: its own profile, or the mean profile of the graph in "
+                "which it is asked",
+                effect="graph: right where each task is asked in a graph of its own, and the same guess for all items of a shared graph",
+            ),
+            Hyperparameter(
+                name="steps",
+                default=3,
+                minimum=0,
+                doc="steps k of smoothing in profiles",
+                effect="more: profiles depend on more of the neighbourhood and less on the item",
+            ),
+            Hyperparameter(
+                name="share",
+                default=1.0,
+                above=0,
+                doc="epochs of pre-training, as a share of the protocol's",
+            ),
+        ),
+    ),
 )

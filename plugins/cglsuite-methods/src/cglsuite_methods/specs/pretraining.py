@@ -49,6 +49,42 @@ PRETRAININGS = (
         ),
     ),
     PretrainingSpec(
+        name="grace",
+        summary="contrasts each item with itself and all others in two views of the graph that lack edges and features",
+        citation=Citation(
+            authors=("Zhu", "Xu", "Yu", "Liu", "Wu", "Wang"),
+            title="Deep Graph Contrastive Representation Learning",
+            year=2020,
+            booktitle="ICML Workshop on Graph Representation Learning and Beyond",
+            arxiv="2006.04131",
+        ),
+        factory="cglsuite_methods.pretraining.grace:GRACE",
+        levels=("NC", "LC", "LP"),
+        hyperparameters=(
+            Hyperparameter(name="temperature", default=0.5, above=0, doc="divides similarities"),
+            Hyperparameter(
+                name="edges",
+                default=0.2,
+                minimum=0,
+                maximum=0.99,
+                doc="probability with which a view loses an edge",
+                effect="larger: views differ more, so embeddings depend less on single neighbours",
+            ),
+            Hyperparameter(
+                name="features",
+                default=0.3,
+                minimum=0,
+                maximum=0.99,
+                doc="probability with which a view loses a feature, of all nodes at once",
+                effect="larger: views differ more, so embeddings depend less on single features",
+            ),
+            _ITEMS,
+            Hyperparameter(
+                name="as_tpp", default=False, doc="as in the code of TPP: one view is the graph itself, and the projection is twice as wide"
+            ),
+        ),
+    ),
+    PretrainingSpec(
         name="infograph",
         summary="the nodes of a graph tell which graph they are from",
         citation=Citation(
