@@ -137,10 +137,10 @@ def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
 
 BUILT_IN = ["bare", "joint", "replay", "ewc", "lwf", "mas", "twp", "er-gnn", "gem", "continual-gnn", "evolve-gcn", "der++", "er-ace"]
 BUILT_IN += ["packnet", "piggyback", "hat", "pi-gnn", "cat", "puma", "delome", "si", "gdumb", "frozen-ncm"]
-BUILT_IN += ["icarl", "ssrm", "task-guesser"]
+BUILT_IN += ["icarl", "ssrm", "task-guesser", "tpp", "joint-budgeted", "ssm", "sem"]
 FOR_TASK_IL = ("packnet", "piggyback", "hat")
 FOR_CLASS_IL = ("task-guesser",)
-TASK_FREE = ["er", "a-gem", "gss", "mas-star", "ssm", "sem", "dmsg"]  # for task-free streams only
+TASK_FREE = ["er", "a-gem", "gss", "mas-star", "dmsg"]  # for task-free streams only
 
 
 def test_these_are_all_built_in_methods(catalogue: Catalogue) -> None:

@@ -57,11 +57,12 @@ CHANGED: dict[str, tuple[dict[str, Any], Any]] = {
     "mas-star.variance_threshold": ({}, 1e-3),
     "mas-star.window": ({}, 2),
     "sem.curvature": ({}, "overlap"),
+    "tpp.infer": ({"steps": 0}, "graph"),
 }
 #: Hyperparameters that bound memory and change no number but for rounding, as their documentation says; that is tested as well.
 NEUTRAL = {"chunk"}
 #: Hyperparameters of the answers alone, which no state depends on.
-OF_ANSWERS = {"task-guesser.evidence"}
+OF_ANSWERS = {"task-guesser.evidence", "tpp.infer"}
 
 
 def other(setting: Any, value: Any) -> Any:

@@ -28,19 +28,20 @@ SETTINGS = {
     "gdumb": {"memory": 12},
     "icarl": {"memory": 12},
     "ssrm": {"per_class": 2},
+    **{name: {"memory": 40, "fan_out": 2} for name in ("ssm", "sem")},
     "delome": {"per_class": 3, "draws": 4, "hidden": 8},
     "puma": {"per_task": 6, "encoders": 2, "steps": 2, "width": 16},
 }
 
 
 #: Streams for which methods are not defined: EvolveGCN's cells replace convolutions over nodes; CaT, PUMA and DeLoMe condense class by
-#: class what features describe; NCM and iCaRL compare classes; SSRM is for graphs that grow around items; PackNet, Piggyback and HAT need
-#: to know the task.
+#: class what features describe; NCM and iCaRL compare classes; SSRM is for graphs that grow around items, TPP's profiles are of nodes;
+#: PackNet, Piggyback and HAT need to know the task.
 REFUSED = {
     "evolve-gcn": "graph",
     **dict.fromkeys(("cat", "puma", "delome"), "graph|multi"),
     **dict.fromkeys(("frozen-ncm", "icarl"), "multi"),
-    "ssrm": "graph",
+    **dict.fromkeys(("ssrm", "tpp"), "graph"),
     **dict.fromkeys(("packnet", "piggyback", "hat"), "class|domain|time"),
 }
 #: For class-incremental streams of nodes with single labels alone, of which there is none here; its own tests interrupt it.

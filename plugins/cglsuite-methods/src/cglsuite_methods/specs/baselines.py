@@ -64,6 +64,20 @@ BASELINES = (
         ),
     ),
     MethodSpec(
+        name="joint-budgeted",
+        levels=LEVELS,
+        summary="joint training with the compute of fine-tuning: one model, and as many passes over items as the stream's tasks have",
+        citation=Citation(
+            authors=("Prabhu", "others"),
+            title="Computationally Budgeted Continual Learning: What Does Matter?",
+            year=2023,
+            booktitle="CVPR",
+        ),
+        factory="cglsuite_methods.baselines.joint_budgeted:JointBudgeted",
+        category="baseline",
+        needs=("past-views", "task-boundaries", "epochs"),
+    ),
+    MethodSpec(
         name="replay",
         elsewhere=("er",),
         levels=LEVELS,

@@ -347,7 +347,7 @@ REHEARSAL = (
     MethodSpec(
         name="ssm",
         levels=ITEMS,
-        settings=TASK_FREE,
+        settings=SETTINGS,
         summary="sparsified subgraph memory: stores nodes with a sample of their neighbours",
         citation=Citation(
             authors=("Zhang", "others"),
@@ -374,7 +374,7 @@ REHEARSAL = (
     MethodSpec(
         name="sem",
         levels=ITEMS,
-        settings=TASK_FREE,
+        settings=SETTINGS,
         summary="subgraph memory sparsified by curvature: stored nodes keep their edges of highest Ricci curvature",
         citation=Citation(
             authors=("Zhang", "others"),
