@@ -38,7 +38,7 @@ OLD_NAMES: tuple[OldName, ...] = (
     *_old("record", **{"cell.settings": "configuration", "scenario.accuracy": "performance"}),
     *_old("record", **{"scenario.dataset_settings": "dataset_hyperparameters", "scenario.backbone_settings": "backbone_hyperparameters"}),
     *_old("record", **{"scenario.stream.schedule_settings": "schedule_hyperparameters"}),
-    *_old("notebook", stream_dynamics="task_free_dynamics"),
+    *_old("notebook", stream_dynamics="task_free_dynamics", architecture_sensitivity="sensitivity"),
     *_old("parameter", **{"explore.settings": "explore.overrides", "node_analysis.settings": "node_analysis.overrides"}),
 )
 """All of them."""

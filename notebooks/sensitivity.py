@@ -1,8 +1,8 @@
 # %% [markdown]
-# # Architecture sensitivity
+# # Sensitivity
 #
-# How do average accuracy (AA) and forgetting (AF) depend on the width and depth of the backbone? Every number on this page is computed
-# from the records of campaigns that sweep hyper-parameters of the backbone (`grid.axes`).
+# How do average accuracy (AA) and forgetting (AF) depend on a setting: the width of the backbone, a weight of a method, a switch of the
+# protocol? Every number on this page is computed from the records of campaigns that give settings several values (`grid.axes`).
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -14,7 +14,7 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
 also = []  # more campaigns to pool with it: files next to it, or their content: depths beside widths
-axes = []  # dotted keys for the x axes; empty: hyper-parameters of the backbone with several values
+axes = []  # dotted keys for the x axes, such as method.lambda; empty: the axes of the campaigns
 inline = {  # content of a campaign file; a small demonstration on synthetic data
     "name": "inline-widths",
     "title": "Width and depth on synthetic data",
@@ -34,12 +34,12 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 
 # %%
 from cglsuite.reports import load_pooled_results
-from cglsuite.reports.studies.sweep import page as show_architecture
+from cglsuite.reports.studies.sweep import page as show_sweep
 from cglsuite.reports.studies.sweep.compute import sweep
 
 how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
 study = sweep(load_pooled_results(campaign or inline, also, store or None, **how), axes)
-show_architecture.overview(study)
+show_sweep.overview(study)
 
 # %% [markdown]
 # ## Average accuracy
@@ -49,10 +49,10 @@ show_architecture.overview(study)
 # fewer than three orders there is no interval.
 
 # %%
-show_architecture.curves(study, "aa")
+show_sweep.curves(study, "aa")
 
 # %%
-show_architecture.points(study, "aa")
+show_sweep.points(study, "aa")
 
 # %% [markdown]
 # ## Forgetting
@@ -61,19 +61,19 @@ show_architecture.points(study, "aa")
 # that has learnt less has less to forget, so read this alongside the accuracy above.
 
 # %%
-show_architecture.curves(study, "af")
+show_sweep.curves(study, "af")
 
 # %%
-show_architecture.points(study, "af")
+show_sweep.points(study, "af")
 
 # %% [markdown]
 # ## What is missing
 
 # %%
-show_architecture.problems(study)
+show_sweep.problems(study)
 
 # %% [markdown]
 # ## Provenance
 
 # %%
-show_architecture.provenance(study)
+show_sweep.provenance(study)

@@ -9,7 +9,7 @@ __all__ = ["cglsuite_notebooks"]
 
 @hookimpl
 def cglsuite_notebooks() -> list[NotebookSpec]:
-    """The report of a campaign, exploring the catalogue, single nodes, how results depend on orders and architecture, streams."""
+    """The report of a campaign, exploring the catalogue, single nodes, how results depend on orders and settings, streams."""
     return [
         NotebookSpec(
             name="campaign_report",
@@ -34,9 +34,9 @@ def cglsuite_notebooks() -> list[NotebookSpec]:
             path="cglsuite:_notebooks/order_sensitivity.ipynb",
         ),
         NotebookSpec(
-            name="architecture_sensitivity",
-            summary="how results depend on backbone width and depth: average accuracy and forgetting along a campaign's axes",
-            path="cglsuite:_notebooks/architecture_sensitivity.ipynb",
+            name="sensitivity",
+            summary="how results depend on any setting, of a method, the backbone or the protocol: accuracy and forgetting along axes",
+            path="cglsuite:_notebooks/sensitivity.ipynb",
         ),
         NotebookSpec(
             name="task_free_dynamics",

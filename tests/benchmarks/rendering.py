@@ -28,7 +28,7 @@ from cglsuite.reports.rendering.notebook import LARGEST_PAGE, RenderedReport
 from cglsuite.reports.site.render import render_campaign
 
 LONGEST_S = 120.0
-REPORTS = ("campaign_report", "leaderboard", "method_comparison", "category_ranks", "order_sensitivity", "architecture_sensitivity")
+REPORTS = ("campaign_report", "leaderboard", "method_comparison", "category_ranks", "order_sensitivity", "sensitivity")
 CAMPAIGN = """\
 name = "rendering"
 title = "Ten methods in four scenarios"

@@ -150,8 +150,9 @@ def test_order_sensitivity(tmp_path: Path) -> None:
     assert text_of(page, "p", "obey the bound").startswith("8 of 8 cells obey the bound")
 
 
-def test_architecture_sensitivity(tmp_path: Path) -> None:
-    """Two widths are trained and drawn."""
+@pytest.mark.parametrize("name", ["sensitivity", "architecture_sensitivity"])
+def test_sensitivity_by_its_name_and_by_the_one_it_had(name: str, tmp_path: Path) -> None:
+    """Two widths are trained and drawn, under a title that names the axis."""
     inline = {
         "name": "widths",
         "grid": {"scenarios": ["synthetic-csbm/class-il@begin-1"], "methods": ["bare"], "axes": {"backbone.width": [8, 16]}},
@@ -159,11 +160,12 @@ def test_architecture_sensitivity(tmp_path: Path) -> None:
         "run": {"device": "cpu"},
     }
     given = {"inline": inline, "store": str(tmp_path / "store")}
-    report = render_notebook("architecture_sensitivity", given, tmp_path / "widths.html", catalogue=load_catalogue())
+    report = render_notebook(name, given, tmp_path / "widths.html", catalogue=load_catalogue())
     assert report.done, report.reason
     page = report.path.read_text()
     assert_harmless(page)
     assert sum(t == "img" for t, _ in Elements(page).found) == 2
+    assert "Sensitivity to backbone.width: widths" in page
 
 
 def test_task_free_dynamics(tmp_path: Path) -> None:

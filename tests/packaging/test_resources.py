@@ -57,6 +57,6 @@ def test_a_wheel_serves_the_same_files_from_inside_the_package(unpacked: Path) -
     assert {path.parent for path in notebooks.values()} == {unpacked / "cglsuite" / "_notebooks"}
     assert {name: path.read_bytes() for name, path in notebooks.items()} == {name: path.read_bytes() for name, path in here.items()}
     assert [(p.name, p.read_bytes()) for p in reference] == [(p.name, p.read_bytes()) for p in reference_here]
-    analyses = {"architecture_sensitivity", "category_ranks", "method_comparison", "node_analysis", "order_sensitivity", "stream_anatomy"}
+    analyses = {"category_ranks", "method_comparison", "node_analysis", "order_sensitivity", "sensitivity", "stream_anatomy"}
     assert set(notebooks) == {"campaign_report", "explore", "leaderboard", "reproduction", "task_free_dynamics"} | analyses
     assert "published_results.csv" in {path.name for path in reference}

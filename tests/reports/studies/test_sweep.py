@@ -1,4 +1,4 @@
-"""Curves over settings of the backbone: what is held fixed, what the units are, and what the page shows."""
+"""Curves over settings: what is held fixed, what the units are, and what the page shows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UnknownNameError
 from cglsuite.reports.results.results import load_pooled_results
-from cglsuite.reports.studies.sweep import compute as architecture
-from cglsuite.reports.studies.sweep import page as show_architecture
+from cglsuite.reports.studies.sweep import page as show_sweep
 from cglsuite.reports.studies.sweep.compute import Sweep, sweep, sweep_curves, unevenly_filled
-from cglsuite.specs import BackboneSpec, Hyperparameter
+from cglsuite.specs import BackboneSpec, Hyperparameter, MethodSpec
 
 WIDTHS, DEPTHS = [32, 64, 128], [1, 2]
 NET = BackboneSpec(
@@ -105,7 +104,7 @@ def test_seeds_are_the_units_where_there_is_one_order(sweep_of: Make) -> None:
     frame = sweep_curves(study)
     assert set(frame["unit"]) == {"seeds"}
     assert set(frame["interval"]) == {"2 seeds: an interval needs at least 3"}
-    assert any("Too few units for intervals." in text for text in texts(page_with(show_architecture.curves(study)), "figcaption"))
+    assert any("Too few units for intervals." in text for text in texts(page_with(show_sweep.curves(study)), "figcaption"))
 
 
 def test_gaps_are_told(sweep_of: Make) -> None:
@@ -114,9 +113,9 @@ def test_gaps_are_told(sweep_of: Make) -> None:
         {"backbone.width": WIDTHS},
         keep=lambda p: not (p.cell.configuration["backbone.width"] == 128 and p.request.seeds.init == 2 and p.request.method == "ewc"),
     )
-    (message,) = architecture.unevenly_filled(sweep_curves(study))
+    (message,) = unevenly_filled(sweep_curves(study))
     assert message.endswith("width, ewc: from 2 to 3 orders per point")
-    page = page_with(show_architecture.overview(study), show_architecture.points(study))
+    page = page_with(show_sweep.overview(study), show_sweep.points(study))
     assert "The points of these curves have different numbers of repetitions:" in texts(page, "div.notice > p")
     assert "± 0.7 (n=2)" in texts(page, "td.number > span.sd")
 
@@ -135,20 +134,67 @@ def test_axes_may_be_chosen(sweep_of: Make) -> None:
 def test_the_page(sweep_of: Make) -> None:
     """Every number has its exact value behind it; one figure per curve."""
     study = sweep_of({"backbone.width": WIDTHS, "backbone.layers": DEPTHS})
-    parts = [getattr(show_architecture, name)(study) for name in show_architecture.__all__]
-    page = page_with(*parts, show_architecture.curves(study, "af"), show_architecture.points(study, "af"))
+    parts = [getattr(show_sweep, name)(study) for name in show_sweep.__all__]
+    page = page_with(*parts, show_sweep.curves(study, "af"), show_sweep.points(study, "af"))
     assert_harmless(page)
     shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
     assert set(sweep_curves(study)["mean"]) | set(sweep_curves(study, "af")["mean"]) <= shown
     assert sum(tag == "img" for tag, _ in Elements(page).found) == 2 * (2 + 3)
 
 
+HAS_MARGIN = MethodSpec(
+    name="bounded",
+    summary="bounded",
+    factory="json:loads",
+    settings=("class-il",),
+    hyperparameters=(
+        Hyperparameter(name="margin", default=None, kind=float, optional=True, minimum=0, doc="margin"),
+        Hyperparameter(name="steps", default=2, doc="steps"),
+    ),
+)
+
+
+@pytest.fixture
+def of_methods(tmp_path: Path) -> Sweep:
+    """A campaign whose axes are hyper-parameters of one of its two methods, one of them with ``none`` among its values."""
+    catalogue, store = catalogue_of(("backbone", NET), ("method", HAS_MARGIN)), Store(tmp_path / "store")
+    engine = toy_engine(catalogue)
+    grid = GRID | {"methods": ["bounded", "bare"], "axes": {"method.margin": [0.5, "none", 0.1], "method.steps": [2, 4]}}
+    given = CAMPAIGN | {"name": "toy", "title": "Two of its own", "grid": grid, "seeds": {"order": [0, 1, 2]}}
+    for planned in plan_campaign(Campaign.parse(given), catalogue, engine=engine):
+        overrides = planned.cell.configuration
+        last = 0.3 + 0.1 * float(overrides.get("method.margin") or 0) + 0.01 * overrides.get("method.steps", 0)
+        tasks = [
+            {"classes": [(planned.request.seeds.order + k) % 7], "n_train": 1, "n_validation": 1, "n_test": 1, "name": str(k)}
+            for k in range(2)
+        ]
+        store.put(record_of(planned, matrix=[[0.5, 0.5], [0.9, 0.5], [last, last]], tasks=tasks, parameters={"model": 10, "method": 3}))
+    return sweep(load_pooled_results(given, [], store, catalogue=catalogue, engine=engine))
+
+
+def test_hyper_parameters_of_a_method_are_axes_for_that_method_alone(of_methods: Sweep) -> None:
+    assert of_methods.axes == ("method.margin", "method.steps")
+    assert of_methods.methods == ("bounded", "bare"), "values on an axis are no configurations to number"
+    frame = sweep_curves(of_methods)
+    assert set(frame["label"]) == {"bounded"}
+    curve = frame[(frame["axis"] == "method.margin") & (frame["rest"] == "steps = 4")].sort_values("place")
+    assert list(curve["value"]) == ["0.1", "0.5", "none"]
+    assert list(curve["mean"]) == pytest.approx([0.35, 0.39, 0.34])
+    assert set(frame[frame["axis"] == "method.steps"]["rest"]) == {"margin = 0.1", "margin = 0.5", "margin = none"}
+
+
+def test_the_title_names_the_axes_and_equal_sizes_are_not_listed(of_methods: Sweep) -> None:
+    page = page_with(show_sweep.overview(of_methods), show_sweep.points(of_methods))
+    assert texts(page, "p.lead") == ["Sensitivity to method.margin and method.steps: Two of its own"]
+    assert "parameters of the model" not in page
+
+
 def test_no_axis(sweep_of: Make) -> None:
     """Nothing varies, nothing is drawn."""
     study = sweep_of({})
     assert study.axes == ()
-    page = page_with(show_architecture.curves(study), show_architecture.points(study))
-    assert texts(page, "p.quiet").count("No hyper-parameter of the backbone has two values among the finished cells.") == 2
+    page = page_with(show_sweep.curves(study), show_sweep.points(study))
+    assert texts(page, "p.quiet").count("No setting on the axes of the campaigns has two values among the finished cells.") == 2
 
 
 def test_uneven_curves_are_named_in_the_order_of_the_table() -> None:

@@ -15,7 +15,7 @@ from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.summary import definitions, summary
 from cglsuite.reports.studies.campaign import page as show
 from cglsuite.reports.studies.orders.pooling import pool
-from cglsuite.reports.studies.sweep import page as show_architecture
+from cglsuite.reports.studies.sweep import page as show_sweep
 from cglsuite.reports.studies.sweep.compute import sweep
 from cglsuite.reports.studies.task_free import compute as stream_tables
 from cglsuite.reports.studies.task_free import page as task_free_page
@@ -51,7 +51,7 @@ def test_sweeps_along_settings_of_the_stream(task_free_results: Any) -> None:
     along = sweep(results, varying=STREAM_AXES)
     assert set(along.axes) == {"schedule.width", "training.batch_size"}
     assert set(along.measures) == {"aa", "af", "a_auc"}
-    page = page_with(task_free_page.sweeps(along), task_free_page.sweeps(along, "af"), show_architecture.points(along, "aa"))
+    page = page_with(task_free_page.sweeps(along), task_free_page.sweeps(along, "af"), show_sweep.points(along, "aa"))
     assert sum(tag == "img" for tag, _ in Elements(page).found) == 4
 
 

@@ -1,4 +1,4 @@
-"""Figures of order and architecture sensitivity, in the style of :mod:`cglsuite.reports.kit.figures`."""
+"""Figures of order sensitivity, in the style of :mod:`cglsuite.reports.kit.figures`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results depend on backbone size or another hyper-parameter or switch: campaigns with axes, as tidy frames of curves.
+"""How results depend on a setting, of a method, the backbone or the protocol: campaigns with axes, as tidy frames of curves.
 
 Everything here computes; :mod:`cglsuite.reports.studies.sweep.page` formats. Values are fractions.
 """
@@ -57,11 +57,12 @@ class Sweep:
     methods: tuple[str, ...]
 
 
-def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), varying: Sequence[str] = BACKBONE) -> Sweep:
+def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), varying: Sequence[str] = ()) -> Sweep:
     """The cells of all campaigns along axes; a record shared by two campaigns counts once.
 
     Args:
-        axes: dotted keys; none: those with a prefix in ``varying`` and several values among the records of one scenario.
+        axes: dotted keys; none: the axes of the campaigns (``grid.axes``), or those with a prefix in ``varying`` where it is given. Of both
+            only keys with several values among the records of one scenario count. Campaigns without axes: hyper-parameters of the backbone.
 
     Raises:
         UnknownNameError: no record has the axis.
@@ -73,7 +74,8 @@ def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), va
     for name in listed(axes):
         if records and name not in known:
             raise UnknownNameError("key in axes", name, known)
-    chosen, measures = tuple(listed(axes)) or _varying(records, varying), measures_of(records)
+    declared = tuple(dict.fromkeys(name for owner in results for name in owner.campaign.grid.further))
+    chosen, measures = tuple(listed(axes)) or _varying(records, varying or declared or BACKBONE), measures_of(records)
     rows: dict[str, dict[str, Any]] = {}
     for owner, group, record in sources:
         if record.key not in rows:
@@ -98,7 +100,7 @@ def _varying(records: Iterable[Record], sections: Sequence[str]) -> tuple[str, .
     for record in records:
         family = f"{record.cell['scenario']} × {record.cell['backbone']}"
         for name, value in record.cell["configuration"].items():
-            if name.startswith(tuple(sections)):
+            if name in sections or name.startswith(tuple(s for s in sections if s.endswith("."))):
                 values.setdefault(name, {}).setdefault(family, set()).add(canonical(value))
     return tuple(sorted(name for name, families in values.items() if any(len(v) > 1 for v in families.values())))
 
@@ -114,13 +116,21 @@ def _row(results: CampaignResults, group: Group, record: Record, axes: Sequence[
         "order": order_of(record),
         "seed": f"{seeds['split']}/{seeds['init']}",
         "parameters": record.parameters.get("model"),
-        **{axis: configuration.get(axis) for axis in axes},
+        **{axis: _held(configuration, axis) for axis in axes},
     }
+
+
+def _held(configuration: Mapping[str, Any], axis: str) -> Any:
+    """A cell's value on an axis: ``"none"`` where it is none, NaN where the cell has no such setting, as it is of another method."""
+    if axis not in configuration:
+        return np.nan
+    value = configuration[axis]
+    return value_as_text(value) if value is None else value
 
 
 def _labels(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     """The method, numbered if one point holds several of its configurations (a search may choose different ones at every point)."""
-    points = [canonical([row[a] for a in axes]) for _, row in frame.iterrows()]
+    points = [canonical([None if pd.isna(row[a]) else row[a] for a in axes]) for _, row in frame.iterrows()]
     counted = frame.assign(point=points).groupby(["design", "method", "point"])["own"].nunique()
     several = {row["method"] for row in as_rows(counted.reset_index()) if row["own"] > 1}
     numbers: dict[str, dict[str, int]] = {}
@@ -133,7 +143,7 @@ def _labels(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
 
 
 def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
-    """A metric against every axis, the other axes held fixed.
+    """A metric against every axis, the other axes held fixed; of an axis that is a method's only that method has a curve.
 
     Orders are the unit of replication: seeds within an order are averaged. If a point has a single order, its seeds are the units.
 
@@ -146,7 +156,10 @@ def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
     for axis in study.axes:
         others = [other for other in study.axes if other != axis]
         cells = study.cells.dropna(subset=[metric, axis])
-        rest = [", ".join(f"{_short(other)} = {value_as_text(row[other])}" for other in others) for _, row in cells.iterrows()]
+        rest = [
+            ", ".join(f"{_short(other)} = {value_as_text(row[other])}" for other in others if not pd.isna(row[other]))
+            for _, row in cells.iterrows()
+        ]
         for (design, held), part in cells.assign(rest=rest).groupby(["design", "rest"], sort=False):
             values = sorted(set(part[axis]), key=_value_order)
             if len(values) < 2:

@@ -1,4 +1,4 @@
-"""The page on architecture sensitivity. It formats what :mod:`cglsuite.reports.studies.sweep.compute` computes."""
+"""The page on sensitivity to settings. It formats what :mod:`cglsuite.reports.studies.sweep.compute` computes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.overview import notices
 from cglsuite.reports.results.runs import Facts
-from cglsuite.reports.studies.sweep import compute as architecture
+from cglsuite.reports.studies.sweep import compute
 from cglsuite.reports.studies.sweep.figures import sweep_figure
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["curves", "overview", "points", "problems", "provenance"]
 
-_NOTHING = "No hyper-parameter of the backbone has two values among the finished cells."
+_NOTHING = "No setting on the axes of the campaigns has two values among the finished cells."
 
 
 def overview(study: Sweep) -> Fragment:
@@ -35,20 +35,26 @@ def overview(study: Sweep) -> Fragment:
     tiles = [(sum(len(one.cells) for one in study.results), "cells planned"), (len(cells), "in use"), (len(study.methods), "methods")]
     tiles += [(cells[axis].nunique(), f"values of {axis}") for axis in study.axes]
     tiles += [(cells["order"].nunique(), "orders"), (cells["seed"].nunique(), "seeds (split/init)")]
-    parts: list[Content] = [element("p", element("strong", first.title), class_="lead")]
+    parts: list[Content] = [element("p", element("strong", _title(study)), class_="lead")]
     parts.append(element("p", first.campaign.description) if first.campaign.description else None)
     parts.append(_message(study))
     parts.append(element("ul", *(tile(value, label) for value, label in tiles), class_="tiles"))
     for one in study.results:
         parts += notices(one)
-    uneven = architecture.unevenly_filled(architecture.sweep_curves(study))
+    uneven = compute.unevenly_filled(compute.sweep_curves(study))
     parts += [notice("The points of these curves have different numbers of repetitions:", *uneven[:8])] if uneven else []
     return join(parts)
 
 
+def _title(study: Sweep) -> str:
+    """What the page is about: the axes, and the campaign."""
+    first, (*others, last) = study.results[0].title, study.axes or ("",)
+    return f"Sensitivity to {' and '.join(filter(None, [', '.join(others), last]))}: {first}" if study.axes else first
+
+
 def _message(study: Sweep) -> Fragment | None:
     """Key results: per design and method the lowest and the highest mean, and where they are."""
-    frame = architecture.sweep_curves(study, "aa")
+    frame = compute.sweep_curves(study, "aa")
     lines = []
     for (design, label), part in frame.groupby(["design", "label"], sort=False):
         scale, unit = (100.0, " %") if study.percent[str(design)] else (1.0, "")
@@ -73,7 +79,7 @@ def _words(design: str) -> str:
 
 def curves(study: Sweep, metric: str = "aa") -> Gallery | Fragment:
     """One figure per design and axis: a line per method, with intervals."""
-    frame = architecture.sweep_curves(study, metric)
+    frame = compute.sweep_curves(study, metric)
     if frame.empty:
         return empty(_NOTHING)
     parts = frame.groupby(["design", "axis", "rest"], sort=False)
@@ -113,7 +119,7 @@ def _curve(study: Sweep, metric: str, where: tuple[str, str, str], part: pd.Data
 
 def points(study: Sweep, metric: str = "aa") -> Fragment:
     """The same points as tables: one per design and axis, a row per method, a column per value."""
-    frame = architecture.sweep_curves(study, metric)
+    frame = compute.sweep_curves(study, metric)
     if frame.empty:
         return empty(_NOTHING)
     return join(
@@ -129,8 +135,10 @@ def _table(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
     by_place = {(row["label"], row["value"]): row for row in as_rows(part)}
     usual = int(part["n"].mode().iloc[0])
     rows = [[row_head(label), *(_cell(by_place.get((label, value)), scale, digits, usual) for value in values)] for label in labels]
-    sizes = [number_cell(part[part["value"] == value]["parameters"].mean(), 0) for value in values]
-    rows.append([element("th", "parameters of the model", class_="name quiet", scope="row"), *sizes])
+    sizes = [part[part["value"] == value]["parameters"].mean() for value in values]
+    if len(set(sizes)) > 1:
+        cells = [number_cell(size, 0) for size in sizes]
+        rows.append([element("th", "parameters of the model", class_="name quiet", scope="row"), *cells])
     unit = "/".join(dict.fromkeys(part["unit"]))
     label = study.measures[metric].label
     about = f" – {label}{', %' if percent else ''} against {axis}{f', {rest}' if rest else ''}: mean ± std over {usual} {unit}"

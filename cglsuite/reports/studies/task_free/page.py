@@ -24,7 +24,7 @@ from cglsuite.reports.results.overview import notices
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.results.summary import summary as campaign_summary
-from cglsuite.reports.studies.sweep import page as show_architecture
+from cglsuite.reports.studies.sweep import page as show_sweep
 from cglsuite.reports.studies.sweep.compute import Sweep
 from cglsuite.reports.studies.task_free import compute as stream_tables
 from cglsuite.reports.studies.task_free import performance as performance_tables
@@ -323,7 +323,7 @@ def sweeps(study: Sweep, measure: str = "a_auc") -> Gallery | Fragment:
         return empty("No switch of the stream has two values among the finished cells of one scenario.")
     if measure not in study.measures:
         return empty(_NOTHING)
-    return show_architecture.curves(study, measure)
+    return show_sweep.curves(study, measure)
 
 
 def contrast(study: Sweep, axis: str) -> Fragment:
