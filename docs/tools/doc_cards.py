@@ -1,4 +1,6 @@
-"""Pages made of the catalogue's specs: a card per method, a page per dataset with its scenarios, tables of the other kinds."""
+"""Pages made of the catalogue's specs: a page per dataset with its scenarios, tables of the other kinds, and the overview of all.
+
+:mod:`doc_methods` makes the cards of methods and schemes of pre-training."""
 
 from __future__ import annotations
 
@@ -12,7 +14,22 @@ from cglsuite.display.facts import allowed
 from cglsuite.host import Entry
 from cglsuite.specs import switches
 
-__all__ = ["dataset_page", "dataset_path", "kind_page", "method_page", "method_path", "overview", "pages", "scenario_link"]
+__all__ = [
+    "category",
+    "chosen_by_presets",
+    "dataset_page",
+    "dataset_path",
+    "declared",
+    "kind_page",
+    "levels_of",
+    "method_path",
+    "overview",
+    "pages",
+    "pretraining_path",
+    "requirements",
+    "scenario_link",
+    "sentence",
+]
 
 Page = Iterator[str]
 _NEEDS = {
@@ -24,12 +41,10 @@ _NEEDS = {
 
 
 def pages(catalogue: Catalogue) -> dict[str, str]:
-    """Path below docs/ to Markdown, for everything in the catalogue."""
+    """Path below docs/ to Markdown, for everything in the catalogue but methods and schemes of pre-training."""
     made = {"catalogue/index.md": overview(catalogue)}
     for kind in ("metric", "backbone", "schedule", "notebook"):
         made[f"catalogue/{kind}s.md"] = "\n".join(kind_page(catalogue, kind))
-    for entry in catalogue.entries("method"):
-        made[method_path(entry.name)] = "\n".join(method_page(catalogue, entry))
     for entry in catalogue.entries("dataset"):
         made[dataset_path(entry.name)] = "\n".join(dataset_page(catalogue, entry))
     return made
@@ -38,6 +53,11 @@ def pages(catalogue: Catalogue) -> dict[str, str]:
 def method_path(name: str) -> str:
     """The page of a method, below docs/."""
     return f"catalogue/methods/{page_name(name)}.md"
+
+
+def pretraining_path(name: str) -> str:
+    """The page of a scheme of pre-training, below docs/."""
+    return f"catalogue/pretrainings/{page_name(name)}.md"
 
 
 def dataset_path(name: str) -> str:
@@ -52,14 +72,17 @@ def overview(catalogue: Catalogue) -> str:
     methods = [
         (
             link(e.name, method_path(e.name), here),
-            _category(e.spec),
-            _levels(e.spec),
+            category(e.spec),
+            levels_of(e.spec),
             text(e.spec.summary),
         )
         for e in _entries(catalogue, "method")
     ]
+    schemes = [
+        (link(e.name, pretraining_path(e.name), here), levels_of(e.spec), text(e.spec.summary)) for e in _entries(catalogue, "pretraining")
+    ]
     datasets = [
-        (link(e.name, dataset_path(e.name), here), _levels(e.spec), str(len(scenarios.get(e.name, ()))), text(e.spec.summary))
+        (link(e.name, dataset_path(e.name), here), levels_of(e.spec), str(len(scenarios.get(e.name, ()))), text(e.spec.summary))
         for e in _entries(catalogue, "dataset")
     ]
     counts = ", ".join(f"{len(catalogue.names(kind))} {kind}s" for kind in ("method", "dataset", "scenario", "metric", "backbone"))
@@ -73,6 +96,9 @@ def overview(catalogue: Catalogue) -> str:
             "## Methods",
             "",
             table(("method", "category", "levels", "what it does"), methods),
+            "## Pre-training",
+            "",
+            table(("scheme", "levels", "what it does"), schemes),
             "## Datasets and their scenarios",
             "",
             table(("dataset", "levels", "scenarios", "what it is"), datasets),
@@ -80,41 +106,31 @@ def overview(catalogue: Catalogue) -> str:
     )
 
 
-def method_page(catalogue: Catalogue, entry: Entry) -> Page:
-    """The card of one method."""
-    spec: Any = entry.spec
-    yield from (f"# {text(entry.name)}", "", _sentence(spec.summary), "")
-    needs = "; ".join(_NEEDS.get(need, need) for need in spec.needs)
-    yield table(
-        ("", ""),
-        [
-            ("category", _category(spec)),
-            ("problem levels", _levels(spec)),
-            ("settings", text(", ".join(spec.settings))),
-            *([("needs", text(needs))] if needs else []),
-            ("citation", text("; ".join(map(str, spec.citations))) or "–"),
-            ("provided by", text(entry.provider)),
-        ],
-    )
-    yield from ("## Hyper-parameters", "", "Set with `--set method.NAME=VALUE`, or in a campaign file.", "")
-    yield _declared("method", spec.hyperparameters) or "It has none.\n"
-    chosen = [s for s in _entries(catalogue, "scenario") if entry.name in s.spec.method_defaults]
+def requirements(spec: Any) -> str:
+    """What a method needs, in words."""
+    return "; ".join(_NEEDS.get(need, need) for need in spec.needs)
+
+
+def chosen_by_presets(catalogue: Catalogue, method: str, here: str) -> Page:
+    """The hyper-parameters that presets choose for a method; nothing where none does."""
+    chosen: dict[str, list[str]] = {}
+    for entry in _entries(catalogue, "scenario"):
+        if method in entry.spec.method_defaults:
+            chosen.setdefault(_given(entry.spec.method_defaults[method]), []).append(scenario_link(entry, here))
     if chosen:
-        here = method_path(entry.name)
-        rows = [(scenario_link(s, here), _given(s.spec.method_defaults[entry.name])) for s in chosen]
-        yield from ("## What presets choose for it", "", table(("preset", "hyper-parameters"), rows))
-    yield from ("## Definition", "", f"::: {spec.factory.replace(':', '.')}", "    options:", "      members: false", "")
+        rows = [(given, ", ".join(presets)) for given, presets in chosen.items()]
+        yield from ("## What presets choose for it", "", table(("settings", "presets"), rows))
 
 
 def dataset_page(catalogue: Catalogue, entry: Entry) -> Page:
     """A dataset, and every scenario over it: where they agree, and where not."""
     spec: Any = entry.spec
-    yield from (f"# {text(entry.name)}", "", _sentence(spec.summary), "")
+    yield from (f"# {text(entry.name)}", "", sentence(spec.summary), "")
     home = f"<{spec.home}>" if spec.home.startswith("http") else text(spec.home) or "–"
     yield table(
         ("", ""),
         [
-            ("problem levels", _levels(spec)),
+            ("problem levels", levels_of(spec)),
             ("licence", text(spec.licence)),
             ("home", home),
             ("embedded", "yes: there is nothing to download" if spec.embedded else "no"),
@@ -122,8 +138,8 @@ def dataset_page(catalogue: Catalogue, entry: Entry) -> Page:
             ("provided by", text(entry.provider)),
         ],
     )
-    if declared := _declared("dataset", spec.hyperparameters):
-        yield from ("## Hyper-parameters of the dataset", "", "Set with `--set dataset.NAME=VALUE`.", "", declared)
+    if own := declared("dataset", spec.hyperparameters):
+        yield from ("## Hyper-parameters of the dataset", "", "Set with `--set dataset.NAME=VALUE`.", "", own)
     scenarios = _scenarios_by_dataset(catalogue).get(entry.name, [])
     if scenarios:
         yield from _scenario_section(scenarios)
@@ -163,7 +179,7 @@ def kind_page(catalogue: Catalogue, kind: str) -> Page:
     yield from (f"# {kind.capitalize()}s", "")
     for entry in _entries(catalogue, kind):
         spec = entry.spec
-        yield from (f"## {text(entry.name)}", "", _sentence(spec.summary), "")
+        yield from (f"## {text(entry.name)}", "", sentence(spec.summary), "")
         if formula := getattr(spec, "formula", ""):
             low, high = spec.range
             better = "higher" if spec.direction == "up" else "lower"
@@ -174,8 +190,8 @@ def kind_page(catalogue: Catalogue, kind: str) -> Page:
         if levels := getattr(spec, "levels", ()):
             yield from (f"Problem levels: {', '.join(LEVELS[level] for level in levels)}.", "")
         if spec.citations:
-            yield from (_sentence("; ".join(map(str, spec.citations))), "")
-        yield _declared(kind, getattr(spec, "hyperparameters", ()))
+            yield from (sentence("; ".join(map(str, spec.citations))), "")
+        yield declared(kind, getattr(spec, "hyperparameters", ()))
 
 
 def anchor(scenario: str) -> str:
@@ -204,21 +220,25 @@ def _settled(spec: Any) -> dict[str, Any]:
     return {key: v for key, v in found.items() if key not in skipped}
 
 
-def _declared(prefix: str, declared: Iterable[Hyperparameter]) -> str:
+def declared(prefix: str, declared: Iterable[Hyperparameter]) -> str:
+    """A table of hyper-parameters; empty where there are none."""
     rows = [(code(f"{prefix}.{h.name}"), value(h.default), text(allowed(h)), text(h.doc), text(h.effect) or "–") for h in declared]
     return table(("setting", "default", "allowed", "meaning", "what changing it does"), rows)
 
 
-def _sentence(given: str) -> str:
+def sentence(given: str) -> str:
+    """A summary as a sentence of Markdown."""
     stripped = text(given).rstrip(".")
     return f"{stripped[:1].upper()}{stripped[1:]}."
 
 
-def _category(spec: Any) -> str:
+def category(spec: Any) -> str:
+    """The category of a method in words."""
     return text(CATEGORIES.get(spec.category, spec.category))
 
 
-def _levels(spec: Any) -> str:
+def levels_of(spec: Any) -> str:
+    """The problem levels of a spec in words."""
     return ", ".join(LEVELS[level] for level in spec.levels)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from doc_cards import scenario_link
+from doc_gallery import gallery_records
 from doc_text import code, table, text, value
 
 from cglsuite import Catalogue
@@ -125,7 +125,7 @@ def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``measured DATASET SETTING METHOD FIELD [KEY=VALUE...]``: average performance in the records of the gallery, preset by preset and
     value by value of a setting, where other settings have the values given; what a record does not say is false."""
     dataset, setting, method, field, *given = words
-    frame = _gallery()
+    frame = gallery_records()
     frame = frame[(frame.dataset == dataset) & (frame.setting == setting) & (frame.method == method) & (frame.status == "done")]
     for key, wanted in (pair.split("=") for pair in given):
         frame = frame[_said(frame, key) == wanted]
@@ -136,15 +136,6 @@ def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
         (scenario_link(catalogue.get("scenario", s), here, s), *(spreads[s, v] for v in values)) for s in sorted({s for s, _ in spreads})
     ]
     return table(("preset", *(f"{code(field)} = {code(v)}" for v in values)), rows)
-
-
-@cache
-def _gallery() -> Any:
-    """All records of the gallery as one table, read once."""
-    from cglsuite.cells.records.frame import results_frame
-    from cglsuite.cells.storage.store import Store
-
-    return results_frame(Store(ROOT / "reports" / "gallery" / "records").records())
 
 
 def _said(frame: Any, key: str) -> Any:

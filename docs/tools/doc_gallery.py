@@ -14,7 +14,7 @@ from typing import Any
 
 from doc_text import text
 
-__all__ = ["FOLDER", "figures", "gallery_page", "listed"]
+__all__ = ["FOLDER", "figures", "gallery_page", "gallery_records", "listed"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "reports" / "gallery"
@@ -28,6 +28,15 @@ def listed() -> list[tuple[list[str], str]]:
     lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| [")]
     return [([target for _, target in _LINK.findall(row[0])], _ASIDE.sub("", row[-1]).strip()) for row in rows]
+
+
+@cache
+def gallery_records() -> Any:
+    """All records of the gallery as one table, read once."""
+    from cglsuite.cells.records.frame import results_frame
+    from cglsuite.cells.storage.store import Store
+
+    return results_frame(Store(FOLDER / "records").records())
 
 
 def gallery_page() -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from doc_cards import dataset_path, method_path, pages
+from doc_cards import dataset_path, method_path, pages, pretraining_path
 from doc_directives import expanded
 from doc_gallery import FOLDER as GALLERY
 from doc_gallery import gallery_page
+from doc_methods import cards
 from mkdocs.structure.files import File, Files
 
 from cglsuite import Catalogue, load_catalogue
@@ -26,9 +27,10 @@ def _catalogue() -> Catalogue:
 
 
 def on_config(config: Any) -> Any:
-    """Put the generated pages into the navigation, where it says ``METHODS`` and ``DATASETS``."""
+    """Put the generated pages into the navigation, where it says ``METHODS``, ``PRETRAININGS`` and ``DATASETS``."""
     found = {
         "METHODS": [{e.name: method_path(e.name)} for e in _catalogue().entries("method")],
+        "PRETRAININGS": [{e.name: pretraining_path(e.name)} for e in _catalogue().entries("pretraining")],
         "DATASETS": [{e.name: dataset_path(e.name)} for e in _catalogue().entries("dataset")],
     }
     config.nav = _filled(config.nav, found)
@@ -45,7 +47,7 @@ def _filled(nav: Any, found: dict[str, Any]) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made of specs, and the gallery with its reports."""
-    for path, content in pages(_catalogue()).items():
+    for path, content in (pages(_catalogue()) | cards(_catalogue())).items():
         files.append(File.generated(config, path, content=content))
     files.append(File.generated(config, "gallery/index.md", content=gallery_page()))
     for report in sorted(GALLERY.rglob("*.html")):

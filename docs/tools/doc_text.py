@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["CATEGORIES", "LEVELS", "code", "link", "page_name", "table", "text", "value"]
+__all__ = ["CATEGORIES", "LEVELS", "code", "link", "page_name", "prose", "table", "text", "value"]
 
 LEVELS = {"NC": "nodes", "LC": "links", "LP": "link prediction", "GC": "graphs", "GR": "graph regression"}
 """Problem level to what its items are."""
@@ -24,7 +24,15 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]#|])")
 
 def text(given: Any) -> str:
     """Plain text as one line of Markdown that shows exactly that."""
-    line = " ".join(str(given).split())
+    return _escaped(" ".join(str(given).split()))
+
+
+def prose(given: str) -> str:
+    """Text whose names in backquotes are code, as one line of Markdown."""
+    return "".join(code(part) if i % 2 else _escaped(part) for i, part in enumerate(" ".join(given.split()).split("`")))
+
+
+def _escaped(line: str) -> str:
     return _SPECIAL.sub(r"\\\1", line).replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -37,7 +37,7 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture(scope="module")
 def made(catalogue: Catalogue) -> dict[str, str]:
-    pages: dict[str, str] = tool("doc_cards").pages(catalogue)
+    pages: dict[str, str] = tool("doc_cards").pages(catalogue) | tool("doc_methods").cards(catalogue)
     return pages
 
 
@@ -131,8 +131,9 @@ def test_text_shows_exactly_that(given_text: str) -> None:
 def test_pages_are_made_without_torch() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(TOOLS)!r})\n"
-        "from cglsuite import load_catalogue\nfrom doc_cards import pages\nfrom doc_directives import expanded\n"
-        f"c = load_catalogue(); pages(c); expanded('{{{{ diff {A} {B} }}}}', 'a.md', c); print('torch' in sys.modules)"
+        "from cglsuite import load_catalogue\nfrom doc_cards import pages\nfrom doc_methods import cards\n"
+        "from doc_directives import expanded\n"
+        f"c = load_catalogue(); pages(c); cards(c); expanded('{{{{ diff {A} {B} }}}}', 'a.md', c); print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False"]
