@@ -126,12 +126,19 @@ def box_rows(
 
 
 def box_figure(
-    rows: Sequence[tuple[str, NDArray[np.float64]]], theme: Theme, *, title: str, xlabel: str, order: Sequence[str], whole: bool = False
+    rows: Sequence[tuple[str, NDArray[np.float64]]],
+    theme: Theme,
+    *,
+    title: str,
+    xlabel: str,
+    order: Sequence[str],
+    whole: bool = False,
+    digits: int = 1,
 ) -> Figure:
     """:func:`box_rows` with every value as a point, in a figure of its own.
 
     Args:
-        order: names in the order that fixes colours. whole: ticks at whole numbers only, for ranks.
+        order: names in the order that fixes colours. whole: ticks at whole numbers only, for ranks. digits: of the texts of points.
     """
     lines, row, inner = wrapped(title, 5.2, 10.5), 0.36, 4.6
     left, above, below = 0.25 + 0.075 * max(len(name) for name, _ in rows), 0.24 + 0.19 * len(lines), 0.5
@@ -142,7 +149,7 @@ def box_figure(
     box_rows(axes, rows, theme, colours=colours, height=0.56)
     for number, (name, values) in enumerate(rows):
         points = spread_evenly(axes, values, len(rows) - 1 - number, over=0.26, color=colours[name], markersize=3.8)
-        mark_series(name, points, points=[f"{number_text(value, 1)}" for value in values] if values.size <= MANY_POINTS else ())
+        mark_series(name, points, points=[number_text(value, digits) for value in values] if values.size <= MANY_POINTS else ())
     axes.set_xlabel(xlabel)
     if whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -349,6 +349,48 @@ def test_the_page_says_what_the_functions_compute(study_of: Make) -> None:
         assert row[1][0] == computed["verdict"]
 
 
+ERROR = MetricSpec(
+    name="average", summary="the error", formula="mean", label="MAE", direction="down", factory="cglsuite.metrics:average_performance",
+    unit="eV", range=(0.0, math.inf),
+)  # fmt: skip
+FOUR = {"grid": GRID | {"methods": [*GRID["methods"], "joint"]}}
+TEN_ORDERS = {"seeds": {"order": list(range(10)), "init": [0] * 10}}
+ODD: dict[str, tuple[Question, dict[str, Any]]] = {
+    "an error in a unit": (Question(metric="average", smallest=0.01), {"extra": (("metric", ERROR),)}),
+    "ranks of signs against one method": (
+        Question(test="wilcoxon", against="bare", adjustment="benjamini-hochberg", alpha=0.1, smallest=2.5, wanted=0.9), TEN_ORDERS | FOUR
+    ),
+    "splits": (Question(), {"seeds": {"order": [0] * 6, "split": list(range(6)), "init": [0] * 6}}),
+    "seeds of one order": (Question(), {"seeds": {"order": [0] * 5, "init": list(range(5))}} | FOUR),
+    "orders that are not shared": (
+        Question(smallest=0.5), {"keep": lambda p: (p.request.method == "si") == (p.request.seeds.order < 5)} | TEN_ORDERS
+    ),
+    "one method": (Question(methods=("bare",)), {}),
+    "a reference without values": (Question(against="si"), {"at": lambda m, o, i: math.nan if m == "si" else value(m, o, i)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_every_section_under_another_question(study_of: Make, name: str) -> None:
+    """All tables and figures where values are errors, tests are others, cells vary in splits or seeds alone, or pairs share no order."""
+    question, tables = ODD[name]
+    study = study_of(question, **tables)
+    page_with(*(getattr(show_comparison, section)(study) for section in show_comparison.__all__))
+
+
+def test_lower_errors_are_better(study_of: Make) -> None:
+    """By hand: in the metric's unit, no points; intervals end at its range."""
+    error = only(study_of(ODD["an error in a unit"][0], **ODD["an error in a unit"][1]))
+    assert (error.percent, error.higher_is_better, error.bounds) == (False, False, (0.0, math.inf))
+    assert error.tests.iloc[0]["verdict"] == "bare is better"
+    size = float(np.mean(cells_of("si") - cells_of("bare")))
+    assert f"bare is better than si by {size:.4f}" in " ".join(sentences(error))
+    gallery = show_comparison.distributions(study_of(ODD["an error in a unit"][0], **ODD["an error in a unit"][1]))
+    assert isinstance(gallery, Gallery)
+    bare = cells_of("bare")
+    assert f": bare {bare.min():.4f} to {bare.max():.4f}, mean {bare.mean():.4f};" in gallery.pictures[0].alt
+
+
 def test_nothing_done_yet(study_of: Make) -> None:
     study = study_of(keep=lambda planned: False)
     page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))

@@ -166,10 +166,14 @@ def distributions(study: Study) -> Gallery | Fragment:
 
 
 def _box_picture(study: Study, one: Comparison, rows: list[tuple[Any, Any]], xlabel: str, about: str, *, whole: bool = False) -> Any:
-    def draw(theme: Theme) -> Any:
-        return box_figure(rows, theme, title=one.name, xlabel=xlabel, order=study.methods, whole=whole)
+    digits = 1 if one.percent or whole else 4
 
-    said = "; ".join(f"{name} {values.min():.1f} to {values.max():.1f}, mean {values.mean():.1f}" for name, values in rows)
+    def draw(theme: Theme) -> Any:
+        return box_figure(rows, theme, title=one.name, xlabel=xlabel, order=study.methods, whole=whole, digits=digits)
+
+    said = "; ".join(
+        f"{name} {values.min():.{digits}f} to {values.max():.{digits}f}, mean {values.mean():.{digits}f}" for name, values in rows
+    )
     return picture(draw, f"{xlabel} in {one.name}: {said}.", f"{about}; box: quartiles and median; tall stroke: mean")
 
 
