@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import scipy.sparse
 import torch
 from page_elements import texts
-from report_lab import EVIL, Tables
+from report_lab import EVIL, Tables, page_with
 from tiny_graphs import tiny_molecules
 
 from cglsuite.errors import UnknownNameError
@@ -25,7 +26,7 @@ from cglsuite.reports.rendering.page import sanitize
 from cglsuite.reports.studies.anatomy import page as show
 from cglsuite.reports.studies.anatomy.compute import WHOLE, Anatomy, Grouping, dissect, distinct_neighbours, mean_drift
 from cglsuite.reports.studies.anatomy.published import published_beside
-from cglsuite.reports.studies.anatomy.subjects import Anatomies, anatomies, anatomy_of
+from cglsuite.reports.studies.anatomy.subjects import Anatomies, _by_attribute, anatomies, anatomy_of
 
 # A triangle 0-1-2 (1 and 2 share both directions), a link 3-4, a bridge 2-3, and 5 alone with a self-loop.
 EDGES = torch.tensor([[0, 1, 2, 2, 3, 2, 5], [1, 2, 1, 0, 4, 3, 5]])
@@ -193,6 +194,57 @@ def test_tables_and_the_message() -> None:
     assert rows[1][0][0] == WHOLE
     assert rows[2][0][0] == "1: a"
     assert "No records were given" in str(show.scores(Anatomies((anatomy(),))))
+
+
+def _graphs() -> Anatomy:
+    molecules = tiny_molecules(targets="label")
+    grouping = Grouping(what="domain", names=["even", "odd"], members=[torch.arange(0, 90, 2), torch.arange(1, 90, 2)], in_order=False)
+    return dissect(molecules, grouping, name="molecules", dataset="molecules", setting="", level="GC")
+
+
+def _year_by_year() -> Anatomy:
+    members = [torch.tensor([k % 6, (k + 2) % 6]) for k in range(14)]
+    grouping = Grouping(what="year", names=[str(2000 + k) for k in range(14)], members=members)
+    return dissect(nodes(), grouping, name="tiny", dataset="tiny", setting="", level="NC")
+
+
+PCG = {"nodes": 3233.0, "edges": 74702.0, "pairs": 37351.0, "labels": 1.928, "homophily": 0.174, "mean_degree": 23.1}
+SHOWN: dict[str, Callable[[], Anatomies]] = {
+    "tasks with scores": lambda: Anatomies((_scored(anatomy()),), {"far/class-il@mine-1": "no file far.npz"}),
+    "errors of one method": lambda: Anatomies(
+        (dataclasses.replace(_scored(anatomy()), percent=False, scores=_scored(anatomy()).scores[2:].assign(n=1)),)
+    ),
+    "a mean over orders": lambda: Anatomies((anatomy(orders=[3, 0], whole={**anatomy().whole, "mean_nodes": 2.5, "mean_homophily": 0.5}),)),
+    "whole graphs": lambda: Anatomies((_graphs(),)),
+    "many years": lambda: Anatomies((_year_by_year(),)),
+    "published statistics": lambda: Anatomies((anatomy(name="pcg/task-il@agale-2", setting="task-il", whole=PCG), anatomy())),
+    "nothing": lambda: Anatomies(()),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_section(name: str) -> None:
+    """Tables, figures and texts of tasks, of graphs and of years, with scores in percent or not, means over orders, or nothing at all."""
+    page_with(*(getattr(show, section)(SHOWN[name]()) for section in show.__all__ if section != "statistics_table"))
+
+
+def test_attributes_of_many_values_are_binned() -> None:
+    """Up to 24 values are a group each; 25 fall into a dozen bins of about equally many items, named by their ends."""
+
+    def grouped(values: list[int], key: str = "") -> Grouping:
+        keys = {"year": torch.tensor(values)}
+        data = nodes(x=torch.zeros(len(values), 1), y=torch.zeros(len(values), dtype=torch.int64), edge_index=EDGES[:, :0], keys=keys)
+        return _by_attribute(data, key)
+
+    few = grouped([5, 7, 5, *range(100, 122)])
+    assert (few.what, len(few.names), few.names[:3]) == ("year", 24, ["5", "7", "100"])
+    assert [m.tolist() for m in few.members[:2]] == [[0, 2], [1]]
+    many = grouped(list(range(1900, 1925)))
+    assert many.names[:3] == ["1900 to 1902", "1903 to 1904", "1905 to 1906"]
+    assert (many.names[-1], len(many.names)) == ("1923 to 1924", 12)
+    assert sorted(i for m in many.members for i in m.tolist()) == list(range(25))
+    one = grouped([5, 7], "class")
+    assert (one.what, one.names, one.in_order) == ("class", ["0"], False)
 
 
 def test_figures() -> None:
