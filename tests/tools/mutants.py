@@ -360,9 +360,9 @@ def main() -> int:
         if not name.startswith(tuple(asked.modules.split(","))):
             continue
         if not asked.rooms or room_of(name) in asked.rooms.split(","):
-            found[room_of(name)] += [m for m in mutations_of(name, (ROOT / name).read_text()) if asked.at or m.kind in kinds]
-    for room, mutations in found.items():
-        found[room] = [m for m in mutations if m.applied((ROOT / m.path).read_text()) != (ROOT / m.path).read_text()]
+            text = (ROOT / name).read_text()
+            mutations = (m for m in mutations_of(name, text) if asked.at or m.kind in kinds)
+            found[room_of(name)] += [m for m in mutations if m.applied(text) != text]
     places = [m for place in asked.at for m in at_line(found, place)]
     sample = places if asked.at else sampled(found, asked.number, random.Random(asked.seed))
     if asked.list:

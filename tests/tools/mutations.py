@@ -90,6 +90,8 @@ def mutations_of(path: str, text: str) -> list[Mutation]:
     def offset(line: int, column: int) -> int:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
+    # A statement of the module compiles if and only if the module does, in a fraction of the time.
+    statements = [(offset(n.lineno, n.col_offset), offset(n.end_lineno or n.lineno, n.end_col_offset or 0)) for n in tree.body]
     found = []
     draws = any("matplotlib" in ast.dump(n) for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom))
     looks = _of_looks(tree) if draws else set()
@@ -105,8 +107,9 @@ def mutations_of(path: str, text: str) -> list[Mutation]:
             if id(node) in looks or (kind == "keyword" and draws and text[start:stop].split("=")[0] in _LOOKS):
                 kind = APPEARANCE
             mutation = Mutation(path=path, line=first[0], kind=kind, start=start, old=text[start:stop], new=new, names=public)
+            begin, end = next(((a, b) for a, b in statements if a <= start and stop <= b), (0, len(text)))
             try:
-                compile(mutation.applied(text), path, "exec")
+                compile(text[begin:start] + new + text[stop:end], path, "exec")
             except SyntaxError:
                 continue
             found.append(mutation)
