@@ -178,7 +178,13 @@ def demand_of(row: Mapping[str, Any]) -> Demand:
             return varied
         overrides |= varied.overrides
         orders += varied.orders
+    if "ssl=" not in row["variant"] and (body := _BODIES.get((row["paper"], row["method"], row["problem"]))):
+        overrides |= _pretraining(body, row).overrides
     return Demand(overrides=overrides, orders=orders)
+
+
+_BODIES = {("BeGin", "Piggyback", "NC"): "DGI", ("BeGin", "Piggyback", "LC"): "DGI", ("BeGin", "Piggyback", "GC"): "InfoGraph"}
+"""By paper, method and problem the scheme that trained the body on which rows rest whose variant names none."""
 
 
 def _edges(value: str, _: Mapping[str, Any]) -> Demand:

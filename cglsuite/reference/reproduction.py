@@ -184,16 +184,19 @@ def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) ->
 
 
 def _campaign(selection: Selection, paper: Paper, recipes: Sequence[Recipe]) -> Campaign:
+    """Joint training, which has no first task, is never pre-trained: what a pre-trained method is compared with is the same."""
     one = max(recipes, key=lambda recipe: len(recipe.orders))
-    methods = list(dict.fromkeys(r.method for r in recipes)) + [_JOINT for r in recipes if r.needs_joint]
-    methods += [REFERENCE for r in recipes if r.needs_reference]
-    values = dict(one.overrides)
+    methods = [r.method for r in recipes] + [_JOINT for r in recipes if r.needs_joint]
+    methods = list(dict.fromkeys(methods + [REFERENCE for r in recipes if r.needs_reference]))
+    pretrained = {name: value for name, value in one.overrides if name.startswith("pretraining.")}
+    values = {name: value for name, value in one.overrides if name not in pretrained}
     data: dict[str, Any] = {
         "name": f"reproduction-{paper.name.lower()}",
         "title": f"Reproduction of {selection.title}",
-        "grid": {"scenarios": [one.preset], "methods": list(dict.fromkeys(methods)), "backbones": [one.backbone] if one.backbone else []},
+        "grid": {"scenarios": [one.preset], "methods": methods, "backbones": [one.backbone] if one.backbone else []},
         "seeds": {axis: list(seeds[: selection.repeats]) for axis, seeds in paper.seeds.items()},
         "set": {name: "none" if value is None else value for name, value in values.items()},
+        "override": [{"match": {"method": name}, "set": pretrained} for name in methods if pretrained and name != _JOINT],
     }
     if one.orders:
         data["seeds"]["orders"] = list(one.orders)

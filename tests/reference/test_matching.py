@@ -113,6 +113,20 @@ def test_what_a_variant_asks_for(paper: str, variant: str, overrides: dict[str, 
     assert demand_of(row_of(paper=paper, variant=variant)) == Demand(overrides=overrides)
 
 
+@pytest.mark.parametrize(("dataset", "scheme"), [("Cora", "dgi"), ("Bitcoin", "dgi"), ("Aromaticity", "infograph")])
+def test_begin_pretrained_the_fixed_body_of_piggyback(dataset: str, scheme: str) -> None:
+    """Where a variant names a scheme or none, that counts; other methods' rows are without. On arXiv, the only table with all schemes, the
+    main table's value is that with DGI and not that without."""
+    row = row_of(paper="BeGin", dataset=dataset, method="Piggyback", setting="task-IL", metric="AP")
+    assert demand_of(row).overrides["pretraining.scheme"] == scheme
+    assert demand_of(row | {"variant": "ssl=none"}).overrides == {}
+    assert demand_of(row | {"variant": "ssl=GraphCL"}).overrides["pretraining.scheme"] == "graphcl"
+    assert demand_of(row | {"method": "PackNet"}).overrides == {}
+    arxiv = {"paper": "BeGin", "dataset": "ogbn-arxiv", "method": "Piggyback", "setting": "task-IL", "metric": "AP"}
+    main, without, dgi = (row_of(**arxiv, variant=v)["printed"] for v in ("", "ssl=none", "ssl=DGI"))
+    assert main == dgi != without
+
+
 def test_orders_and_what_cannot_be_met() -> None:
     """Order designs of the skeleton benchmark; running times are refused."""
     assert demand_of(row_of(paper="SkeletonCGL", variant="order=task")).orders == ("all-tasks",)

@@ -130,6 +130,16 @@ def test_names_here_are_installed() -> None:
 
 
 @pytest.mark.plugins
+def test_a_pretrained_method_is_compared_with_joint_training_as_it_is() -> None:
+    """Intransigence needs joint training, which cannot be pre-trained: all planned cells can be run, and Piggyback's alone use DGI."""
+    known = load_catalogue()
+    planned = reproduction_of(Selection(paper="BeGin", dataset="Cora", method="Piggyback", repeats=2), known).plan(known)
+    assert [p.reason for p in planned if not p.ready] == []
+    assert len(planned) == 4
+    assert {(p.cell.method, p.cell.pretraining) for p in planned if p.cell} == {("piggyback", "dgi"), ("joint", "none")}
+
+
+@pytest.mark.plugins
 @pytest.mark.parametrize("paper", [paper.name for paper in PAPERS])
 def test_every_printed_value_has_a_cell_or_a_reason(paper: str) -> None:
     """Nothing is left over, no reason is a crash, and what is called absent is absent under every spelling."""
