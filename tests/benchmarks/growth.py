@@ -5,7 +5,8 @@
 Task-free streams of the same items, in batches of four and of one, evaluated after every fifth step; streams of tasks of equal size. Every
 stream runs as a cell in a fresh process, in processor time. Training, the suite around it (bookkeeping, checkpoints, the record) and bytes
 of checkpoints are printed per step or per task, evaluation per entry of the performance matrix: a column that rises by as much as the
-stream grows is quadratic. ``--profile`` lists the functions that take most time on the longest stream of each kind.
+stream grows is quadratic. The matrix itself has T (T + 1) / 2 entries, so the second column, the seconds of evaluation, may grow with the
+square of the number of tasks. ``--profile`` lists the functions that take most time on the longest stream of each kind.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def run(kind: str, size: int, method: str, profile: bool) -> dict[str, Any]:
         "seconds": elapsed,
         "training": training / units,
         "around": (elapsed - training - timings["evaluation"]) / units,
-        "evaluation": timings["evaluation"] / entries,
+        "entries": entries,
+        "evaluation": timings["evaluation"],
         "bytes": sum(written) / units,
         "saved": len(written),
     }
@@ -98,8 +100,13 @@ def main() -> None:
         warnings.simplefilter("ignore")
         print(json.dumps(run(args.child[0], int(args.child[1]), args.method, args.profile)))
         return
-    print(f"{'stream':>12s} {'seconds':>9s} {'training':>12s} {'around':>12s} {'evaluation':>14s} {'checkpoints':>24s}")
-    print(f"{'':>12s} {'':>9s} {'ms per unit':>12s} {'ms per unit':>12s} {'µs per entry':>14s} {'saved, bytes per unit':>24s}")
+    print(
+        f"{'stream':>12s} {'seconds':>8s} {'evaluation':>10s} {'entries':>8s} {'training':>12s} {'around':>12s} {'evaluation':>14s} "
+        f"{'checkpoints':>22s}"
+    )
+    print(
+        f"{'':>12s} {'':>8s} {'seconds':>10s} {'':>8s} {'ms per unit':>12s} {'ms per unit':>12s} {'µs per entry':>14s} {'bytes per unit':>22s}"
+    )
     for kind in ("steps", "tasks"):
         sizes = [int(size) for size in getattr(args, kind).split(",") if size]
         for size in sizes:
@@ -111,8 +118,9 @@ def main() -> None:
             found = json.loads(done.stdout.splitlines()[-1])
             name = f"{found['units']} {kind}"
             print(
-                f"{name:>12s} {found['seconds']:9.2f} {1e3 * found['training']:12.2f} {1e3 * found['around']:12.2f} "
-                f"{1e6 * found['evaluation']:14.1f} {found['saved']:12d}, {found['bytes']:10,.0f}",
+                f"{name:>12s} {found['seconds']:8.2f} {found['evaluation']:10.2f} {found['entries']:8d} {1e3 * found['training']:12.2f} "
+                f"{1e3 * found['around']:12.2f} {1e6 * found['evaluation'] / found['entries']:14.1f} "
+                f"{found['saved']:4d} saved, {found['bytes']:9,.0f}",
                 flush=True,
             )
             if done.stderr and args.profile:

@@ -16,7 +16,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["Adam", "Pass", "Run", "Task", "attention", "multiply", "pair", "product", "task_of", "task_slope", "weights_of"]
+__all__ = [
+    "Adam",
+    "Pass",
+    "Run",
+    "Task",
+    "add_product",
+    "attention",
+    "multiply",
+    "pair",
+    "product",
+    "task_of",
+    "task_slope",
+    "weights_of",
+    "where_positive",
+]
 
 
 class multiply(torch.autograd.Function):
@@ -36,6 +50,11 @@ def product(matrix: Tensor, dense: Tensor) -> Tensor:
     """``S @ H``; torch.mm would fill its output with zeros and copy it."""
     out = dense.new_empty(matrix.shape[0], dense.shape[1])
     return torch.addmm(out, matrix, dense, beta=0, out=out)
+
+
+def add_product(total: Tensor, matrix: Tensor, dense: Tensor, scale: float) -> Tensor:
+    """``total + scale S @ H``, in place."""
+    return torch.addmm(total, matrix, dense, alpha=scale, out=total)
 
 
 @dataclass
@@ -123,9 +142,14 @@ class Pass:
     def back(self, task: Task, w2: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients of both weights from that of the outputs, float32 [N, C]."""
         slope = slope if task.a is None else product(task.a[1], slope)
-        inner = torch.ops.aten.threshold_backward(slope @ w2.T, self.hidden, 0)
+        inner = where_positive(slope @ w2.T, self.hidden)
         inner = inner if task.a is None else product(task.a[1], inner)
         return product(task.x[1], inner), self.hidden.T @ slope
+
+
+def where_positive(values: Tensor, hidden: Tensor) -> Tensor:
+    """``values`` where ``hidden`` is positive, else 0: what a ReLU does to gradients and to tangents."""
+    return torch.ops.aten.threshold_backward(values, hidden, 0)
 
 
 def task_slope(task: Task, out: Tensor, scale: float = 1.0) -> Tensor:

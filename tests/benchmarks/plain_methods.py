@@ -13,7 +13,7 @@ import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 import torch
-from plain import Adam, Pass, Run, Task, attention, multiply, pair, product, task_slope, weights_of
+from plain import Adam, Pass, Run, Task, add_product, attention, multiply, pair, product, task_slope, weights_of, where_positive
 from torch import Tensor
 
 __all__ = ["LOOPS"]
@@ -161,24 +161,25 @@ def twp(tasks: list[Task], n_outputs: int, epochs: int, hyperparameters: dict) -
 
 
 def _flattened(task: Task, w1: Tensor, w2: Tensor, beta: float) -> tuple[Tensor, Tensor]:
-    """``g + β H sign(g)`` with the Hessian H: forward and backward, and the tangents of both."""
+    """``g + β H sign(g)`` with the Hessian H: forward and backward, and the tangents of both.
+
+    Every product with the graph or the features occurs twice as often as for ``g`` alone: the tangents start from ``sign(g)``, so none of
+    them can be merged with a product that ``g`` itself needs.
+    """
+    (a, at), (x, xt), places = task.a, task.x, (task.train[:, None], task.columns)
     made = Pass.of(task, w1, w2)
-    slope = product(task.a[1], task_slope(task, made.out))
-    passes = made.hidden > 0
-    inner = slope @ w2.T * passes
-    g1, g2 = product(task.x[1], product(task.a[1], inner)), made.hidden.T @ slope
+    slope = product(at, task_slope(task, made.out))
+    g1, g2 = product(xt, product(at, where_positive(slope @ w2.T, made.hidden))), made.hidden.T @ slope
     s1, s2 = g1.sign(), g2.sign()
-    hidden = product(task.a[0], product(task.x[0], s1)) * passes
-    out = product(task.a[0], torch.addmm(hidden @ w2, made.hidden, s2))
-    places = (task.train[:, None], task.columns)
-    chosen, moved = made.out[places].softmax(dim=1), out[places]
-    share = task.weight[task.y]
-    tangent = torch.zeros_like(out)
+    hidden = where_positive(product(a, product(x, s1)), made.hidden)
+    moved = product(a, torch.addmm(hidden @ w2, made.hidden, s2))[places]
+    chosen, share = made.out[places].softmax(dim=1), task.weight[task.y]
+    tangent = torch.zeros_like(made.out)
     tangent[places] = chosen * (moved - (chosen * moved).sum(dim=1, keepdim=True)) * (share / share.sum())[:, None]
-    tangent = product(task.a[1], tangent)
-    inner = torch.addmm(tangent @ w2.T, slope, s2.T) * passes
-    g1.add_(product(task.x[1], product(task.a[1], inner)), alpha=beta)
-    return g1, g2.add_(hidden.T @ slope + made.hidden.T @ tangent, alpha=beta)
+    tangent = product(at, tangent)
+    inner = where_positive(torch.addmm(tangent @ w2.T, slope, s2.T), made.hidden)
+    g2.addmm_(hidden.T, slope, alpha=beta).addmm_(made.hidden.T, tangent, alpha=beta)
+    return add_product(g1, xt, product(at, inner), beta), g2
 
 
 @torch.enable_grad()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from cglsuite_methods.regularisation.twp import TWP
 from tiny_streams import KeptCheckpoints, assert_same_run, tiny_data, tiny_runner, tiny_stream
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cglsuite import Method
 from cglsuite.errors import NotApplicable
@@ -246,3 +248,40 @@ def test_a_backbone_without_such_attention_refuses() -> None:
     model.body[0] = torch.nn.Identity()  # type: ignore[operator, index, union-attr]
     with pytest.raises(NotApplicable, match="no attention from propagated embeddings"):
         model.edge_attention_from(stream.view(0).graph, "propagated")
+
+
+class Products(TorchDispatchMode):
+    """Counts matrix products by the form of the left factor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm):
+            matrices = [a for a in args if isinstance(a, Tensor) and a.dim() == 2][-2:]
+            self.counts["sparse" if matrices[0].layout == torch.sparse_csr else "dense"] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def products(method: Method, batch: Batch) -> Counter[str]:
+    """The products of one step's forward and backward passes."""
+    with Products() as seen:
+        method.loss(batch).backward()
+    return seen.counts
+
+
+def test_the_exact_term_takes_every_sparse_product_once_more() -> None:
+    """The count of docs/contributing/speed.md: products with the graph and the features double, dense ones rather more than double."""
+    method, view = learn_one(runner_of(sparse=True))
+    bare = tiny_runner(tiny_stream(tiny_data(sparse=True)), Method, {})
+    bare.problem.arrive(view)
+    bare.method.model.train()
+    method.model.train()
+    alone, exact = products(bare.method, view.train), products(method, view.train)
+    assert alone["sparse"] >= 4
+    assert exact["sparse"] == 2 * alone["sparse"]
+    assert alone["dense"] < exact["dense"] <= 3 * alone["dense"], (alone, exact)
+    cut, _ = learn_one(runner_of(sparse=True, detach_beta=True))
+    cut.model.train()
+    assert products(cut, view.train) == alone
