@@ -11,11 +11,11 @@ seconds of both, the share outside the model, and what collating and preparing t
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from statistics import median
 
 import torch
+from clocks import CLOCKS
 
 from cglsuite import Method, ScenarioSpec, Seeds, TrainingSpec, load_catalogue
 from cglsuite.cells.run import _keep_freed_memory
@@ -29,7 +29,6 @@ from cglsuite.streams.graphwise import build_graph_stream
 
 ATOMS, BONDS = (119, 5, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)  # categories per column (Hu et al. 2020)
 LIMIT = 0.15
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 def molecules(n: int, edge_features: bool) -> GraphData:

@@ -18,14 +18,14 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from statistics import mean, median
 
 sys.path.insert(0, str(Path(__file__).parent))
+from clocks import CLOCKS, go_by
+
 METHODS = ["bare", "ewc", "mas", "twp", "lwf", "gem", "replay"]
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 LIMIT, N_TASKS = 1.15, 5
 
 
@@ -47,6 +47,7 @@ def run_cells(args) -> dict:
     from cglsuite.cells.run import run_cell
     from cglsuite.cells.storage.store import Store
 
+    go_by(args.clock)
     catalogue = load_catalogue()
     with tempfile.TemporaryDirectory() as folder:
         store, started = Store(folder), CLOCKS[args.clock]()

@@ -21,7 +21,8 @@ from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent))
-from overhead import CLOCKS, SIZE
+from clocks import CLOCKS, go_by
+from overhead import SIZE
 
 SCENARIO = "synthetic-csbm/gaussian@drift-1"
 LIMITS = {"bare": ("loop", 1.25), "er": ("bare", 2.5), "a-gem": ("bare", 2.5), "ssm": ("bare", 2.5)}
@@ -46,6 +47,7 @@ def run_cell(args) -> dict:
     from cglsuite.cells.run import _load, run_cell
     from cglsuite.cells.storage.store import Store
 
+    go_by(args.clock)
     catalogue = load_catalogue()
     cell = _cell(catalogue, args.child_method)
     _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))

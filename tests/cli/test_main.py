@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -13,6 +15,12 @@ import pytest
 from cglsuite import __version__
 from cglsuite.cli import main
 from cglsuite.errors import CglsuiteError, NotApplicable, PluginError, UsageError
+
+HEAVY = {
+    *("IPython", "matplotlib", "ogb", "pandas", "papermill", "plotly", "rich", "scipy.optimize", "scipy.stats", "seaborn", "sklearn"),
+    *("statsmodels", "sympy", "torch._dynamo", "torch_geometric"),
+}
+"""Libraries of reports, notebooks and loaders, and torch's compiler."""
 
 
 def command_that(action: Callable[[], object]) -> click.Command:
@@ -92,6 +100,18 @@ def test_help_lists_all_commands_and_imports_none() -> None:
         assert name in help_text
         assert summary.split()[0] in help_text
     assert modules == "['cglsuite.cli.output', 'cglsuite.cli.session', 'cglsuite.cli.main']"
+
+
+def test_a_cell_imports_torch_and_scipy_and_nothing_as_heavy(tmp_path: Path) -> None:
+    """From the start of the process to its record: none of the others is needed to train, and together they take longer than torch."""
+    words = ["cell", "--scenario", "testing-nodes/class-il", "--method", "testing-fine-tuning", "--store", str(tmp_path), "--quiet"]
+    code = f"import json, sys; from cglsuite.cli.main import run; json.dump([run({words}), *sys.modules], sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    status, *names = json.loads(done.stderr.splitlines()[-1])
+    loaded = set(names)
+    assert status == 0
+    assert loaded >= {"torch", "scipy.sparse", "cglsuite.learning.task_runner"}
+    assert loaded.isdisjoint(HEAVY)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
