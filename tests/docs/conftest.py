@@ -34,6 +34,8 @@ def reader(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Calla
     folder.mkdir()
     monkeypatch.setenv("CGLSUITE_OFFLINE", "1")
     monkeypatch.setenv("COLUMNS", "100")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "nowhere")  # a page that sets them sets them for itself alone
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site.folder), *filter(None, [os.environ.get("PYTHONPATH")])]))
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.chdir(folder)

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cglsuite.atomic import write_atomic
+from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.records.rows import Row, Summary
 from cglsuite.cells.storage.index import Index, Mark, mark_of
@@ -37,6 +38,10 @@ from cglsuite.cells.storage.layout import (
 from cglsuite.cells.storage.packed import LocalFolder, Packed, PackedCopy, Problem
 from cglsuite.errors import StoreError, UsageError
 from cglsuite.inputs import check_path, quoted, read_regular
+from cglsuite.specs import MetricSpec
+
+if TYPE_CHECKING:
+    from cglsuite.host import Catalogue
 
 __all__ = ["FileCopy", "Problem", "Records", "check_key", "default_store", "is_key", "read_record", "read_record_file"]
 
@@ -273,6 +278,14 @@ class Records:
         for row in self._packed.rows(rest):
             own = unpacked.get(row.key)
             yield row if row.done or own is None else own
+
+    def completed_rows(self, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Iterator[Row]:
+        """The :meth:`rows` of records, with the metrics that they lack because they are newer: for those, the record is read."""
+        names = {name for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
+        for row in self.rows(keys):
+            lacking = row.done and not names <= row.metrics.keys()
+            record = self._stored(row.key) if lacking else None
+            yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
 
     def _in_files(self, keys: Sequence[str], kind: type[_Listed], *, few: bool) -> dict[str, _Listed]:
         """Of records with a file of their own: what the index knows of them, or what is read and then indexed.

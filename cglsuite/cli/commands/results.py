@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,26 +103,23 @@ def results(
     Exit status: 0 ok, 1 a record is inconsistent or damaged (--verify), 2 wrong request.
     """
     from cglsuite.cells.records.frame import joint_metrics, results_frame
-    from cglsuite.cells.records.metric_values import completed
 
     store = open_store(store_path, must_exist=True)
     if output is None and form == "parquet" and sys.stdout.isatty():
         raise UsageError("parquet cannot be written to a terminal: name a file with --output")
-    records = _records(campaign_path, session, store, assignments, device)
+    keys = _keys(campaign_path, session, store, assignments, device)
     if verifying:
+        records = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
         if not write_checks(records, session.catalogue(), store, form, output):
             ctx.exit(FAILED)
         return
     catalogue = session.catalogue()
-    chosen = [completed(record, catalogue) for record in records]
+    chosen = list(store.completed_rows(catalogue, keys))
     if not chosen:
         _log.warning("no records in %s", store.path)
     write_table(results_frame(chosen, joint=joint_metrics(catalogue)), form or "csv", output)
 
 
-def _records(path: Path | None, session: Session, store: Store, assignments: Sequence[str], device: str | None) -> Iterator[Record]:
-    """The records of a campaign's grid, or all in the store."""
-    if path is None:
-        return store.records()
-    keys = [p.key for p in planned_cells(path, session, store, assignments, device) if p.ready]
-    return (record for _, record in store.find(keys) if record is not None)
+def _keys(path: Path | None, session: Session, store: Store, assignments: Sequence[str], device: str | None) -> list[str] | None:
+    """The keys of a campaign's grid; None for all in the store."""
+    return None if path is None else [p.key for p in planned_cells(path, session, store, assignments, device) if p.ready]
