@@ -22,6 +22,7 @@ import argparse
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -193,6 +194,7 @@ def raw(args: argparse.Namespace) -> dict[str, Any]:
     """Read the raw files for the first time."""
     from cglsuite_node.datasets import ogbn
 
+    shutil.rmtree(_folder(args) / "cache", ignore_errors=True)
     data = ogbn.products(_root(args))
     return {"data_gb": _data_gb(data), "n_edges": data.edge_index.shape[1], "parts": {}}
 
