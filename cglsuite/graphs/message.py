@@ -120,26 +120,38 @@ class MessageGraph:
         pointers = np.concatenate([[0], heard.data.cumsum(dtype=np.int64)])[heard.indptr]
         return pointers, np.repeat(sources, heard.data)
 
-    def _heard(self) -> scipy.sparse.csr_matrix:
-        """How often i hears j: [N, N], no self-loops, canonical; of bool if no edge is parallel to another, of int32 otherwise."""
-        shape = (self.n_nodes, self.n_nodes)
-        if "in_neighbours" in vars(self):  # prepared for a sampler
-            pointers, sources = self.in_neighbours
-            known = scipy.sparse.csr_matrix((np.ones(len(sources), np.bool_), sources, pointers), shape)
-            if known.has_canonical_format:
-                return known
-        edges = self._edges.cpu()
-        if (by_source := sorted_csr(edges, self.n_nodes)) is not None:
-            return by_source.T.tocsr()
-        source, target = edges.numpy()
+    def _heard(self, *, loops: bool = False) -> scipy.sparse.csr_matrix:
+        """How often i hears j: [N, N], canonical; of bool if no edge is parallel to another, of int32 otherwise.
+
+        Args:
+            loops: every node hears itself once; otherwise none does, whatever the edges say.
+        """
+        n = self.n_nodes
+        heard = self._heard_in_order()
+        if heard is not None:
+            return heard + scipy.sparse.identity(n, np.bool_, "csr") if loops else heard
+        source, target = self._edges.cpu().numpy()
         proper = source != target
         if not proper.all():
             source, target = source[proper], target[proper]
+        if loops:
+            own = np.arange(n)
+            source, target = np.concatenate([source, own]), np.concatenate([target, own])
         # SciPy sorts by counting, in linear time, and counts parallel edges.
-        heard = scipy.sparse.csr_matrix((np.ones(len(source), np.int32), (target, source)), shape)
+        heard = scipy.sparse.csr_matrix((np.ones(len(source), np.int32), (target, source)), (n, n))
         if heard.nnz == len(source):
             heard.data = np.ones(heard.nnz, np.bool_)
         return heard
+
+    def _heard_in_order(self) -> scipy.sparse.csr_matrix | None:
+        """Whether i hears j, of bool, no self-loops, where edges are in order already; ``None`` elsewhere."""
+        if "in_neighbours" in vars(self):  # prepared for a sampler
+            pointers, sources = self.in_neighbours
+            known = scipy.sparse.csr_matrix((np.ones(len(sources), np.bool_), sources, pointers), (self.n_nodes, self.n_nodes))
+            if known.has_canonical_format:
+                return known
+        by_source = sorted_csr(self._edges.cpu(), self.n_nodes)
+        return None if by_source is None else by_source.T.tocsr()
 
     @contextmanager
     def scratch(self) -> Iterator[Any]:
@@ -173,11 +185,9 @@ class MessageGraph:
         """Compute the matrix of :meth:`propagate`; ``None`` if there are no edges, so ``sum`` is zero and the others are the identity."""
         if kind not in ("sum", "sum-self", "sym"):
             raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
-        heard = self._heard()
-        if heard.nnz == 0:
+        adjacency = self._heard(loops=kind != "sum")
+        if adjacency.nnz == (0 if kind == "sum" else self.n_nodes):
             return None
-        adjacency = heard if kind == "sum" else heard + scipy.sparse.identity(self.n_nodes, heard.dtype, "csr")
-        del heard  # of a large graph each of these takes a third of what the edges take
         adjacency = adjacency.astype(np.float32)
         if kind == "sym":
             scale = 1.0 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())

@@ -22,6 +22,7 @@ __all__ = ["SparseMatrix", "sorted_csr", "spans"]
 
 _PIECE = 2**24
 """Edges that are compared at a time."""
+_PROBE = 64
 
 
 class SparseMatrix:
@@ -159,6 +160,8 @@ def sorted_csr(edges: Tensor, n_nodes: int) -> scipy.sparse.csr_matrix | None:
     self-loops: found in one pass, without sorting. ``None`` if the edges do not."""
     source, target = edges.numpy()
     n_edges = len(source)
+    if (source[1:_PROBE] < source[: _PROBE - 1][: max(0, n_edges - 1)]).any():  # most edges that are not in order end here
+        return None
     for first in range(0, n_edges, _PIECE):
         before, after = source[first : first + _PIECE], source[first + 1 : first + _PIECE + 1]
         here, there = target[first : first + _PIECE], target[first + 1 : first + _PIECE + 1]
