@@ -128,11 +128,16 @@ def _deviations(prefix: str, hyperparameters: Any, known: list[Any]) -> Iterator
         yield from ("Settings that tell of it:", "")
         yield table(("setting", "default", "what it says"), [(code(f"{prefix}.{h.name}"), value(h.default), text(h.doc)) for h in switches])
     if known:
-        columns = ("paper", "problem", "setting", "dataset")
-        rows = [(*(text(getattr(r, c).replace("|", ", ")) or "all" for c in columns), text(r.kind), text(r.reason)) for r in known]
-        yield from ("Of published rows:", "", table((*columns, "kind", "what is known"), rows))
+        rows = [(_published(r), text(r.kind), text(r.reason)) for r in known]
+        yield from ("Of published rows:", "", table(("rows", "kind", "what is known"), rows))
     if not switches and not known:
         yield "Nothing is known of it.\n"
+
+
+def _published(row: Any) -> str:
+    """Which published rows a note is about: ``BeGin, GC, class-IL, Aromaticity``."""
+    parts = [getattr(row, column).replace("|", ", ") for column in ("paper", "problem", "setting", "dataset")]
+    return text(", ".join(filter(None, parts)) + (f" ({row.metric})" if row.metric else ""))
 
 
 def _results(catalogue: Catalogue, here: str, column: str, name: str) -> str:

@@ -19,7 +19,7 @@ class DERPlusPlus(Sampling):
     """``L(B) + α mean (z - z₀)² + β L(M_B)``: distils the outputs z₀ stored with items and replays their labels (Buzzega et al. 2020).
 
     z and z₀ are raw outputs of as many items as the batch has, drawn from a reservoir memory; M_B is a second, independent draw. The mean
-    is over the outputs that competed when the item was stored. β = 0 is DER.
+    is over the outputs that competed when the item was stored; the paper writes the squared norm, its code takes this mean. β = 0 is DER.
 
     The paper stores the outputs of the training step in which an item arrives, in one or several passes over a task. Here every item is
     offered to the reservoir once: after the steps on its batch in task-free streams, at the end of its task in streams of tasks. z₀ are the

@@ -18,7 +18,8 @@ class SSM(Sampling):
     """``L(B) + L(M_B)`` with a memory of sparsified computation subgraphs (Zhang et al. 2022).
 
     A stored node includes part of its neighbourhood: ``fan_out`` neighbours per hop, drawn uniformly or in proportion to their degrees. The
-    replay loss is on the centres, which receive messages from these neighbours. Whole graphs are stored as they are.
+    replay loss is on the centres, which receive messages from these neighbours. Whole graphs are stored as they are. The memory is a
+    uniform sample of the stream: items are offered to it after their batch, or after their task in streams of tasks.
 
     The budget counts nodes including neighbours, so it is comparable with a memory of single nodes; edges and bytes are metered too. As
     benchmarked (DRIFT): ``centres_only`` counts only centres, so the memory is many times as large as its budget.
