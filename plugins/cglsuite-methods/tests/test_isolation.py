@@ -280,3 +280,21 @@ def test_walks_tell_whether_surroundings_have_changed() -> None:
     one, two = (walks(MessageGraph(torch.zeros(4, 1), edges), torch.arange(3), 2) for edges in (path, longer))
     assert one.tolist() == [[2, 5], [3, 7], [2, 5]]
     assert (one == two).all(dim=1).tolist() == [True, False, False]
+
+
+def test_hat_as_begin_deals_units_out_at_random_and_the_sparsity_changes_nothing() -> None:
+    """Embeddings stay as drawn, so gates are near 0 or 1 at random; c is in no gradient. The paper's form trains them by both."""
+    runs = {}
+    for as_begin in (True, False):
+        for c in (0.1, 4.0):
+            runner = made("hat", {"as_begin": as_begin, "c": c})
+            method: Any = runner.method
+            drawn = [e.detach().clone() for e in method.embeddings]
+            runs[as_begin, c] = [found["state"] for found in runner.run().fingerprints]
+            assert all(torch.equal(e, before) for e, before in zip(method.embeddings, drawn, strict=True)) == as_begin
+            if as_begin:
+                gates = torch.cat([torch.sigmoid(400.0 * e).flatten() for e in drawn])
+                assert 0.2 < float((gates > 0.5).float().mean()) < 0.8
+                assert float(((gates < 0.01) | (gates > 0.99)).float().mean()) > 0.9
+    assert runs[True, 0.1] == runs[True, 4.0]
+    assert runs[False, 0.1] != runs[False, 4.0]
