@@ -138,6 +138,13 @@ def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
     return table(("preset", *(f"{code(field)} = {code(v)}" for v in values)), rows)
 
 
+def _beside(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``beside SETTING DATASET... : METHOD...``: see :func:`doc_beside.beside`."""
+    from doc_beside import beside
+
+    return beside(gallery_records(), words)
+
+
 def _said(frame: Any, key: str) -> Any:
     """What records say of a setting, as text."""
     given = frame[f"configuration.{key}"]
@@ -192,6 +199,7 @@ def _side(given: Any) -> str:
 
 _DIRECTIVES: dict[str, Callable[[Catalogue, str, list[str]], str]] = {
     "artefacts": _artefacts,
+    "beside": _beside,
     "commands": _command,
     "diff": _diff,
     "figure": _figure,

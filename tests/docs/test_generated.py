@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import math
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +103,44 @@ def test_measured_values_are_those_of_the_records(catalogue: Catalogue) -> None:
         (row,) = [line for line in page.splitlines() if line.startswith(f"| [`{scenario}`]")]
         message = row.split(" | ")[1 if features == "canonical" else 2]
         assert message.removesuffix(" |") == f"{100 * statistics.mean(runs):.1f} ± {100 * statistics.stdev(runs):.1f} %, {len(runs)} runs"
+
+
+def test_repetitions_stand_beside_what_is_printed() -> None:
+    """By hand: BeGin prints 93.3 ± 1.8 and 0.0 ± 0.0 for PackNet on Cora, 92.0 ± 2.0 and -2.1 ± 1.9 for HAT, over ten orders."""
+    settings = {"training.lr": 0.001, "backbone.dropout": 0.5, "method.threshold": None, "method.beta": None, "pretraining.scheme": None}
+    same = {"status": "done", "protocol": "begin-1", "setting": "task-il", "dataset": "cora", "forgetting_from_diagonal": 0.0}
+    same |= {f"configuration.{key}": value for key, value in settings.items()}
+    ours = {
+        ("packnet", True): [0.929, 0.931, 0.933, 0.935, 0.937],
+        ("hat", False): [0.90, 0.91, 0.92],
+        ("hat", True): [0.6, 0.7, 0.8],
+        ("cat", True): [0.5],
+    }
+    rows = [
+        same | {"method": m, "configuration.method.as_begin": as_begin, "average_performance": value}
+        for (m, as_begin), values in ours.items()
+        for value in values
+    ]
+    frame = pd.DataFrame(rows).astype({key: "object" for key in rows[0] if key.startswith("configuration")})
+    frame = frame.where(frame.notna(), None)
+    page = tool("doc_beside").beside(frame, ["task-il", "cora", ":", "packnet", "hat", "cat", "pi-gnn"])
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines()[2:]]
+    assert [line[1] for line in lines] == [
+        "packnet (as benchmarked, lr 0.001, dropout 0.5)",
+        "hat (as benchmarked, lr 0.001, dropout 0.5)",
+        "hat (as in the paper, lr 0.001, dropout 0.5)",
+        "cat (as benchmarked, lr 0.001, dropout 0.5)",
+        "pi-gnn",
+    ]
+    packnet, benchmarked, paper, single, missing = lines
+    assert packnet[2:] == ["5", "93.3 ± 0.3", "93.3 ± 1.8", "equivalent", "0.0 ± 0.0", "0.0 ± 0.0", "equivalent"]
+    own, theirs = 10 / 3**0.5, 2 / 10**0.5
+    error = math.hypot(own, theirs)
+    margin = 22 + error * float(scipy.stats.t.ppf(0.95, error**4 / (own**4 / 2 + theirs**4 / 9)))
+    assert benchmarked[2:6] == ["3", "70.0 ± 10.0", "92.0 ± 2.0", f"undecided (± {margin:.1f})"]
+    assert paper[2:] == ["3", "91.0 ± 1.0", "92.0 ± 2.0", "another form", "0.0 ± 0.0", "-2.1 ± 1.9", "another form"]
+    assert single[2:6] == ["1", "50.0", "56.9 ± 10.7", "none"]
+    assert missing[2:] == ["not run", "–", "90.8 ± 2.8", "none", "–", "0.0 ± 0.0", "none"]
 
 
 def test_every_command_has_its_help(catalogue: Catalogue) -> None:

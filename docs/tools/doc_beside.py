@@ -1,0 +1,111 @@
+"""``{{ beside SETTING DATASET... : METHOD... }}``: repetitions in the records of the gallery beside the values that BeGin prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from doc_text import table, text
+
+__all__ = ["HEADER", "beside"]
+
+HEADER = ("data", "method", "runs", "AP here", "AP in print", "verdict", "AF here", "AF in print", "verdict")
+_PAPER, _PROTOCOL = "BeGin", "begin-1"
+_FORM, _SCHEME = "configuration.method.as_begin", "configuration.pretraining.scheme"
+_CHOSEN = ("training.lr", "backbone.dropout", "method.threshold", "method.beta")
+_METRICS = {"AP": "average_performance", "AF": "forgetting_from_diagonal"}
+
+
+@dataclass
+class _Cell:
+    """A metric of a row: ours, the printed value and the verdict, with the test of a row that has one."""
+
+    ours: str
+    printed: str
+    verdict: str
+    found: Any = None
+
+
+def beside(frame: Any, words: Sequence[str]) -> str:
+    """A row per data set, method and form of the method: mean and standard deviation over the repetitions, and the verdict on both metrics.
+
+    A verdict is that of the ledger: two one-sided tests, Welch's test after Holm's adjustment over the values of the table; beside
+    ``undecided`` stands the smallest margin that would do. There is none for fewer than three runs, nor for a method in its paper's form
+    where the benchmark ran another.
+
+    Args:
+        frame: the records' table. words: the setting, data sets, a colon, methods.
+    """
+    setting, *datasets = words[: words.index(":")]
+    methods = words[words.index(":") + 1 :]
+    frame = frame[(frame.status == "done") & (frame.protocol == _PROTOCOL) & (frame.setting == setting)]
+    rows: list[tuple[str, ...]] = []
+    cells: list[dict[str, _Cell]] = []
+    for dataset in datasets:
+        for method in methods:
+            mine = frame[(frame.dataset == dataset) & (frame.method == method)]
+            for group in _groups(mine) or [mine]:
+                rows.append((text(dataset), _named(method, group), str(len(group)) if len(group) else "not run"))
+                cells.append({metric: _cell(group, (dataset, setting, method), metric) for metric in _METRICS})
+    for metric in _METRICS:
+        _judge([row[metric] for row in cells])
+    tails = [tuple(part for cell in row.values() for part in (cell.ours, cell.printed, cell.verdict)) for row in cells]
+    return table(HEADER, [head + tail for head, tail in zip(rows, tails, strict=True)])
+
+
+def _groups(frame: Any) -> list[Any]:
+    """Cells that differ in nothing but their seeds, those as benchmarked first."""
+    keys = [_FORM, _SCHEME, *(f"configuration.{key}" for key in _CHOSEN)]
+    found = [group for _, group in frame.groupby(keys, dropna=False, sort=False)]
+    return sorted(found, key=_of_the_paper)
+
+
+def _of_the_paper(group: Any) -> bool:
+    """Whether the method has a form as benchmarked, and this is the other."""
+    return bool(len(group)) and group[_FORM].iloc[0] is False
+
+
+def _named(method: str, group: Any) -> str:
+    """The method, its form and what a search chose."""
+    if not len(group):
+        return text(method)
+    first = group.iloc[0]
+    form = {True: "as benchmarked", False: "as in the paper"}.get(first[_FORM], "")
+    scheme = first[_SCHEME] if first[_SCHEME] not in (None, "none") else ""
+    chosen = [f"{key.partition('.')[2]} {first[f'configuration.{key}']:g}" for key in _CHOSEN if first[f"configuration.{key}"] is not None]
+    return f"{text(method)} ({text(', '.join(filter(None, (form, scheme, *chosen))))})"
+
+
+def _cell(group: Any, place: tuple[str, str, str], metric: str) -> _Cell:
+    from cglsuite.reference.papers import paper_named
+    from cglsuite.reference.values import LEAST_RUNS, own_mean, verdict_on
+
+    printed = _printed(*place, metric)
+    values = [float(value) for value in group[_METRICS[metric]]]
+    if len(values) < LEAST_RUNS:
+        return _Cell(", ".join(f"{100 * v:.1f}" for v in values) or "–", text(printed["printed"]), "none")
+    ours = own_mean(values)
+    found = None if _of_the_paper(group) else verdict_on(printed, _METRICS[metric], ours, paper_named(_PAPER).repeats)
+    return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(printed["printed"]), "another form", found)
+
+
+def _printed(dataset: str, setting: str, method: str, metric: str) -> dict[str, Any]:
+    """The row of the paper's main tables."""
+    from cglsuite.reference.matching import dataset_key, keyed_results, method_key
+
+    rows = keyed_results()
+    mine = (rows["paper"] == _PAPER) & (rows["dataset"].map(dataset_key) == dataset_key(dataset)) & (rows["variant"] == "")
+    mine &= (rows["setting"].str.lower() == setting) & (rows["method_key"] == method_key(method)) & (rows["metric"] == metric)
+    (row,) = rows[mine].to_dict(orient="records")
+    return {str(key): value for key, value in row.items()}
+
+
+def _judge(cells: list[_Cell]) -> None:
+    """Put the verdicts in; Holm's adjustment is over these cells."""
+    from cglsuite.stats import agreement_verdicts
+
+    tested = [cell for cell in cells if cell.found is not None]
+    verdicts, _ = agreement_verdicts([cell.found.p_equivalent for cell in tested], [cell.found.p_different for cell in tested])
+    for cell, verdict in zip(tested, verdicts, strict=True):
+        cell.verdict = f"{verdict} (± {cell.found.smallest_margin:.1f})" if verdict == "undecided" else verdict
