@@ -40,9 +40,11 @@ __all__ = [
     "against",
     "choose",
     "coverage",
+    "elsewhere",
     "machine",
     "rekey",
     "rekey_searches",
+    "replanned",
     "rerun_and_compare",
     "survey",
 ]
@@ -118,14 +120,14 @@ def survey(
         if not record.done:
             result.left.append((record, f"its status is {record.status}: only finished records are results"))
             continue
-        planned, reason = _planned(record, catalogue, engine)
+        planned, reason = replanned(record, catalogue, engine)
         if planned is None:
             result.left.append((record, reason))
         elif planned.key == record.key:
             result.current += 1
         elif store.cached(planned.key) is not None:
             result.left.append((record, f"there is already a finished record under the current key {planned.key[:12]}"))
-        elif reason := _elsewhere(record, here):
+        elif reason := elsewhere(record, here):
             result.left.append((record, reason))
         else:
             used = engine.sources(_cell(planned), catalogue)
@@ -159,7 +161,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _planned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[PlannedCell | None, str]:
+def replanned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[PlannedCell | None, str]:
     """The record's cell as planned now, or the reason why it is a different cell."""
     cell = record.cell
     seeds = Seeds(**{axis: cell["seeds"][axis] for axis in ("order", "split", "init")})
@@ -195,7 +197,7 @@ def _planned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[Plan
     return planned, ""
 
 
-def _elsewhere(record: Record, here: Mapping[str, Any]) -> str:
+def elsewhere(record: Record, here: Mapping[str, Any]) -> str:
     """Why a record cannot be compared bit by bit here; empty if it can."""
     for name in _WHERE_RUN[: 2 if record.cell["device"] == "cpu" else 3]:
         then = record.environment.get(name)
@@ -277,7 +279,7 @@ def against(candidates: Sequence[Candidate], store: Store, here: Mapping[str, An
     found = []
     for candidate in candidates:
         former = store.cached(candidate.record.key)
-        if former is not None and not _elsewhere(former, here) and former.environment.get("cpu") == here.get("cpu"):
+        if former is not None and not elsewhere(former, here) and former.environment.get("cpu") == here.get("cpu"):
             found.append(dataclasses.replace(candidate, former=former))
     return found
 

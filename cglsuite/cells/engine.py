@@ -101,13 +101,13 @@ class Engine:
                 planned = dataclasses.replace(first[name], request=request)
             else:
                 if name not in keyed:
-                    keyed[name] = self._keys_of(cell, catalogue)
+                    keyed[name] = self.keys_of(cell, catalogue)
                 cell = dataclasses.replace(cell, seeds=request.seeds)
                 planned = PlannedCell(request=request, state="ready", cell=cell, key=keyed[name](request.seeds))
             plans.append(planned)
         return plans
 
-    def _keys_of(self, cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
+    def keys_of(self, cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
         """The keys of ``cell`` by seeds."""
         if self.cell_key is _CELL_KEY:
             seeded: Callable[[Seeds], str] = resolve_name("cglsuite.cells.keys:seeded_keys")(cell, catalogue)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.metadata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
     from cglsuite.specs import Seeds
 
-__all__ = ["cell_key", "design_key", "dynamic_importers", "execution", "prefix_keys", "references", "seeded_keys", "share_key", "sources"]
+__all__ = [
+    "cell_key",
+    "claimed_key",
+    "design_key",
+    "dynamic_importers",
+    "execution",
+    "prefix_keys",
+    "references",
+    "seeded_keys",
+    "share_key",
+    "sources",
+]
 
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
 _PRETRAINING = "cglsuite.learning.pretraining.weights:pretrain"
@@ -47,6 +58,11 @@ def _design(cell: CellSpec) -> dict[str, Any]:
 def cell_key(cell: CellSpec, catalogue: Catalogue) -> str:
     """SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class and numerics."""
     return digest([_design(cell), execution(cell, catalogue)])
+
+
+def claimed_key(cell: CellSpec, sources: Mapping[str, str], torch: str, numerics: Mapping[str, Any]) -> str:
+    """:func:`cell_key` by other code: by what a record says of its sources (digests by role), torch and numerics."""
+    return digest([_design(cell), {"sources": sources, "torch": torch, "device": cell.device, "numerics": numerics}])
 
 
 def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:

@@ -330,7 +330,7 @@ def test_a_record_that_leaves_out_what_its_preset_states_is_planned_again_as_it_
     assert planned.cell is not None
     record = engine.run_cell(planned.cell, catalogue, Store(tmp_path))
     assert "backbone.init" not in record.cell["configuration"]
-    again, reason = migrate._planned(record, catalogue, engine)
+    again, reason = migrate.replanned(record, catalogue, engine)
     assert (again and again.key, reason) == (record.key, "")
 
 

@@ -36,6 +36,7 @@ ORDER = [
     "display",
     "testing",
     "reports",
+    "submissions",
     "reference",
     "executors",
     "campaigns",

@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 from cglsuite import load_catalogue
-from cglsuite.campaigns.migrate import Candidate, _cell, _planned, choose
+from cglsuite.campaigns.migrate import Candidate, _cell, choose, replanned
 from cglsuite.cells.engine import load_engine
 from cglsuite.cells.storage.store import Store
 
@@ -33,7 +33,7 @@ def main() -> None:
     for record in Store(args.store).records():
         if not record.done or (args.keys and record.key not in args.keys):
             continue
-        planned, reason = _planned(record, catalogue, engine)
+        planned, reason = replanned(record, catalogue, engine)
         if planned is None or planned.key != record.key:
             print(f"left out  {record.label}: {reason or 'this code is not the one that made it'}", flush=True)
             continue

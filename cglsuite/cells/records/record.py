@@ -150,6 +150,16 @@ class Record:
     def _content(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
 
+    def with_parts(self, **parts: Any) -> Record:
+        """A copy with other parts, which are JSON types; not validated, and of another digest.
+
+        For code that keeps many records and needs little of each: leaving out curves and results per class takes no second validation.
+        """
+        record = object.__new__(type(self))
+        for name in _PARTS:
+            object.__setattr__(record, name, parts[name] if name in parts else getattr(self, name))
+        return record
+
     def to_json(self) -> dict[str, Any]:
         """The record as JSON types, with its digest."""
         content = self._content()

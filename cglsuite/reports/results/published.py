@@ -50,7 +50,8 @@ def compare(results: CampaignResults) -> pd.DataFrame:
         label, comparable, difference, low, high (points; its 90 % interval), margin, smallest_margin (points), p_equivalent, p_different,
         p_holm (adjusted over the rows of a table), verdict (one of :data:`cglsuite.stats.AGREEMENTS`, or ``no verdict``), reason (why there
         is none), remark, footnotes (tuple of known facts about the origin of the published value), unit_note (empty, or how the deviation
-        was converted to the mean's unit). If not ``comparable``, the difference is NaN.
+        was converted to the mean's unit), row (of
+        :func:`cglsuite.reference.published_results`). If not ``comparable``, the difference is NaN.
     """
     groups = {(g.preset, g.method, g.backbone, g.variant): g for g in results.groups}
     rows = []
@@ -60,7 +61,7 @@ def compare(results: CampaignResults) -> pd.DataFrame:
         printed = printed[printed["unit"].isin([unit.name for unit in UNITS.values() if unit.point is not None])]
         if not printed.empty:
             identity = {name: row[name] for name in ("preset", "method", "backbone", "variant", "metric", "n")}
-            match = as_rows(printed.iloc[:1])[0]
+            match = {**as_rows(printed.iloc[:1])[0], "row": int(printed.index[0])}
             rows.append(identity | _compared(row, match) | _tested(results, group, row["metric"], match))
     frame = pd.DataFrame(rows, columns=_COLUMNS)
     tables: Any = frame[frame["verdict"] == _OPEN].groupby(["paper", "table"], sort=False)
@@ -74,7 +75,7 @@ _OPEN = "to be judged"
 _TESTED = ["low", "high", "margin", "smallest_margin", "p_equivalent", "p_different", "p_holm"]
 _COLUMNS = ["preset", "method", "backbone", "variant", "metric", "mean", "std", "n", "over", "published", "published_std", "printed"]
 _COLUMNS += ["shown", "paper", "table", "label", "comparable", "difference", *_TESTED, "verdict", "reason", "remark", "footnotes"]
-_COLUMNS += ["unit_note"]
+_COLUMNS += ["unit_note", "row"]
 
 
 def _result(results: CampaignResults, group: Group, metric: str) -> Result:
@@ -130,6 +131,7 @@ def _compared(row: dict[str, Any], match: dict[str, Any]) -> dict[str, Any]:
         "unit_note": unit_note(match),
         "paper": match["paper"],
         "table": match["table"],
+        "row": match["row"],
         "label": match["metric"],
         "comparable": known.comparable,
         "difference": ours - published if known.comparable else np.nan,

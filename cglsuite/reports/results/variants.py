@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.errors import CglsuiteError
 from cglsuite.hashing import canonical, plain
 from cglsuite.reports.kit.text import value_text
 
 if TYPE_CHECKING:
+    from cglsuite.cells.records.record import Record
     from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
 
-__all__ = ["PresetVariant", "changes_as_text", "preset_variants", "value_as_text"]
+__all__ = ["PresetVariant", "changes_as_text", "preset_variants", "record_variants", "value_as_text"]
 
 _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone")
 
@@ -65,13 +68,34 @@ def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str
     """
     from cglsuite.cells.spec import left_out
 
-    cells_of: dict[str, list[tuple[str, dict[str, Any], dict[str, Any]]]] = {}
+    cells_of: _Members = {}
     for cell in cells:
         base = cell.scenario.name
         if cell.preset != base:
             values = plain(left_out(catalogue, cell) | cell.configuration)
             changed = _changes(values, base, cell.method, cell.backbone, catalogue)
             cells_of.setdefault(cell.preset, []).append((base, values, changed))
+    return _variants(cells_of)
+
+
+def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str, PresetVariant]:
+    """:func:`preset_variants` among the cells of records, by what the records say; those of presets or methods that are not installed
+    are left out."""
+    members: _Members = {}
+    for record in records:
+        cell, values = record.cell, record.cell["configuration"]
+        if cell["preset"] != cell["scenario"]:
+            with contextlib.suppress(CglsuiteError):
+                changed = _changes(values, cell["scenario"], cell["method"], cell["backbone"], catalogue)
+                members.setdefault(cell["preset"], []).append((cell["scenario"], values, changed))
+    return _variants(members)
+
+
+_Members = dict[str, list[tuple[str, Mapping[str, Any], dict[str, Any]]]]
+"""By preset: the base, the values and the changes of its cells."""
+
+
+def _variants(cells_of: _Members) -> dict[str, PresetVariant]:
     shared = {name: _shared([changed for _, _, changed in members]) for name, members in cells_of.items()}
     variants = {}
     for name, changes in shared.items():

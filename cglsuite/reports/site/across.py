@@ -49,8 +49,11 @@ def standings(boards: Sequence[Board]) -> list[Standing]:
     return sorted(found, key=lambda one: (one.mean_rank, -len(one.ranks)))
 
 
-def across(boards: Sequence[Board]) -> Fragment | None:
-    """A table of methods against scenarios, shaded within each scenario; ``None`` with fewer than two scenarios or methods."""
+def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
+    """A table of methods against scenarios, shaded within each scenario; ``None`` with fewer than two scenarios or methods.
+
+    ``heading``: as a section of its own.
+    """
     found = standings(boards)
     if len(boards) < 2 or len(found) < 2:
         return None
@@ -65,8 +68,10 @@ def across(boards: Sequence[Board]) -> Fragment | None:
         rows.append([row_head(one.name), rank, *(_score(board, one.rows.get(board.preset)) for board in boards)])
     about = "Ranks compare methods within a scenario; scores of different scenarios are not comparable and are never averaged. Darker is "
     about += "better within a column. Methods that were run in more scenarios have more ranks in their mean."
-    heading = element("h3", "Across scenarios", id="across-title")
-    return element("section", heading, table(head, rows, about), class_="across", aria_labelledby="across-title")
+    if not heading:
+        return element("div", table(head, rows, about), class_="across")
+    title = element("h3", "Across scenarios", id="across-title")
+    return element("section", title, table(head, rows, about), class_="across", aria_labelledby="across-title")
 
 
 def _rank(board: Board, row: Row, scored: Sequence[Row]) -> float:

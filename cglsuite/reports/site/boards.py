@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from cglsuite.errors import UnknownNameError
@@ -21,9 +22,11 @@ from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction, metric_bounds, performance_names
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.tuning import UNTUNED, tuned_tasks
-from cglsuite.stats import Refused, compare_methods, condition_of, layout, layout_interval
+from cglsuite.stats import Layout, Refused, compare_methods, condition_of, layout, layout_interval
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports.results.results import CampaignResults, Group
@@ -274,23 +277,54 @@ def _design(groups: Sequence[Group], in_all: int | None) -> str:
 
 def _scores(by_key: pd.DataFrame, group: Group, columns: Sequence[Column], in_all: int | None) -> dict[str, Score]:
     frame = by_key.loc[[record.key for record in group.records]]
-    places = pd.DataFrame([place_of(record) for record in group.records])
+    designs = _Designs(pd.DataFrame([place_of(record) for record in group.records]), in_all)
     scores = {}
     for column in columns:
-        values = frame[column.name].astype("float64")
-        known = values.dropna().to_numpy()
+        values = frame[column.name].astype("float64").to_numpy(dtype=np.float64, na_value=math.nan)
+        known = values[~np.isnan(values)]
         if known.size:
             std = float(known.std(ddof=1)) if known.size > 1 else math.nan
-            interval = _interval(places.assign(value=values.to_numpy()), in_all, column) if column.metric else {}
+            interval = _interval(designs, values, column) if column.metric else {}
             scores[column.name] = Score(mean=float(known.mean()), std=std, n=int(known.size), **interval)
     return scores
 
 
-def _interval(cells: pd.DataFrame, in_all: int | None, column: Column) -> dict[str, Any]:
-    known = cells.dropna(subset="value")
+class _Designs:
+    """The layouts of a group's columns. Columns with values for the same records have the same design, which is made once.
+
+    Args:
+        places: of the records, as :func:`cglsuite.stats.layout` takes them. in_all: the number of orders that there are, if it is known.
+    """
+
+    def __init__(self, places: pd.DataFrame, in_all: int | None) -> None:
+        self.places, self.in_all = places, in_all
+        self._places_of: dict[bytes, Layout | Refused] = {}
+
+    def of(self, values: NDArray[np.float64]) -> Layout:
+        """The layout of a column, float64 [number of records] with NaN where a record has no value.
+
+        Raises:
+            Refused: as :func:`cglsuite.stats.layout`.
+        """
+        known = ~np.isnan(values)
+        arrangement = self._places_of.get(known.tobytes())
+        if arrangement is None:
+            try:
+                arrangement = layout(self.places[known].assign(value=np.flatnonzero(known).astype(np.float64)), self.in_all)
+            except Refused as refusal:
+                arrangement = refusal
+            self._places_of[known.tobytes()] = arrangement
+        if isinstance(arrangement, Refused):
+            raise arrangement
+        if arrangement.averaged == 1:  # its values are the places of records
+            return replace(arrangement, values=values[arrangement.values.astype(np.int64)])
+        return layout(self.places[known].assign(value=values[known]), self.in_all)
+
+
+def _interval(designs: _Designs, values: NDArray[np.float64], column: Column) -> dict[str, Any]:
     units: dict[str, Any] = {}
     try:
-        design = layout(known, in_all)
+        design = designs.of(values)
         units = {"units": design.values.size, "over": design.description}
         interval = layout_interval(design, level=LEVEL, bounds=column.bounds)
     except Refused as refusal:

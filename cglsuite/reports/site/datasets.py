@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cglsuite.reports.results.results import CampaignResults
     from cglsuite.reports.site.boards import Board
 
-__all__ = ["dataset_pages"]
+__all__ = ["dataset_facts", "dataset_pages", "tasks_row", "tasks_table"]
 
 
 def dataset_pages(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, anatomy: str = "") -> dict[str, str]:
@@ -37,14 +37,14 @@ def _page(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, da
     link = element("a", "What the tasks are made of", href=anatomy)
     more = element("p", link, ": class shares, drift, label homophily, degrees, and published statistics.") if anatomy else None
     parts = [
-        element("header", element("h1", dataset), back, _facts(catalogue, dataset), *notices(results)),
+        element("header", element("h1", dataset), back, dataset_facts(catalogue, dataset), *notices(results)),
         part("tasks", "Tasks", join([_tasks(shown), more])),
     ]
     title = f"{dataset} – {campaign.title or campaign.name}"
     return site_page(campaign, catalogue, results, [*parts, leaderboards(results, catalogue, shown)], shown, title=title)
 
 
-def _facts(catalogue: Catalogue, dataset: str) -> Fragment:
+def dataset_facts(catalogue: Catalogue, dataset: str) -> Fragment:
     """What its plugin says of it."""
     entry = next((entry for entry in catalogue.entries("dataset") if entry.name == dataset), None)
     if entry is None:
@@ -63,17 +63,23 @@ def _facts(catalogue: Catalogue, dataset: str) -> Fragment:
 
 
 def _tasks(shown: Sequence[Board]) -> Fragment:
-    """A row per scenario: how many tasks, classes and items; ranges over the tasks of its first record."""
+    return tasks_table([tasks_row(board) for board in shown])
+
+
+def tasks_table(rows: Iterable[Sequence[Fragment]]) -> Fragment:
+    """How many tasks, classes and items the scenarios of a data set have: a row of :func:`tasks_row` each."""
     head = [head_cell("scenario", "name"), head_cell("setting"), head_cell("tasks", "number"), head_cell("classes per task", "number")]
     head += [head_cell(f"{name} items per task", "number") for name in ("training", "validation", "test")]
-    rows = []
-    for board in shown:
-        record = next(record for row in board.rows for record in row.records)
-        classes = [len(task.get("classes") or ()) for task in record.tasks]
-        cells = [element("td", board.setting), number_cell(len(record.tasks) or _columns(record), 0), _range(classes)]
-        cells += [_range(task.get(f"n_{name}") for task in record.tasks) for name in ("train", "validation", "test")]
-        rows.append([row_head(board.title), *cells])
     return table(head, rows, "Smallest and largest over the tasks; in another order of classes, tasks have other sizes.")
+
+
+def tasks_row(board: Board) -> list[Fragment]:
+    """Numbers of a board's scenario; ranges over the tasks of its first record."""
+    record = next(record for row in board.rows for record in row.records)
+    classes = [len(task.get("classes") or ()) for task in record.tasks]
+    cells = [element("td", board.setting), number_cell(len(record.tasks) or _columns(record), 0), _range(classes)]
+    cells += [_range(task.get(f"n_{name}") for task in record.tasks) for name in ("train", "validation", "test")]
+    return [row_head(board.title), *cells]
 
 
 def _columns(record: Record) -> int:

@@ -33,7 +33,18 @@ if TYPE_CHECKING:
     from cglsuite.reports.rendering.notebook import RenderedReport
     from cglsuite.reports.results.results import CampaignResults
 
-__all__ = ["board_data", "dataset_page_name", "leaderboards", "part", "site_html", "site_page"]
+__all__ = [
+    "board_controls",
+    "board_data",
+    "board_links",
+    "boards_page",
+    "dataset_page_name",
+    "leaderboards",
+    "part",
+    "site_html",
+    "site_page",
+    "written",
+]
 
 
 def site_html(
@@ -66,15 +77,29 @@ def site_page(
 ) -> str:
     """A page with leaderboards and the script that sorts and filters them; ``shown_boards`` are those in its parts, in their order."""
     plugins = ", ".join(f"{name} {version}" for name, version in (results.plugins if results else ()) if name != "cglsuite")
-    stamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    footer = (f"Campaign {campaign.name}; written {stamp} by cglsuite {__version__}" + (f" with {plugins}." if plugins else "."),)
-    return document_html(
-        Page(title=title or campaign.title or campaign.name, status=status, footer=footer),
-        join(parts),
-        css=asset("site.css"),
-        script=asset("site.js"),
-        data={"boards": [board_data(board, board_downloads(board, catalogue)) for board in shown_boards]},
-    )
+    footer = f"Campaign {campaign.name}; {written()}" + (f" with {plugins}." if plugins else ".")
+    return boards_page(title or campaign.title or campaign.name, catalogue, parts, shown_boards, footer, status)
+
+
+def written() -> str:
+    """When and by which version a page was written."""
+    return f"written {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())} by cglsuite {__version__}"
+
+
+def boards_page(
+    title: str,
+    catalogue: Catalogue,
+    parts: Iterable[Fragment],
+    shown_boards: Sequence[Board],
+    footer: str,
+    status: Literal["done", "failed"] = "done",
+) -> str:
+    """A page of fragments with the script for the boards in them, and no script without boards."""
+    page = Page(title=title, status=status, footer=(footer,))
+    if not shown_boards:
+        return document_html(page, join(parts), css=asset("site.css"))
+    data = {"boards": [board_data(board, board_downloads(board, catalogue)) for board in shown_boards]}
+    return document_html(page, join(parts), css=asset("site.css"), script=asset("site.js"), data=data)
 
 
 def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
@@ -159,11 +184,11 @@ def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: S
     items = [element("li", element("a", board.title, href=f"#{anchor('board', board.preset)}")) for board in shown_boards]
     contents = element("nav", element("ul", *items), class_="boards", aria_label="Scenarios") if len(shown_boards) > 1 else None
     shown = [
-        board_section(results, board, extra=_downloads(board_downloads(board, catalogue)), plot=True, number=number)
+        board_section(results, board, extra=board_links(board_downloads(board, catalogue)), plot=True, number=number)
         for number, board in enumerate(shown_boards)
     ]
     links = _dataset_links(shown_boards) if datasets else None
-    parts = (how_to_read(), links, across(shown_boards), contents, _controls(shown_boards), *shown)
+    parts = (how_to_read(), links, across(shown_boards), contents, board_controls(shown_boards), *shown)
     return join([part("leaderboards", "Leaderboards", *parts), _methods(results, catalogue)])
 
 
@@ -179,7 +204,7 @@ def dataset_page_name(dataset: str) -> str:
     return f"dataset-{file_stem(dataset)}.html"
 
 
-def _controls(shown_boards: Sequence[Board]) -> Fragment:
+def board_controls(shown_boards: Sequence[Board]) -> Fragment:
     """Filters over all boards, hidden until the script that makes them work has started."""
     rows = [row for board in shown_boards for row in board.rows]
     fields = [element("label", "text", Fragment('<input type="search" id="filter-words" autocomplete="off" spellcheck="false">'))]
@@ -207,7 +232,7 @@ def _controls(shown_boards: Sequence[Board]) -> Fragment:
     )
 
 
-def _downloads(files: Sequence[Download]) -> Fragment:
+def board_links(files: Sequence[Download]) -> Fragment:
     """Links that embed their files."""
     links = [
         element("a", file.label, href=f"data:{file.media};charset=utf-8;base64,{_base64(file.text)}", download=file.name, data_file=number)

@@ -7,7 +7,8 @@ sorting and filtering; the content is complete without it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.hashing import canonical
@@ -21,12 +22,61 @@ from cglsuite.reports.site.boards import LEVEL, Board, Column, Row, Score, board
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue, Entry
-    from cglsuite.reports.results.results import CampaignResults
+    from cglsuite.reports.results.results import CampaignResults, Group
 
-__all__ = ["anchor", "board_caption", "board_section", "board_table", "how_to_read", "leaderboard", "method_cards"]
+__all__ = [
+    "Surroundings",
+    "anchor",
+    "board_caption",
+    "board_section",
+    "board_table",
+    "how_to_read",
+    "leaderboard",
+    "method_cards",
+    "method_facts",
+    "settings_table",
+    "settings_used",
+]
 
 _ARROWS = {"up": " ↑", "down": " ↓", "": ""}
 _NOT_SIGNIFICANT = "not significant"
+
+
+def anchor(kind: str, name: str) -> str:
+    """The id of an element on a page."""
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+
+
+def _on_the_page(name: str) -> str:
+    return f"#{anchor('method', name)}"
+
+
+def _folded_below(board: Board, number: int) -> str:
+    return f"#{anchor('records', board.preset)}-{number}"
+
+
+def _nothing(row: Row) -> Fragment | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What is around a board: by default a campaign's page, with a card per method and the records behind every row.
+
+    Args:
+        method, records: where the links of a row lead. note: what is said below the name of its method.
+        name: the beginning of the ids of a board, which a page may have twice.
+        alone: neither records nor anything about a campaign is shown with the board.
+    """
+
+    method: Callable[[str], str] = _on_the_page
+    records: Callable[[Board, int], str] = _folded_below
+    note: Callable[[Row], Fragment | None] = _nothing
+    name: str = "board"
+    alone: bool = False
+
+
+_CAMPAIGN = Surroundings()
 
 
 def leaderboard(results: CampaignResults, catalogue: Catalogue) -> Fragment:
@@ -38,22 +88,27 @@ def leaderboard(results: CampaignResults, catalogue: Catalogue) -> Fragment:
 
 
 def board_section(
-    results: CampaignResults, board: Board, extra: Fragment | None = None, plot: bool = False, number: int | None = None
+    results: CampaignResults,
+    board: Board,
+    extra: Fragment | None = None,
+    plot: bool = False,
+    number: int | None = None,
+    around: Surroundings = _CAMPAIGN,
 ) -> Fragment:
     """One board: title, caption, table, ``extra``, methods without a result, and the folded records.
 
     Args:
-        plot: as for :func:`board_table`. number: identifies the board for the script.
+        plot, around: as for :func:`board_table`. number: identifies the board for the script.
     """
-    name = anchor("board", board.preset)
+    name = anchor(around.name, board.preset)
     return element(
         "section",
         element("h3", board.title, id=f"{name}-title"),
-        board_caption(results, board),
-        board_table(board, plot=plot),
+        board_caption(results, board, campaign=not around.alone),
+        board_table(board, plot=plot, around=around),
         extra,
-        _without_result(results, board),
-        _records(board),
+        None if around.alone else _without_result(results, board),
+        None if around.alone else _records(board),
         class_="board",
         id=name,
         data_board=number,
@@ -72,8 +127,8 @@ def how_to_read() -> Fragment:
     return join([element("p", tables, class_="note"), element("p", said, class_="note")])
 
 
-def board_caption(results: CampaignResults, board: Board) -> Fragment:
-    """The board's measure, its intervals, and the overrides of its preset."""
+def board_caption(results: CampaignResults, board: Board, *, campaign: bool = True) -> Fragment:
+    """The board's measure, its intervals, and the overrides of its preset; with ``campaign`` also how its methods were tuned."""
     backbones = f"backbone {board.backbones[0]}; " if len(board.backbones) == 1 else ""
     variant = results.variants.get(board.preset)
     changed = (
@@ -84,7 +139,9 @@ def board_caption(results: CampaignResults, board: Board) -> Fragment:
     parts = [element("p", element("code", board.preset), facts, class_="note quiet"), changed]
     if derived := derived_note(results, variant.base if variant else board.preset):
         parts.append(element("p", derived, class_="note"))
-    parts.append(element("p", tuning_note(results.searches, {board.name_of(row): row.records for row in board.rows}), class_="note quiet"))
+    if campaign:
+        tuning = tuning_note(results.searches, {board.name_of(row): row.records for row in board.rows})
+        parts.append(element("p", tuning, class_="note quiet"))
     parts.append(element("p", _judged(board), class_="note quiet"))
     if board.machines > 1:
         warning = f"The records were made on {board.machines} classes of machine: times and peak memory are not comparable."
@@ -112,7 +169,7 @@ def _judged(board: Board) -> str | None:
     return f"{claim} significantly from {best} in {board.first.label} ({family}).{untested}"
 
 
-def board_table(board: Board, plot: bool = False) -> Fragment:
+def board_table(board: Board, plot: bool = False, around: Surroundings = _CAMPAIGN) -> Fragment:
     """The table: one row per method, with exact values in ``data-value``.
 
     ``plot`` adds the intervals of the first column as a picture.
@@ -126,7 +183,7 @@ def board_table(board: Board, plot: bool = False) -> Fragment:
     head += [_text_head("category"), _text_head("backbone")]
     rows = []
     for number, row in enumerate(board.rows):
-        cells = [_method_cell(row), _records_cell(row, board, number)]
+        cells = [_method_cell(row, around), _records_cell(row, board, number, around)]
         scores = [_score_cell(row.scores.get(column.name), column, len(row.records)) for column in board.columns]
         cells += [scores[0], *([axis.cell(row.scores.get(board.first.name))] if axis else []), *scores[1:]]
         cells += [element("td", text, class_="nowrap") for text in (row.category, row.group.backbone)]
@@ -134,11 +191,6 @@ def board_table(board: Board, plot: bool = False) -> Fragment:
     inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
     label = f"Leaderboard of {board.title}"
     return element("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
-
-
-def anchor(kind: str, name: str) -> str:
-    """The id of an element on a page."""
-    return f"{kind}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
 
 
 def _text_head(name: str) -> Fragment:
@@ -157,18 +209,20 @@ def _column_head(column: Column, first: bool) -> Fragment:
     return element("th", *inner, class_="number", scope="col", title=explanation, data_column=column.name, aria_sort=sort)
 
 
-def _method_cell(row: Row) -> Fragment:
+def _method_cell(row: Row, around: Surroundings) -> Fragment:
     variant = element("span", f" {row.group.variant}", class_="quiet") if row.group.variant else None
     mark = None
     if row.verdict is not None and row.verdict.significant is False:
         mark = join([element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=row.verdict.summary)])
-    link = element("a", row.method, href=f"#{anchor('method', row.method)}")
-    return element("th", link, variant, mark, class_="name", scope="row", title=row.verdict.summary if row.verdict else None)
+    link = element("a", row.method, href=around.method(row.method))
+    return element(
+        "th", link, variant, mark, around.note(row), class_="name", scope="row", title=row.verdict.summary if row.verdict else None
+    )
 
 
-def _records_cell(row: Row, board: Board, number: int) -> Fragment:
+def _records_cell(row: Row, board: Board, number: int, around: Surroundings) -> Fragment:
     n = len(row.records)
-    link = element("a", str(n), href=f"#{anchor('records', board.preset)}-{number}", aria_label=f"{n} records of {row.group.label}")
+    link = element("a", str(n), href=around.records(board, number), aria_label=f"{n} records of {row.group.label}")
     return element("td", link, class_="number", data_value=n)
 
 
@@ -308,21 +362,27 @@ def _card(name: str, entry: Entry | None, results: CampaignResults) -> Fragment:
         element("span", category, class_="badge plain"),
         element("span", _summary(spec), class_="said"),
     ]
-    facts: dict[str, str] = {}
-    if entry is not None:
-        facts = {
-            "computes": spec.summary,
-            "cites": "; ".join(map(str, spec.citations)) or "nothing",
-            "provided by": entry.provider,
-            "problem levels": value_text(spec.levels),
-            "settings": value_text(spec.settings),
-            "needs": value_text(spec.needs) or "only the view of its task",
-        }
+    facts = method_facts(entry)
     facts["records made by"] = "; ".join(_makers(name, results))
-    hyperparameters = _settings_table(name, getattr(spec, "hyperparameters", ()), results)
+    hyperparameters = settings_table(getattr(spec, "hyperparameters", ()), settings_used(name, results.groups, results.preset_title))
     return element(
         "details", element("summary", *head), definition_list(facts.items()), hyperparameters, class_="card", id=anchor("method", name)
     )
+
+
+def method_facts(entry: Entry | None) -> dict[str, str]:
+    """What a method's plugin says of it; nothing if none provides it."""
+    if entry is None:
+        return {}
+    spec: Any = entry.spec
+    return {
+        "computes": spec.summary,
+        "cites": "; ".join(map(str, spec.citations)) or "nothing",
+        "provided by": entry.provider,
+        "problem levels": value_text(spec.levels),
+        "settings": value_text(spec.settings),
+        "needs": value_text(spec.needs) or "only the view of its task",
+    }
 
 
 def _summary(spec: Any) -> str:
@@ -340,16 +400,27 @@ def _makers(method: str, results: CampaignResults) -> list[str]:
     return list(makers)
 
 
-def _settings_table(method: str, declared: Iterable[Any], results: CampaignResults) -> Fragment | None:
-    used: dict[str, dict[str, list[str]]] = {}
-    for group in results.groups:
+Used = dict[str, dict[str, list[str]]]
+"""By setting and value, as text, the titles of the presets whose records have it."""
+
+
+def settings_used(method: str, groups: Iterable[Group], title: Callable[[str], str], used: Used | None = None) -> Used:
+    """The hyper-parameters of a method in the records of ``groups``, added to those in ``used``."""
+    used = {} if used is None else used
+    for group in groups:
         if group.method == method:
             for key, value in group.records[0].cell["configuration"].items():
                 section, _, name = key.partition(".")
                 if section == "method":
-                    used.setdefault(name, {}).setdefault(value_text(value), []).append(results.preset_title(group.preset))
-    rows = [_setting_row(h.name, value_text(h.default), h.doc, used.pop(h.name, {})) for h in declared]
-    rows += [_setting_row(name, "–", "no longer declared", values) for name, values in used.items()]
+                    used.setdefault(name, {}).setdefault(value_text(value), []).append(title(group.preset))
+    return used
+
+
+def settings_table(declared: Iterable[Any], used: Used) -> Fragment:
+    """The declared hyper-parameters of a method, with the values that records have."""
+    left = dict(used)
+    rows = [_setting_row(h.name, value_text(h.default), h.doc, left.pop(h.name, {})) for h in declared]
+    rows += [_setting_row(name, "–", "no longer declared", values) for name, values in left.items()]
     if not rows:
         return element("p", "This method has no hyper-parameters.", class_="quiet")
     return table([head_cell("setting", "name"), head_cell("default"), head_cell("in these records"), head_cell("what it is")], rows)

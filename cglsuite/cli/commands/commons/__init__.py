@@ -1,0 +1,1 @@
+"""Commands for results that several people share."""

@@ -1,0 +1,104 @@
+"""What the pages of a hosted leaderboard share: links between them, marks of verification, and scores as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.reports.kit.htmltable import exact_cell, head_cell, number_cell, number_text, table
+from cglsuite.reports.site.boards import LEVEL, Column, Score
+from cglsuite.reports.site.hosted.names import Names
+from cglsuite.reports.site.hosted.standings import LEVELS, Scenario, Standing
+
+__all__ = ["MEANING", "Site", "badge", "level_notes", "navigation", "scenario_table", "score_cell"]
+
+MEANING = {
+    "verified": "Verified: whoever hosts this page recomputed keys, settings, bounds and metrics of these records, the method passed "
+    "cglsuite check there, and a random sample of every group was rerun with the same result. Times and memory are as the submitter "
+    "states them.",
+    "unverified": "Not verified: at least one of these checks could not be made, for the reasons given below each row. The numbers are "
+    "the submitter's word, and no verified row is compared with them.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """The title of the site, the names of its pages, and the footer of all of them."""
+
+    title: str
+    names: Names
+    footer: str
+
+
+def navigation(site: Site, here: str) -> Fragment:
+    """Links to the overview pages."""
+    pages = {"index.html": "Scenarios", "across.html": "Across scenarios", "methods.html": "Methods", "datasets.html": "Data sets"}
+    pages |= {"papers.html": "Papers", "feeds.html": "Feeds"}
+    links = [element("li", element("a", text, href=page, aria_current="page" if page == here else None)) for page, text in pages.items()]
+    name = element("a", site.title, href="index.html") if here != "index.html" else None
+    return element("nav", name, element("ul", *links), class_="pages", aria_label="Pages")
+
+
+def badge(level: str) -> Fragment:
+    """The word for a level of verification."""
+    return element("span", level, class_=f"badge {'good' if level == 'verified' else 'note'}")
+
+
+def level_notes(standing: Standing, level: str) -> Fragment:
+    """Below the name of a method: how many records were rerun, or why none counts as verified; and how many repetitions are missing."""
+    parts: list[Content] = []
+    if level == "verified":
+        parts += [element("br"), element("span", f"{standing.rerun} of {standing.records} rerun", class_="badge good")]
+    elif standing.reasons:
+        reason, n = standing.reasons[0]
+        more = "\n".join(f"{count} × {text}" for text, count in standing.reasons)
+        shown = reason if len(reason) <= 60 else f"{reason[:59]}…"
+        count = "" if n == standing.records else f" ({n} of {standing.records})"
+        parts += [element("br"), element("span", f"{shown}{count}", class_="why", title=more)]
+    if standing.missing:
+        text = f"{standing.missing} of {standing.missing + standing.records} repetitions missing"
+        parts += [element("br"), element("span", text, class_="badge note", title="other methods of this board have them")]
+    return join(parts)
+
+
+def score_cell(score: Score | None, column: Column) -> Fragment:
+    """A mean with its deviation and interval; a dash without a score."""
+    if score is None:
+        return number_cell(None)
+    unit = f" {column.unit}" if column.unit else ""
+    shown: list[Content] = [_shown(score.mean, column) + unit]
+    if score.std == score.std:
+        shown.append(element("span", f" ± {_shown(score.std, column)}", class_="sd"))
+    if score.kind:
+        shown += [element("span", f" [{_shown(score.low, column)}, {_shown(score.high, column)}]", class_="interval")]
+    return exact_cell(*shown, value=score.mean)
+
+
+def _shown(value: float, column: Column) -> str:
+    return number_text(value * column.scale, column.digits)
+
+
+def scenario_table(site: Site, scenarios: Sequence[Scenario], caption: Content = None, *, dataset: bool = True) -> Fragment:
+    """A row per scenario: its best verified method, and how many methods and records there are."""
+    head = [head_cell("scenario", "name"), *([head_cell("data set")] if dataset else []), head_cell("setting"), head_cell("level")]
+    head += [head_cell("best verified method"), head_cell(f"its score, {LEVEL:.0%} interval", "number"), head_cell("methods", "number")]
+    head += [head_cell("verified records", "number"), head_cell("unverified", "number")]
+    return table(head, [_row(site, one, dataset) for one in scenarios], caption)
+
+
+def _row(site: Site, one: Scenario, dataset: bool) -> list[Fragment]:
+    best = next((s for s in one.parts["verified"].standings if s.rank == 1), None) if "verified" in one.parts else None
+    methods = {s.row.method for part in one.parts.values() for s in part.standings}
+    link = element("a", one.title, href=site.names.page("scenario", one.preset))
+    cells = [element("th", link, class_="name", scope="row")]
+    if dataset:
+        cells.append(element("td", element("a", one.dataset, href=site.names.page("dataset", one.dataset)), class_="nowrap"))
+    cells += [element("td", one.setting, class_="nowrap"), element("td", one.problem)]
+    if best is None:
+        cells += [element("td", "none yet", class_="quiet"), number_cell(None)]
+    else:
+        column = one.parts["verified"].board.first
+        name = element("a", best.row.group.label, href=site.names.page("method", best.row.method))
+        cells += [element("td", name, class_="nowrap"), score_cell(best.row.scores[column.name], column)]
+    return [*cells, number_cell(len(methods), 0), *(number_cell(one.count(level) or None, 0) for level in LEVELS)]

@@ -1,0 +1,103 @@
+"""The report on a submission as a page: what was verified, what was not, and what was refused, record by record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.reports.kit.htmltable import definition_list, head_cell, number_cell, row_head, table
+from cglsuite.reports.kit.notices import notice, tile
+from cglsuite.reports.rendering.page import Page, asset, document_html
+from cglsuite.reports.site.index import part
+
+__all__ = ["submission_html"]
+
+_BADGES = {"verified": "good", "unverified": "note", "noted": "note", "refused": "bad"}
+_MOST = 2000
+_CHECKS = {
+    "file": "a regular file of bounded size that is named after its key",
+    "schema": "every field has its type, and this version knows the schema",
+    "digest": "the content is as it was written",
+    "names": "names are names, and no text controls a terminal or hides other text",
+    "status": "the cell has finished",
+    "duplicates": "one result per cell",
+    "key": "the key follows from the names, settings and seeds of the record",
+    "cell": "the shown preset and the switches of the scenario follow from the settings",
+    "bounds": "every entry of the matrix is possible",
+    "metrics": "the metrics follow from the matrix",
+    "timings": "times and sizes are possible; they stay the submitter's word",
+    "check": "the method passes cglsuite check here",
+    "rerun": "this record, or one that differs from it in its seeds alone, was rerun here with the same result",
+    "orders": "no repetition is missing",
+    "merge": "the results folder has no other result of the cell",
+}
+
+
+def submission_html(report: Mapping[str, Any]) -> str:
+    """The page of a report (:meth:`cglsuite.submissions.review.Review.to_json`)."""
+    records: Sequence[Mapping[str, Any]] = report["records"]
+    summary = report["summary"]
+    options = report["options"]
+    facts: dict[Content, Content] = {
+        "submission": report["submission"],
+        "into": report["into"],
+        "reviewed": f"{report['when']}, by cglsuite {report['cglsuite']}",
+        "on": "; ".join(f"{name} {value}" for name, value in report["here"].items() if value is not None),
+        "reruns": f"a sample of {options['sample']}, drawn with seed {options['seed']}; "
+        + ("to the bit" if options["tolerance"] is None else f"entries of the matrix within {options['tolerance']:g}"),
+    }
+    tiles = [tile(summary[name], name) for name in ("verified", "unverified", "refused")]
+    head = element(
+        "header",
+        element("h1", "Report on a submission"),
+        element("ul", *tiles, class_="tiles"),
+        definition_list(facts.items()),
+        *(notice(text) for text in report["notes"]),
+    )
+    parts = [head, part("checks", "What was checked", _checks(records)), part("records", "Record by record", _records(records))]
+    return document_html(Page(title="Report on a submission", footer=(f"Review {report['review']}",)), join(parts), css=asset("site.css"))
+
+
+def _checks(records: Iterable[Mapping[str, Any]]) -> Fragment:
+    counts: dict[str, Counter[str]] = {}
+    for record in records:
+        for finding in record["findings"]:
+            counts.setdefault(finding["check"], Counter())[finding["verdict"]] += 1
+    verdicts = ("verified", "unverified", "noted", "refused")
+    head = [head_cell("check", "name"), *(head_cell(verdict, "number") for verdict in verdicts), head_cell("what it says")]
+    rows = [
+        [
+            row_head(name),
+            *(number_cell(counted[verdict] or None, 0) for verdict in verdicts),
+            element("td", _CHECKS.get(name, ""), class_="long"),
+        ]
+        for name, counted in counts.items()
+    ]
+    return table(head, rows)
+
+
+def _records(records: Sequence[Mapping[str, Any]]) -> Fragment:
+    """Refused ones first; each with every finding that is not simply in order."""
+    order = list(_BADGES)[::-1]
+    shown = sorted(records, key=lambda record: order.index(record["outcome"]))[:_MOST]
+    head = [head_cell("record", "name"), head_cell("outcome"), head_cell("rerun"), head_cell("file"), head_cell("findings")]
+    left = len(records) - len(shown)
+    caption = f"The first {_MOST:,} of {len(records):,} records; report.json has them all." if left else None
+    return table(head, [_row(record) for record in shown], caption)
+
+
+def _row(record: Mapping[str, Any]) -> list[Fragment]:
+    told = [f for f in record["findings"] if f["verdict"] != "verified"]
+    lines = [
+        element("div", element("span", f["check"], class_=f"badge {_BADGES[f['verdict']]}"), f" {f['reason']}" if f["reason"] else None)
+        for f in told
+    ]
+    return [
+        row_head(record["label"] or "no record"),
+        element("td", element("span", record["outcome"], class_=f"badge {_BADGES[record['outcome']]}")),
+        element("td", record["rerun"] or "–", class_="nowrap"),
+        element("td", element("code", record["file"]), class_="long"),
+        element("td", *lines, class_="long"),
+    ]
