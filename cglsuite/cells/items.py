@@ -20,8 +20,9 @@ from cglsuite.streams import TaskFreeStream
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
     from cglsuite.streams import QueryGroup, TaskStream
+    from cglsuite.streams.stream import AskedItems
 
-__all__ = ["item_results"]
+__all__ = ["item_results", "queries_of"]
 
 _ROUNDING = 1e-9
 
@@ -56,8 +57,11 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store) -> pd.DataF
 
 
 def _rows(stream: TaskStream, group: QueryGroup, given: Tensor) -> pd.DataFrame:
-    asked, allowed, answers = stream.asked(group.token), group.query.allowed.cpu(), given.cpu()
-    tasks, place = asked.tasks.cpu(), group.query.ids.cpu()
+    asked, allowed = stream.asked(group.token), group.query.allowed.cpu()
+    queries = queries_of(asked, group)
+    answers, place = given.cpu()[queries], group.query.ids.cpu()[queries]
+    tasks = asked.tasks.cpu()
+    allowed = allowed if allowed.dim() == 1 else allowed[queries]
     edges = symmetrised(group.query.graph.edge_index.cpu(), len(asked.nodes))
     several = asked.y.dim() == 2
     own = label_matrix(asked.y, stream.n_outputs) & allowed
@@ -73,6 +77,17 @@ def _rows(stream: TaskStream, group: QueryGroup, given: Tensor) -> pd.DataFrame:
         }
     )
     return frame[asked.test.cpu().numpy()]
+
+
+def queries_of(asked: AskedItems, group: QueryGroup) -> Tensor:
+    """The query in ``group`` (int64 [n]) that asks each item: its own place, or that of the node where a node of several tasks is asked
+    once."""
+    if len(asked.ids) == len(group.query):
+        return torch.arange(len(asked.ids))
+    numbers = asked.nodes[group.query.ids.cpu()]
+    place = torch.full((int(numbers.max()) + 1,), -1)
+    place[numbers] = torch.arange(len(numbers))
+    return place[asked.ids]
 
 
 def _homophily(y: Tensor, edges: Tensor, allowed: Tensor, tasks: Tensor, place: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cglsuite.cells.items import queries_of
 from cglsuite.errors import SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.hashing import digest
@@ -48,21 +49,25 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
     """The task-ID leak of a node stream's query groups after the last task.
 
     A linear discriminant is trained on training items and tested on test items, in groups of equal size drawn with replacement as the
-    scenario groups its queries. An item's own view is its features, their means over 1 to ``hops`` hops, and its degree.
+    scenario groups its queries. An item's own view is its features, their means over 1 to ``hops`` hops, and its degree. A node of
+    several tasks is an item of each of them, so that its task cannot be told from its own view alone.
 
     Raises:
-        SpecError: items are not nodes with single labels, the task is known at test time, or there is only one task.
+        SpecError: items are not nodes, the task is known at test time, or there is only one task.
     """
     spec = stream.spec
-    if spec.level != "NC" or spec.labels != "single" or spec.task_ids_at_test or len(stream) < 2:
-        given = f"level = {spec.level}, labels = {spec.labels}, setting = {spec.setting}, {len(stream)} task(s)"
-        raise SpecError(f"{spec.name}: {given}: expected nodes with single labels and several tasks that a query does not name")
+    if spec.level != "NC" or spec.task_ids_at_test or len(stream) < 2:
+        given = f"level = {spec.level}, setting = {spec.setting}, {len(stream)} task{'s' * (len(stream) != 1)}"
+        raise SpecError(
+            f"{spec.name}: {given}: expected nodes and several tasks that a query does not name. Links and graphs of all tasks are asked "
+            "in one group unless scenario.edge_policy = none"
+        )
     last = len(stream)
     trained = [(_views(stream.view(k, last - 1).train, hops), k) for k in range(last)]
     groups = stream.make_queries(last)
-    asked = [(_views(group.query, hops), stream.asked(group.token)) for group in groups]
-    x_test = np.concatenate([views[found.test.cpu().numpy()] for views, found in asked])
-    test_tasks = torch.cat([found.tasks[found.test] for _, found in asked]).cpu().numpy()
+    asked = [(_views(group.query, hops), stream.asked(group.token), group) for group in groups]
+    x_test = np.concatenate([views[queries_of(found, group)[found.test.cpu()].numpy()] for views, found, group in asked])
+    test_tasks = torch.cat([found.tasks[found.test] for _, found, _ in asked]).cpu().numpy()
     x_train = np.concatenate([views for views, _ in trained])
     train_tasks = np.concatenate([np.full(len(views), k) for views, k in trained])
     by_task = all(len(group.tasks) == 1 for group in groups)

@@ -22,6 +22,8 @@ from cglsuite.specs.vocabulary import LEVELS, SETTINGS
 
 __all__ = ["ScenarioSpec"]
 
+_ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSpec(PluginSpec):
@@ -168,7 +170,7 @@ class ScenarioSpec(PluginSpec):
     query_grouping: str = Switch(
         "task",
         "where edges are none, how queries are grouped: task = the items of one task at a time; pooled = the items of all tasks seen, "
-        "shuffled, at once. Performance is per task in both cases",
+        "shuffled, at once, an item of several tasks once. Performance is per task in both cases",
         ("task", "pooled"),
         effect={
             "task": "all items of a group share their task, so a method that averages over a group can infer it; no effect on methods that "
@@ -336,14 +338,18 @@ class ScenarioSpec(PluginSpec):
             raise SpecError(f"scenario.task_bins = {self.task_bins!r}: expected ascending numbers without repetition")
 
     def _check_queries(self) -> None:
-        """Queries are grouped otherwise only where tasks are apart: single-label nodes in class-, domain- and time-IL, edge policy none."""
+        """Queries are grouped otherwise only where tasks are apart: nodes in class-, domain- and time-IL, edge policy none.
+
+        Nodes with several labels, which may belong to several tasks, are pooled by a builder that asks each once.
+        """
         asked = ("query_grouping", self.query_grouping, "task"), ("query_edges", self.query_edges, "own")
         changed = [f"scenario.{name} = {value}" for name, value, default in asked if value != default]
         if not changed:
             return
         reasons = {
             f"level is {self.level}, and it is for NC": self.level != "NC",
-            f"labels are {self.labels}, and an item with several tasks belongs to several groups": self.labels != "single",
+            f"labels are {self.labels}, and an item of several tasks is asked once only with both switches and builder = {_ASKED_ONCE}, as "
+            "in the presets @global-agale-1": self.labels != "single" and (self.builder != _ASKED_ONCE or len(changed) < 2),
             "a query of task-IL names its task": self.setting == "task-il",
             "stream.query_graph says where queries of a task-free stream arrive": self.task_free is not None,
             f"edge_policy is {self.edge_policy}, under which queries of all tasks share a graph already": self.edge_policy != "none",

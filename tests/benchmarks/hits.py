@@ -38,7 +38,7 @@ def main() -> None:
     import torch
 
     from cglsuite.streams import Oracle
-    from cglsuite.streams.hits import hits_at
+    from cglsuite.streams.measures.hits import hits_at
     from cglsuite.streams.oracle import EVERY_TASK
 
     torch.set_num_threads(1)

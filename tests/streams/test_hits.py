@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cglsuite.errors import DivergenceError, SpecError
 from cglsuite.streams import Oracle
-from cglsuite.streams.hits import check_k, hits_at
+from cglsuite.streams.measures.hits import check_k, hits_at
 from cglsuite.streams.oracle import EVERY_TASK, NO_TASK
 
 ALL = torch.tensor([True])

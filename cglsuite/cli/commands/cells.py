@@ -47,6 +47,7 @@ from cglsuite.specs.plugins import PRETRAINING_SCHEME
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
     from cglsuite.campaigns.overrides import Overrides
+    from cglsuite.cells.drift import ForgettingSplit
     from cglsuite.cells.engine import Engine
     from cglsuite.cells.observing.observers import Observer
     from cglsuite.cells.plan import PlannedCell
@@ -86,6 +87,9 @@ TINY_PREFIX = "testing-"
 @watch_option
 @quiet_option
 @click.option("--rerun", is_flag=True, help="Run again even if the store has a result.")
+@click.option(
+    "--split-forgetting", is_flag=True, help="Train once more to split forgetting into drift, where the graph grows, and change of weights."
+)
 @files_options
 @pass_session
 @click.pass_context
@@ -109,8 +113,12 @@ def cell(
     watch: Sequence[str],
     quiet: bool,
     rerun: bool,
+    split_forgetting: bool,
 ) -> None:
     """Run one cell, unless the store has its result, and print its matrix, metrics, times and memory.
+
+    --split-forgetting prints two parts of forgetting, where the graph around old queries grows: the old weights in the new graph (drift),
+    and the new weights instead of the old ones. The second training is not stored.
 
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
@@ -142,11 +150,16 @@ def cell(
         if as_json:
             print_json({"key": None, "status": "skipped", "reason": planned.reason, "request": request.to_json()})
         raise NotApplicable(f"{request.label}: not applicable: {planned.reason}")
+    if split_forgetting:
+        _check_split(planned)
     record = _obtain(planned, catalogue, store, engine, rerun, watch, quiet, overrides.checkpoint_every_s)
+    split = _split(planned, catalogue) if split_forgetting and record.done else None
     if as_json:
-        print_json(record.to_json())
+        print_json(record.to_json() | ({} if split is None else {"forgetting": _split_values(split)}))
     else:
         echo(_shown(record, list(catalogue.specs(MetricSpec).values())))
+        if split is not None:
+            echo(_shown_split(split, is_fraction(record)))
     if not record.done:
         _log.error("%s: %s: %s", record.label, record.status, record.reason)
         ctx.exit(NOT_APPLICABLE if record.status == "skipped" else FAILED)
@@ -186,6 +199,43 @@ def _obtain(
             observers=[*observers, *progress],
             checkpoint_every_s=checkpoint_every_s,
         )
+
+
+def _check_split(planned: PlannedCell) -> None:
+    """Refuse to split what cannot be split before anything is trained."""
+    from cglsuite.cells.drift import why_no_split
+
+    if planned.cell is not None and (reason := why_no_split(planned.cell.scenario)):
+        raise NotApplicable(f"{planned.request.label}: --split-forgetting: {reason}")
+
+
+def _split(planned: PlannedCell, catalogue: Catalogue) -> ForgettingSplit | None:
+    from cglsuite.cells import drift
+
+    return None if planned.cell is None else drift.split_forgetting(planned.cell, catalogue)
+
+
+def _split_values(split: ForgettingSplit) -> dict[str, Any]:
+    by_task = {"by_task": split.by_task, "drift_by_task": split.drift_by_task, "weights_by_task": split.weights_by_task}
+    return {
+        "forgetting": split.forgetting,
+        "drift": split.drift,
+        "weights": split.weights,
+        **{name: values.tolist() for name, values in by_task.items()},
+    }
+
+
+def _shown_split(split: ForgettingSplit, fraction: bool) -> str:
+    """A row per task that can be forgotten, and their mean."""
+
+    def shown(values: Sequence[float]) -> list[str]:
+        return [f"{100 * value:+.1f}" if fraction else f"{value:+.4g}" for value in values]
+
+    parts = zip(split.by_task, split.drift_by_task, split.weights_by_task, strict=True)
+    rows = [[f"task {j}", *shown(part)] for j, part in enumerate(parts, 1)]
+    rows.append(["mean", *shown((split.forgetting, split.drift, split.weights))])
+    title = f"forgetting from the diagonal{', points' if fraction else ''}, split"
+    return "\n".join(["", heading(title), table(["", "FORGETTING", "DRIFT OF THE GRAPH", "CHANGE OF WEIGHTS"], rows, indent="  ")])
 
 
 def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:

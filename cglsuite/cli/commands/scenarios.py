@@ -73,7 +73,7 @@ def audit(
 
     A linear probe predicts the task of test items, once from each item's own neighbourhood and once also from the mean over its query
     group. The leak is the difference of the balanced accuracies, with an interval over bootstrapped groups and a permutation test. For
-    single-label nodes in class-, domain- and time-IL. --set scenario.query_grouping=pooled closes such a leak.
+    nodes in class-, domain- and time-IL. --set scenario.query_grouping=pooled closes such a leak.
     """
     from cglsuite.campaigns.overrides import parse_overrides
     from cglsuite.cells.leak import measure_leak

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from cglsuite.streams.hits import hits_at
 from cglsuite.streams.measures.answered import Answered, OutputScores
+from cglsuite.streams.measures.hits import hits_at
 
 __all__ = ["hits"]
 

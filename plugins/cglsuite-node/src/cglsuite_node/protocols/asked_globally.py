@@ -30,30 +30,34 @@ _GEOMETER = Citation(
 _BASES = {"cora": (3, 2), "synthetic-csbm": (4, 2)}
 """Classes of the base task, and of every later task."""
 _SHOTS = 5
+_ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
 
 
 def global_presets() -> list[ScenarioSpec]:
-    """A twin of the newest class-IL preset of CGLB and of AGALE over every data set with single labels, without edges between tasks."""
+    """A twin of the newest class-IL preset of CGLB and of AGALE over every data set, without edges between tasks in training."""
     families = {"global-1": cglb_presets(), "global-agale-1": agale_presets()}
     return [_twin(parent, protocol) for protocol, family in families.items() for parent in _newest(family)]
 
 
 def _newest(family: list[ScenarioSpec]) -> list[ScenarioSpec]:
-    alike = (p for p in family if (p.setting, p.labels, p.edge_policy) == ("class-il", "single", "none"))
+    alike = (p for p in family if (p.setting, p.edge_policy) == ("class-il", "none") and "consistent" not in p.protocol)
     return list({p.dataset: p for p in sorted(alike, key=lambda p: p.protocol)}.values())
 
 
 def _twin(parent: ScenarioSpec, protocol: str) -> ScenarioSpec:
+    several = parent.labels == "multi"
     return dataclasses.replace(
         parent,
         name=f"{parent.dataset}/{parent.setting}@{protocol}",
         summary=f"{parent.name}, asked about all tasks at once among the edges between them (LLM4GCL)",
         citation=(*parent.citations, _LLM4GCL),
         protocol=protocol,
+        builder=_ASKED_ONCE if several else parent.builder,
         query_grouping="pooled",
         query_edges="seen",
-        performance="micro",
-        note=f"Training is that of {parent.name}; only what queries tell differs, and accuracy counts items.",
+        performance=parent.performance if several else "micro",
+        note=f"Training is that of {parent.name}; only what queries tell differs, "
+        + ("and a node of several tasks is asked once." if several else "and accuracy counts items."),
     )
 
 

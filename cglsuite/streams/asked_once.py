@@ -1,0 +1,109 @@
+"""Streams whose multi-label nodes are asked once: all items of the tasks seen in one graph, each in one row, whatever tasks it belongs to.
+
+A node with labels of several tasks is a test item of each of them. Asked task by task it arrives in several groups, each of which names
+one of its labels' tasks. Here its one answer is scored in every task of which it is an item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from torch import Tensor
+
+from cglsuite.errors import LeakError, SpecError
+from cglsuite.graphs import NodeData, uploaded
+from cglsuite.graphs.splits import partition
+from cglsuite.specs import ScenarioSpec, Seeds
+from cglsuite.streams.assembly import AskedGroup, check_labels, token_of
+from cglsuite.streams.build import _first_met, _Nodes
+from cglsuite.streams.layout import layout_of
+from cglsuite.streams.oracle import Oracle, Score
+from cglsuite.streams.stream import AskedItems, TaskStream
+
+__all__ = ["build_asked_once"]
+
+
+def build_asked_once(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: str = "cpu") -> TaskStream:
+    """A stream as :func:`cglsuite.streams.build.build_task_stream` makes it, whose nodes are asked once, among the edges between tasks.
+
+    Everything is a function of (data, spec, seeds.order, seeds.split).
+
+    Raises:
+        SpecError: queries are not pooled among the edges seen, or as for other streams.
+        DataError: as for other streams.
+    """
+    if (spec.query_grouping, spec.query_edges) != ("pooled", "seen"):
+        given = f"query_grouping = {spec.query_grouping}, query_edges = {spec.query_edges}"
+        raise SpecError(f"{spec.name}: {given}: this preset asks every node once; expected query_grouping = pooled, query_edges = seen")
+    check_labels(spec, data)
+    data = partition.replicated(data, spec.replicas)
+    return _AskedOnce(spec, data, layout_of(spec, data, seeds), seeds, device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """The items of a group by task: ids, task positions and test flags, all [m], and the query (int64 [m]) that answers each."""
+
+    ids: Tensor
+    tasks: Tensor
+    test: Tensor
+    query: Tensor
+
+
+class _AskedOnce(_Nodes):
+    """Queries are the distinct nodes of a group; sheets have a row per node and task."""
+
+    oracle: _OncePerItem
+
+    def make_oracle(self) -> Oracle:
+        return _OncePerItem.of(self.spec, self.data.n_classes)
+
+    def nodes_asked(self, stage: int) -> Tensor:
+        return _first_met(super().nodes_asked(stage))
+
+    def ask(self, tasks: tuple[int, ...], learnt: int, stage: int) -> str:
+        token = token_of(tasks, learnt, stage)
+        if token not in self._made:
+            parts = [(k, part) for part in ("test", "validation") for k in tasks if part == "test" or k < learnt]
+            ids, task_of, test = self._shuffled(parts)
+            asked = _first_met(ids)
+            rows = _Rows(ids=ids, tasks=task_of, test=test, query=self.positions(asked)[ids])
+            sheet = [uploaded(part, self.device) for part in (self.data.y[ids], task_of, test)]
+            self.oracle.deposit(token, *sheet)
+            self.oracle.rows[token] = rows
+            self._made[token] = AskedGroup(ids=asked, tasks=task_of, test=test, stage=stage)
+        return token
+
+    def asked(self, token: str) -> AskedItems:
+        """A row per node and task: a node may be in several."""
+        rows, nodes, y = self.oracle.rows[token], self.nodes_asked(self._made[token].stage), self.data.y
+        return AskedItems(ids=rows.ids, tasks=rows.tasks, test=rows.test, nodes=nodes, y=y[rows.ids], y_of_nodes=y[nodes])
+
+
+class _OncePerItem(Oracle):
+    """Scores an answer in every task of which the queried node is an item."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.rows: dict[str, _Rows] = {}
+
+    @classmethod
+    def of(cls, spec: ScenarioSpec, n_outputs: int, hits_k: int = 50) -> _OncePerItem:
+        return cast(_OncePerItem, super().of(spec, n_outputs, hits_k))
+
+    def grade(
+        self, answers: Mapping[str, Tensor], allowed: Mapping[str, Tensor] | None = None
+    ) -> tuple[dict[int, Score], dict[int, Score]]:
+        return super().grade({token: self._by_row(token, given) for token, given in answers.items()}, allowed)
+
+    def _by_row(self, token: str, given: Tensor) -> Tensor:
+        """The answers of a group, once per row of its sheet."""
+        if token not in self.rows:
+            return given
+        query = self.rows[token].query
+        asked = int(query.max()) + 1
+        if len(given) != asked:
+            raise LeakError(f"{list(given.shape)} answers to {asked} queries: predict() must answer every query once")
+        return given[query.to(given.device)]
