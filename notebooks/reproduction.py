@@ -26,6 +26,7 @@ from cglsuite.campaigns.overrides import Overrides
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import load_ledger
+from cglsuite.reports.studies.ledger.tuning import tuning as show_tuning
 
 chosen = {"paper": paper, "dataset": dataset, "setting": setting, "method": method, "repeats": seeds or None}
 ledger = load_ledger(chosen, store or None, overrides=Overrides(device=device or None), train_missing=train_missing)
@@ -52,6 +53,15 @@ show_ledger.totals(ledger)
 
 # %%
 show_ledger.judged(ledger)
+
+# %% [markdown]
+# ## Tuning
+#
+# The best of n trials grows with n. From how many settings our hyper-parameters were chosen, beside what the paper says of its own, and
+# where a search is in the store, the expected best validation score of n of its trials.
+
+# %%
+show_tuning(ledger)
 
 # %% [markdown]
 # ## Offsets

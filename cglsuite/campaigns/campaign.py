@@ -30,7 +30,8 @@
 
     [search]                     # before the grid: per scenario, method and backbone, scored by validation only
     trials = 12                  # points drawn from each method's grid, the same number for all; without it, the whole grid
-    scope = "first-tasks(2)"     # validation items of the first k tasks alone (2 <= k < T); "all": of all tasks after the last
+    scope = "first-tasks(2)"     # validation items of the first k tasks alone (2 <= k < T); "all": of all tasks after the last;
+                                 # without it, what the preset says: "all" for published protocols, "first-tasks(2)" for our own
     seeds = { order = [0, 1000], init = [0, 1] }
     grid = { "training.lr" = [1e-3, 5e-3] }
 
@@ -262,7 +263,7 @@ class SearchSection(_Section):
     """The hyper-parameter search before the grid."""
 
     trials: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
-    scope: Annotated[str, AfterValidator(_scope)] = "all"
+    scope: Annotated[str, AfterValidator(_scope)] | None = None
     seeds: SeedAxes = SeedAxes()
     grid: Axes = {}
     methods: dict[str, Axes] = {}

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
-from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, parse_scope
+from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
 from cglsuite.cells.device import planned_device
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import CellRequest, PlannedCell
@@ -249,11 +249,11 @@ class _Planner:
         points = [point for point in points if distinct[canonical(self.values(group, point))] is point]
         if section is None or (len(points) < 2 and section.trials is None):
             return None
-        seeds, scope, n_points = section.seeds.expand(), parse_scope(section.scope), len(points)
+        preset = self.catalogue.scenario(group.scenario)
+        seeds, scope, n_points = section.seeds.expand(), scope_of(section.scope, preset.search_scope), len(points)
         with self._at(group):
             points = draw_trials(points, section.trials, group.scenario, group.method, group.backbone)
-            if (n_tasks := self._number_of_tasks(group, self.values(group, points[0]))[1]) is not None:
-                scope.check(n_tasks)
+            scope = scope.within(self._number_of_tasks(group, self.values(group, points[0]))[1])
         candidates = [Candidate(overrides=point, cells=self.searched(group, seeds, point)) for point in points]
         _refuse_twins(f"{self.campaign.where}: search", [cell for candidate in candidates for cell in candidate.cells])
         return Search(

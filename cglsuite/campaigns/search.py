@@ -25,7 +25,19 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UsageError
 from cglsuite.hashing import canonical, digest
 
-__all__ = ["CRITERION", "Candidate", "Choice", "Scope", "Search", "best", "draw_trials", "expand_grid", "parse_scope", "search_digest"]
+__all__ = [
+    "CRITERION",
+    "Candidate",
+    "Choice",
+    "Scope",
+    "Search",
+    "best",
+    "draw_trials",
+    "expand_grid",
+    "parse_scope",
+    "scope_of",
+    "search_digest",
+]
 
 CRITERION = "mean over seeds of the validation average performance after the last task"
 _FIRST = re.compile(r"first-tasks\((\d{1,6})\)")
@@ -40,9 +52,13 @@ def expand_grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Scope:
-    """The tasks whose validation items a search may see: the first ``tasks``, or all (None)."""
+    """The tasks whose validation items a search may see: the first ``tasks``, or all (None).
+
+    A scope that nobody ``asked`` for, the preset's own, sees all tasks of a stream that is no longer than it.
+    """
 
     tasks: int | None = None
+    asked: bool = True
 
     def __str__(self) -> str:
         return "all" if self.tasks is None else f"first-tasks({self.tasks})"
@@ -54,13 +70,24 @@ class Scope:
             return CRITERION
         return f"mean over seeds of the validation average performance of the first {self.tasks} tasks, after task {self.tasks}"
 
+    def within(self, n_tasks: int | None) -> Scope:
+        """The scope in a stream of that many tasks (``None``: not known yet); all tasks where it is the preset's own and none were left.
+
+        Raises:
+            UsageError: see :meth:`check`.
+        """
+        if n_tasks is None or self.tasks is None:
+            return self
+        self.check(n_tasks)
+        return Scope() if self.tasks >= n_tasks else self
+
     def check(self, n_tasks: int, where: str = "search.scope") -> None:
         """Refuse a scope that leaves no later task.
 
         Raises:
             UsageError: the stream has no more tasks than the scope.
         """
-        if self.tasks is not None and self.tasks >= n_tasks:
+        if self.asked and self.tasks is not None and self.tasks >= n_tasks:
             raise UsageError(
                 f"{where}: {self} of a stream of {n_tasks} tasks leaves no task that the search has not seen; "
                 f'expected fewer than {n_tasks} tasks, or scope = "all"'
@@ -111,6 +138,15 @@ def parse_scope(given: str) -> Scope:
             "effect on its score"
         )
     return Scope(int(found[1]))
+
+
+def scope_of(given: str | None, preset: str) -> Scope:
+    """The scope that a campaign asks for; without one, its preset's.
+
+    Raises:
+        ValueError: see :func:`parse_scope`.
+    """
+    return parse_scope(given) if given is not None else dataclasses.replace(parse_scope(preset), asked=False)
 
 
 def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: str | None) -> list[dict[str, Any]]:
@@ -224,7 +260,9 @@ class Search:
         return choice
 
     def _choice(self, records: Mapping[str, Record]) -> Choice:
-        table = [[self._score(records.get(p.key)) for p in candidate.cells] for candidate in self.candidates]
+        widths = [len(record.validation_matrix[0]) for record in records.values() if record.done and record.validation_matrix]
+        scope = self.scope.within(min(widths, default=None))
+        table = [[_score(scope, records.get(p.key)) for p in candidate.cells] for candidate in self.candidates]
         chosen = best(table)
         overrides = None if chosen is None else dict(self.candidates[chosen].overrides)
         rows = [
@@ -242,8 +280,8 @@ class Search:
             "scenario": self.scenario,
             "method": self.method,
             "backbone": self.backbone,
-            "criterion": self.scope.criterion,
-            "scope": str(self.scope),
+            "criterion": scope.criterion,
+            "scope": str(scope),
             "trials": len(self.candidates),
             "points": len(self.candidates) if self.points is None else self.points,
             "seeds": [dataclasses.asdict(p.request.seeds) for p in self.candidates[0].cells] if self.candidates else [],
@@ -253,5 +291,6 @@ class Search:
         }
         return Choice(overrides=overrides, outcome=outcome)
 
-    def _score(self, record: Record | None) -> float | None:
-        return None if record is None or not record.done else self.scope.score(record)
+
+def _score(scope: Scope, record: Record | None) -> float | None:
+    return None if record is None or not record.done else scope.score(record)

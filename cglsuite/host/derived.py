@@ -64,7 +64,7 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
     parents = _fitting(name, dataset, alike, [p for p in presets if p.dataset == dataset.name])
     parent = _typical(parents)
     defaults, dropped = _shared_defaults(parents, parent)
-    changes: dict[str, Any] = {"dataset_hyperparameters": (), "method_defaults": defaults}
+    changes: dict[str, Any] = {"dataset_hyperparameters": (), "method_defaults": defaults, "method_trials": {}}
     left = [dropped] if dropped else []
     shared = len({p.dataset for p in parents}) > 1 and len({p.memory_budget for p in parents}) == 1
     if parent.memory_budget is not None and not shared:

@@ -22,6 +22,7 @@ from cglsuite.specs.vocabulary import LEVELS, SETTINGS
 
 __all__ = ["ScenarioSpec"]
 
+_SCOPES = re.compile(r"all|first-tasks\((?:[2-9]|[1-9][0-9]{1,5})\)")
 _ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
 
 
@@ -32,7 +33,9 @@ class ScenarioSpec(PluginSpec):
     ``builder`` is a lazy ``"package.module:function"`` called as ``builder(spec, data, seeds)``. ``method_defaults`` maps a method to
     the values that the preset's search chose for it, by dotted key (``{"ewc": {"method.lambda": 1e4, "training.lr": 5e-3}}``).
     ``level_spec`` holds the switches that only scenarios of this level have (default: their defaults, ``None`` where the level has none).
-    ``measure`` is filled in where the catalogue resolves a scenario: the spec of what ``performance`` names.
+    ``method_trials`` says from how many settings the search chose the values of a method; one that is not named has one.
+    ``search_scope`` is what a campaign's search sees unless ``[search] scope`` says otherwise: ``all`` tasks, as in published protocols, or
+    ``first-tasks(k)``, 2 <= k. ``measure`` is filled in where the catalogue resolves a scenario: the spec of what ``performance`` names.
     """
 
     kind: ClassVar[str] = "scenario"
@@ -302,6 +305,8 @@ class ScenarioSpec(PluginSpec):
     method_defaults: Mapping[str, Mapping[str, Value]] = field(default_factory=dict, hash=False, compare=False)
     note: str = ""
     derived_from: str = ""
+    search_scope: str = "all"
+    method_trials: Mapping[str, int] = field(default_factory=dict, hash=False, compare=False)
     measure: MeasureSpec | None = field(default=None, hash=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -334,6 +339,10 @@ class ScenarioSpec(PluginSpec):
             )
         self._check_queries()
         self._check_few_shot()
+        if not _SCOPES.fullmatch(self.search_scope):
+            raise SpecError(
+                f"{self.name}: search_scope = {quoted(self.search_scope)}: expected all, or first-tasks(k) with k of at least 2"
+            )
         if list(self.task_bins) != sorted(set(self.task_bins)):
             raise SpecError(f"scenario.task_bins = {self.task_bins!r}: expected ascending numbers without repetition")
 

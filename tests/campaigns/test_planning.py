@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from cglsuite.campaigns import planning
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UnknownNameError, UsageError
-from cglsuite.specs import Seeds
+from cglsuite.errors import SpecError, UnknownNameError, UsageError
+from cglsuite.specs import ScenarioSpec, Seeds
 
 
 def test_the_grid_is_crossed_in_the_files_order() -> None:
@@ -291,3 +292,30 @@ def test_a_scope_must_leave_a_task() -> None:
         plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
     with pytest.raises(UsageError, match=r"search.scope: .*at least 2 tasks"):
         campaign('[search]\nscope = "first-tasks(1)"')
+
+
+def test_our_own_presets_are_searched_on_their_first_tasks() -> None:
+    """Those of published protocols on all tasks, as their papers did."""
+    from cglsuite import load_catalogue
+    from cglsuite.reference.papers import paper_of
+
+    presets = [spec for spec in load_catalogue().specs(ScenarioSpec).values() if not spec.name.startswith("testing-")]
+    as_published = {spec.protocol for spec in presets if spec.search_scope == "all"}
+    own = {spec.protocol: spec.search_scope for spec in presets if spec.search_scope != "all"}
+    assert all(paper_of(protocol) or protocol == "begin-paper-1" for protocol in as_published)
+    assert set(own.values()) <= {"first-tasks(2)"}
+    assert not any(paper_of(protocol) for protocol in own)
+
+
+def test_a_preset_says_what_its_search_sees() -> None:
+    text = '[search]\ngrid = { "training.lr" = [1e-3, 2e-3] }'
+    for scope in ("all", "first-tasks(2)"):
+        catalogue = copy.deepcopy(CATALOGUE)
+        catalogue.scenario = lambda name, scope=scope: dataclasses.replace(CATALOGUE.scenario(name), search_scope=scope)  # type: ignore[method-assign]
+        assert {str(s.scope) for s in plan_search(campaign(text), catalogue, engine=fake_engine.engine())} == {scope}
+
+
+@pytest.mark.parametrize("scope", ["first-tasks(1)", "first-tasks(02)", "some", ""])
+def test_a_presets_scope_is_checked(scope: str) -> None:
+    with pytest.raises(SpecError, match="search_scope"):
+        dataclasses.replace(CATALOGUE.scenario("toy/class-il@begin-1"), search_scope=scope)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cglsuite.campaigns.search import Candidate, Scope, Search, best, draw_trials, expand_grid, parse_scope, search_digest
+from cglsuite.campaigns.search import Candidate, Scope, Search, best, draw_trials, expand_grid, parse_scope, scope_of, search_digest
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -244,6 +244,30 @@ def test_a_scope_of_all_tasks_is_refused(tmp_path: Path) -> None:
     fill(store, found)
     with pytest.raises(UsageError, match=r"first-tasks\(2\) of a stream of 2 tasks leaves no task"):
         found.choose(store)
+
+
+def test_without_a_scope_the_preset_decides() -> None:
+    assert scope_of("first-tasks(3)", "all") == Scope(3)
+    assert scope_of("all", "first-tasks(2)") == Scope()
+    assert scope_of(None, "all").within(2) == Scope(asked=False)
+    own = scope_of(None, "first-tasks(2)")
+    assert (own.tasks, str(own), own.asked) == (2, "first-tasks(2)", False)
+    assert own.within(3) is own
+    assert own.within(None) is own
+    assert own.within(2) == Scope()  # nobody asked for it: a stream of two tasks is searched as a whole
+    with pytest.raises(UsageError, match="leaves no task"):
+        Scope(2).within(2)
+
+
+def test_the_outcome_says_what_a_short_stream_made_of_the_presets_scope(tmp_path: Path) -> None:
+    store, found = Store(tmp_path), dataclasses.replace(search(), scope=scope_of(None, "first-tasks(2)"))
+    fill(store, found)
+    choice, whole = found.choose(store), search().choose(store)
+    assert choice is not None
+    assert whole is not None
+    assert choice.outcome["scope"] == "all"
+    assert choice.outcome["criterion"] == whole.outcome["criterion"]
+    assert [row["mean"] for row in choice.outcome["candidates"]] == [row["mean"] for row in whole.outcome["candidates"]]
 
 
 def test_the_first_part_of_a_task_free_stream() -> None:

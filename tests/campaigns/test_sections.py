@@ -150,7 +150,7 @@ def test_defaults_of_a_search() -> None:
     search = Campaign.parse({**LEAST, "search": {}}).search
     assert search is not None
     seeds = {"order": [0], "split": [0], "init": [0], "design": "zip"}
-    assert search.model_dump() == {"trials": None, "scope": "all", "seeds": seeds, "grid": {}, "methods": {}}
+    assert search.model_dump() == {"trials": None, "scope": None, "seeds": seeds, "grid": {}, "methods": {}}
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,11 @@ class Store(Records):
         files = (path for path in (self.path / "searches").glob(f"*{SUFFIX}") if not path.name.startswith("."))
         return sorted({*(path.stem for path in files), *self._packed.searches()})
 
+    def searches(self) -> list[dict[str, Any]]:
+        """The outcomes of all searches, in the order of their names; unreadable ones are left out."""
+        found = (self.get_search(path.stem) for path in sorted((self.path / "searches").glob("*.json")))
+        return [outcome for outcome in found if outcome is not None]
+
     # Housekeeping
 
     def sweep(self) -> None:

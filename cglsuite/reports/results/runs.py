@@ -33,7 +33,18 @@ if TYPE_CHECKING:
 
     from cglsuite.reports.results.results import CampaignResults
 
-__all__ = ["Facts", "best_of_n", "configurations", "each_problems", "each_provenance", "problems", "provenance", "resources", "searches"]
+__all__ = [
+    "Facts",
+    "best_of_n",
+    "best_pictures",
+    "configurations",
+    "each_problems",
+    "each_provenance",
+    "problems",
+    "provenance",
+    "resources",
+    "searches",
+]
 
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad", "unclean": "bad"}
 
@@ -123,9 +134,13 @@ def best_of_n(results: CampaignResults) -> Gallery | Fragment:
     from cglsuite.reports.results.tuning import best_of_n as compute
 
     frame = compute(results.searches)
+    return best_pictures(frame) if len(frame) else empty("This campaign has no finished hyper-parameter search.")
+
+
+def best_pictures(frame: pd.DataFrame) -> Gallery:
+    """The figures of :func:`best_of_n`, from the rows of :func:`cglsuite.reports.results.tuning.best_of_n`."""
     order = list(dict.fromkeys(frame["label"]))
-    pictures = [_best_picture(str(scenario), part, order) for scenario, part in frame.groupby("scenario", sort=False)]
-    return Gallery(tuple(pictures)) if pictures else empty("This campaign has no finished hyper-parameter search.")
+    return Gallery(tuple(_best_picture(str(scenario), part, order) for scenario, part in frame.groupby("scenario", sort=False)))
 
 
 def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:

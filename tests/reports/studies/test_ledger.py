@@ -28,10 +28,23 @@ from cglsuite.reference.reproduction import Selection, reproduction_of
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
+from cglsuite.reports.studies.ledger import tuning as show_tuning
 from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger, write_ledger
 from cglsuite.reports.studies.ledger.judging import JUDGED, VERDICTS
 
-SECTIONS = ("overview", "totals", "judged", "offsets", "running_times", "statistics", "failed", "not_run", "not_runnable", "provenance")
+SECTIONS = (
+    "overview",
+    "totals",
+    "judged",
+    "tuning",
+    "offsets",
+    "running_times",
+    "statistics",
+    "failed",
+    "not_run",
+    "not_runnable",
+    "provenance",
+)
 
 
 def steady(planned: PlannedCell) -> Record | None:
@@ -51,7 +64,48 @@ def row(ledger: Ledger, method: str, metric: str = "AP") -> Any:
 
 def page_of(ledger: Ledger) -> str:
     """A page with all sections, as the notebook gives them."""
-    return page_with(*(getattr(besides if hasattr(besides, section) else show_ledger, section)(ledger) for section in SECTIONS))
+    homes = (besides, show_tuning, show_ledger)
+    return page_with(*(getattr(next(home for home in homes if hasattr(home, section)), section)(ledger) for section in SECTIONS))
+
+
+# --- tuning --------------------------------------------------------------------------------------------------------------------
+
+
+def outcome(method: str, scores: list[float], **chosen: Any) -> dict[str, Any]:
+    """A search of the preset of Cora in task-IL that chose its second candidate."""
+    candidates = [{"overrides": {"training.lr": 1e-3 * i}, "mean": score, "scores": [score]} for i, score in enumerate(scores)]
+    found = {"scenario": "toy/task-il@begin-1", "method": method, "backbone": None, "scope": "all", "search": 1}
+    return found | {"candidates": candidates, "chosen": 1, "overrides": chosen, "seeds": []}
+
+
+def preset_of(ledger: Ledger) -> str:
+    return str(row(ledger, "Bare")["preset"])
+
+
+def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_path: Path) -> None:
+    cells = fill(tmp_path, steady)
+    store, preset = Store(tmp_path), preset_of(ledger_of(tmp_path))
+    rate = next(c.cell.scenario.training.lr for c in cells if c.cell is not None)
+    store.put_search("a" * 64, outcome("bare", [0.5, 0.75, 0.25], **{"training.lr": rate}) | {"scenario": preset})
+    store.put_search("b" * 64, outcome("lwf", [0.5, 0.75], **{"training.lr": 2 * rate}) | {"scenario": preset})  # chose other values
+    store.put_search("c" * 64, outcome("joint", [0.5, 0.75], **{"training.lr": rate}))  # in another scenario
+    ledger = ledger_of(tmp_path)
+    assert [row(ledger, method)["our_trials"] for method in ("Bare", "LwF", "Joint")] == [3, 1, 1]
+    assert [found["method"] for found in ledger.searches] == ["bare"]
+    page = BeautifulSoup(page_of(ledger), "html.parser").text
+    assert "BeGin: 18 settings of Bare and 36 of most other methods" in page
+    assert "were not tuned equally" in page
+    assert "Expected best validation score by number of trials" in page_of(ledger)
+    assert json.loads((write_ledger(ledger, tmp_path)[1]).read_text())["rows"][0]["our_trials"] in (1, 3)
+
+
+def test_presets_say_how_many_settings_their_values_were_chosen_from() -> None:
+    """Cora under BeGin: the searches behind its values are not in this store."""
+    cells = [c for c in reproduction_of(Selection(**CORA), load_catalogue()).plan(load_catalogue()) if c.cell is not None]
+    tuned = show_tuning.Tuning.of([], cells)
+    declared = {c.request.method: tuned.trials(c.request.scenario, c.request.method) for c in cells}
+    assert {"bare": 2, "ewc": 4, "lwf": 6, "gem": 3, "packnet": 1}.items() <= declared.items()
+    assert tuned.trials("other/task-il@begin-1", "bare") == 1
 
 
 # --- verdicts --------------------------------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from cglsuite.reports.results.results import CampaignResults, load_campaign_resu
 from cglsuite.reports.studies.ledger.judging import RULE, TESTED, VERDICTS, adjusted, judged, offsets
 from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, own_times, ratios
 from cglsuite.reports.studies.ledger.statistics import load_statistics
+from cglsuite.reports.studies.ledger.tuning import Tuning
 from cglsuite.reports.studies.orders.compute import repeat_totals
 from cglsuite.reports.studies.orders.pooling import pool
 
@@ -65,7 +66,7 @@ class Ledger:
             ``rows``), unit (the repetition's seeds), value (in the printed unit).
         ratios: one row per published running time: see :func:`cglsuite.reports.studies.ledger.ratios.ratios`. times: of our methods, see
             :func:`cglsuite.reports.studies.ledger.ratios.own_times`. statistics: of the data sets, see
-            :func:`cglsuite.reports.studies.ledger.statistics.load_statistics`.
+            :func:`cglsuite.reports.studies.ledger.statistics.load_statistics`. searches: in the store, that chose the values of a row.
         results: of every campaign that serves a row.
     """
 
@@ -75,6 +76,7 @@ class Ledger:
     ratios: pd.DataFrame
     times: pd.DataFrame
     statistics: pd.DataFrame
+    searches: tuple[Mapping[str, Any], ...]
     results: tuple[CampaignResults, ...]
     store: Path
 
@@ -97,7 +99,7 @@ class Ledger:
 
 _PUBLISHED = ["paper", "table", "problem", "dataset", "setting", "variant", "backbone", "method", "metric", "unit"]
 _PUBLISHED += ["printed", "shown", "published_mean", "published_std", "published_n"]
-_OURS = ["preset", "method_here", "backbone_here", "metric_here", "overrides", "our_mean", "our_std", "our_n", "planned_n"]
+_OURS = ["preset", "method_here", "backbone_here", "metric_here", "overrides", "our_mean", "our_std", "our_n", "planned_n", "our_trials"]
 _VERDICT = ["difference", "points", "low", "high", "df", "margin", "smallest_margin", "p_equivalent", "p_different", "p_holm", "verdict"]
 _VERDICT += ["comparable", "reason", "lacking", "remark", "unit_note", "stale", "records"]
 COLUMNS = [*_PUBLISHED, *_OURS, *_VERDICT]
@@ -123,8 +125,9 @@ def load_ledger(
         A ledger whose ``rows`` have the columns :data:`COLUMNS`. Means, deviations, ``difference`` (ours - published) with its 90 %
         interval ``low`` to ``high``, ``margin`` and ``smallest_margin`` (the smallest with which the row would be equivalent) are in the
         printed ``unit``; ``points`` is the difference in percentage points (NaN where there are none). ``p_holm`` is ``p_different``
-        adjusted over the table. ``planned_n`` says how many repetitions there will be and ``lacking`` why there are fewer; ``records``
-        holds the keys of our records, separated by blanks, including joint training if the metric compares with it.
+        adjusted over the table. ``our_trials`` is the number of settings from which our hyper-parameters were chosen. ``planned_n`` says
+        how many repetitions there will be and ``lacking`` why there are fewer; ``records`` holds the keys of our records, separated by
+        blanks, including joint training if the metric compares with it.
 
     Raises:
         UnknownNameError, NotApplicable: see :func:`cglsuite.reference.reproduction.reproduction_of`.
@@ -147,9 +150,12 @@ def load_ledger(
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
     absent = absences(missing, catalogue)
     ours = {design: _Ours(results) for design, results in loaded.items()}
+    tuning = Tuning.of(store.searches(), (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
     for place, entry in enumerate(reproduction.entries):
         row, value = _row(entry, ours, absent, reproduction.paper.repeats)
+        if value.n and entry.recipe is not None:
+            row["our_trials"] = tuning.trials(entry.recipe.preset, entry.recipe.method)
         rows.append(row)
         scale = UNITS[entry.row["unit"]].scale if entry.row["unit"] in UNITS else 1.0
         repetitions += [{"row": place, "unit": unit, "value": scale * one} for unit, one in zip(value.units, value.values, strict=True)]
@@ -162,6 +168,7 @@ def load_ledger(
         statistics=load_statistics(
             catalogue, paper=selection.paper, dataset=reproduction.selection.dataset, setting=reproduction.selection.setting
         ),
+        searches=tuning.searches,
         results=tuple(loaded.values()),
         store=store.path,
     )
@@ -201,7 +208,7 @@ class _Value:
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=COLUMNS)
-    counts = ["published_n", "our_n", "planned_n"]
+    counts = ["published_n", "our_n", "planned_n", "our_trials"]
     numbers = ["published_mean", "published_std", "our_mean", "our_std", "difference", "points", *TESTED, "p_holm"]
     words = [name for name in COLUMNS if name not in (*counts, *numbers, "comparable")]
     kinds = dict.fromkeys(counts, "Int64") | dict.fromkeys(numbers, "float64") | dict.fromkeys(words, "object")
@@ -380,6 +387,7 @@ def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
             "note": paper.seeds_note,
             "spread": paper.spread,
         },
+        "published_trials": paper.trials,
         "verdicts": ledger.counts,
         "offsets": json.loads(render_frame(ledger.offsets, "json")),
         "ratio_rule": RATIO_RULE,

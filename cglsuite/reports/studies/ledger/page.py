@@ -113,11 +113,12 @@ def _parts(rows: pd.DataFrame) -> Any:
 
 
 def _table(title: str, part: pd.DataFrame) -> Fragment:
-    numbers = ("published", "published n", "ours", "our n", "difference", "90 % interval", "margin", "smallest margin", "p, Holm")
+    numbers = ("published", "published n", "ours", "our n", "trials", "difference", "90 % interval", "margin", "smallest margin", "p, Holm")
     head = [head_cell("method", "name"), head_cell("verdict"), head_cell("metric"), *(head_cell(text, "number") for text in numbers)]
     head += [head_cell(text) for text in ("unit", "table", "why, remarks", "records")]
     presets = ", ".join(dict.fromkeys(part["preset"]))
-    about = f"preset {presets}; difference = ours − published, in the unit of the row; smallest margin: with which it would be equivalent"
+    about = f"preset {presets}; difference = ours − published, in the unit of the row; smallest margin: with which it would be equivalent; "
+    about += "trials: from how many settings ours were chosen"
     return table(head, [_cells(row) for row in as_rows(part)], join([element("strong", title), f" – {about}"]))
 
 
@@ -128,7 +129,7 @@ def _cells(row: Mapping[str, Any]) -> list[Fragment]:
     where = [element("td", row["unit"]), element("td", row["table"], element("br"), element("span", row["variant"], class_="quiet"))]
     published = element("td", row["shown"].replace("-", "−"), class_="number", data_value=repr(float(row["published_mean"])))
     ours = mean_std_cell(row["our_mean"], row["our_std"], scale=1.0, digits=digits)
-    numbers = [published, number_cell(_known(row["published_n"]), 0), ours, _count(row)]
+    numbers = [published, number_cell(_known(row["published_n"]), 0), ours, _count(row), number_cell(_known(row["our_trials"]), 0)]
     numbers += [number_cell(row["difference"], digits, plus=True), _interval(row, digits)]
     numbers += [number_cell(row[name], digits) for name in ("margin", "smallest_margin")]
     numbers.append(_p_cell(row["p_holm"]))

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from cglsuite.specs import Value
 
-__all__ = ["CHOSEN"]
+__all__ = ["CHOSEN", "TRIALS"]
+
+TRIALS = {"bare": 2, "joint": 2, "ewc": 4, "lwf": 6, "mas": 6, "twp": 6, "gem": 3, "er-gnn": 3}
+"""The number of settings from which the values of a method were chosen: unequal, as BeGin's are (18 for Bare, 36 for most others)."""
 
 _RATE: dict[str, Value] = {"training.lr": 1e-3}
 

@@ -55,6 +55,7 @@ def _twin(parent: ScenarioSpec, protocol: str) -> ScenarioSpec:
         builder=_ASKED_ONCE if several else parent.builder,
         query_grouping="pooled",
         query_edges="seen",
+        search_scope="first-tasks(2)",
         performance=parent.performance if several else "micro",
         note=f"Training is that of {parent.name}; only what queries tell differs, "
         + ("and a node of several tasks is asked once." if several else "and accuracy counts items."),

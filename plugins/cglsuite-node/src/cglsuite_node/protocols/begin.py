@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from cglsuite import ScenarioSpec
 from cglsuite.protocols.begin import VERSIONS, node_preset
-from cglsuite_node.chosen import CHOSEN
+from cglsuite_node.chosen import CHOSEN, TRIALS
 
 __all__ = ["begin_presets"]
 
@@ -20,7 +21,8 @@ def _presets(version: int) -> list[ScenarioSpec]:
     def _preset(dataset: str, setting: str, *, name: str | None = None, **switches: Any) -> ScenarioSpec:
         """With the searched values of :mod:`cglsuite_node.chosen`, which searches of the first version found."""
         chosen = CHOSEN.get(f"{name or dataset}/{setting}@begin-1")
-        return node_preset(dataset, setting, name=name, chosen=chosen, version=version, **switches)
+        preset = node_preset(dataset, setting, name=name, chosen=chosen, version=version, **switches)
+        return preset if chosen is None else dataclasses.replace(preset, method_trials=TRIALS)
 
     out = []
     for setting in ("task-il", "class-il"):

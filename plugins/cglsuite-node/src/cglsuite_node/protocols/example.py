@@ -35,6 +35,7 @@ def _example(setting: str) -> ScenarioSpec:
         summary="classes of a small synthetic-csbm arrive 2 at a time in random order (an example, no paper's protocol)",
         citation=("An example of cglsuite; streams follow", *begin.citations),
         protocol="example-1",
+        search_scope="first-tasks(2)",
         method_defaults={**begin.method_defaults, "ewc": {"method.fisher": "items", "method.lambda": 1e6}},
         note=_NOTE,
     )
