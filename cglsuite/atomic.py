@@ -32,7 +32,7 @@ def store_error(error: OSError, path: Path, option: str = "--store") -> StoreErr
 
 
 @contextlib.contextmanager
-def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path], object] = os.replace) -> Iterator[IO[bytes]]:
+def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path], object] | None = None) -> Iterator[IO[bytes]]:
     """A stream whose content is at ``path`` once the block ends without an exception: a temporary file in the same folder, then renamed.
 
     A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads.
@@ -40,7 +40,7 @@ def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path],
     Args:
         durable: wait until the data are on the disk; without it a crash of the machine (not of the process) may leave a damaged file,
             which is acceptable only for files with a checksum.
-        settle: gives the first path, the temporary one, the name of the second.
+        settle: gives the first path, the temporary one, the name of the second; ``None`` = ``os.replace``.
 
     Raises:
         OSError: the old file is unchanged and no temporary file remains.
@@ -54,7 +54,7 @@ def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path],
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        settle(temporary, path)
+        (settle or os.replace)(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -10,10 +10,10 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from weakref import WeakValueDictionary
 
-from cglsuite.atomic import TEMPORARY_SUFFIX, sweep_temporaries, write_atomic
+from cglsuite.atomic import TEMPORARY_SUFFIX, new_file, store_error, sweep_temporaries, write_atomic
 from cglsuite.cells.storage.attempts import Attempt, withdraw
 from cglsuite.cells.storage.layout import CELLS, SUFFIX
 from cglsuite.cells.storage.lease import LIFETIME_S, Holder, Lease, has_locks, read_holder
@@ -139,11 +139,21 @@ class Store(Records):
         """
         import torch
 
-        buffer = io.BytesIO()
-        torch.save(dict(payload), buffer)
-        body = buffer.getvalue()
-        # Written often, so it must be cheap: the checksum detects damage after a crash of the machine.
-        write_atomic(self.checkpoint_path(prefix_key), _checkpoint_header(prefix_key, body) + body, durable=False)
+        path = self.checkpoint_path(prefix_key)
+        body = _Checked()
+        try:
+            # Written often, so it must be cheap: the checksum detects damage after a crash of the machine.
+            with new_file(path, durable=False) as file:
+                file.write(_checkpoint_header(prefix_key, body))
+                body.file = file
+                torch.save(dict(payload), body)  # type: ignore[arg-type]
+                file.seek(0)
+                file.write(_checkpoint_header(prefix_key, body))
+        except (OSError, RuntimeError) as error:
+            failed = body.failed or error  # torch tells of a failed write in words of its own
+            if not isinstance(failed, OSError):
+                raise
+            raise store_error(failed, path) from error
         self.saved += 1
 
     def load_checkpoint(self, prefix_key: str) -> dict[str, Any] | None:
@@ -156,7 +166,7 @@ class Store(Records):
         except OSError as error:
             self._report(path, f"cannot be read: {error.strerror or error}", None)
             return None
-        if header + b"\n" != _checkpoint_header(prefix_key, body):
+        if not _is_header(header, prefix_key, body):
             self._quarantine(path, "a truncated, damaged or mismatched checkpoint; its tasks are trained again")
             return None
         import torch
@@ -257,6 +267,40 @@ def plan_lease(plan: Path) -> str:
     return f"plan-{plan.stem}"
 
 
-def _checkpoint_header(prefix_key: str, body: bytes) -> bytes:
+class _Checked:
+    """A stream that hands on what is written and counts it, so that a checkpoint is never in memory as a whole."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] | None = None
+        self.size = self.checksum = 0
+        self.failed: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write bytes or any buffer of them; their number."""
+        if self.file is None:
+            raise ValueError("nothing to write to")
+        with memoryview(data).cast("B") as view:
+            try:
+                self.file.write(view)
+            except OSError as error:
+                self.failed = error
+                raise
+            self.size += len(view)
+            self.checksum = zlib.crc32(view, self.checksum)
+            return len(view)
+
+    def flush(self) -> None:
+        """Left to the file."""
+
+
+def _checkpoint_header(prefix_key: str, body: _Checked) -> bytes:
+    """The first line of a checkpoint, of one length whatever its body."""
     # torch does not verify what it loads: without a checksum, a flipped bit would become a wrong result.
-    return b"%s %s %d %08x\n" % (_MAGIC, prefix_key.encode(), len(body), zlib.crc32(body))
+    return b"%s %s %020d %08x\n" % (_MAGIC, prefix_key.encode(), body.size, body.checksum)
+
+
+def _is_header(line: bytes, prefix_key: str, body: bytes) -> bool:
+    """Whether this is the first line of the checkpoint with that body; earlier versions wrote its size without leading zeros."""
+    start = b"%s %s " % (_MAGIC, prefix_key.encode())
+    size, _, checksum = line.removeprefix(start).partition(b" ")
+    return line.startswith(start) and size.isdigit() and int(size) == len(body) and checksum == b"%08x" % zlib.crc32(body)

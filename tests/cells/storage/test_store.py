@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -285,23 +286,62 @@ def test_checkpoints_come_back_and_damaged_ones_are_absent(store: Store, caplog:
     assert caplog.text.count("is ignored") == 4
 
 
-def test_checkpoints_are_never_unpickled(store: Store, tmp_path: Path) -> None:
-    """A checkpoint that carries code is refused even with the right checksum."""
-    import io
+def test_checkpoints_of_earlier_versions_are_read(store: Store) -> None:
+    """Their first line has no leading zeros."""
+    store.save_checkpoint("family-1", {"task": 2})
+    path = store.checkpoint_path("family-1")
+    header, _, body = path.read_bytes().partition(b"\n")
+    size = f"{len(body):020d}".encode()
+    assert size in header
+    path.write_bytes(header.replace(size, str(len(body)).encode()) + b"\n" + body)
+    assert store.load_checkpoint("family-1") == {"task": 2}
 
+
+def test_a_checkpoint_is_written_as_it_is_made(store: Store) -> None:
+    """Not first put together in memory, which for a large model would be the peak of the whole cell."""
     import torch
 
-    from cglsuite.cells.storage.store import _checkpoint_header
+    weights = {str(i): torch.full((2**20,), float(i)) for i in range(4)}
+    tracemalloc.start()
+    store.save_checkpoint("family-1", weights)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < weights["0"].nbytes + 2**20 < sum(w.nbytes for w in weights.values()) / 2
+    found = store.load_checkpoint("family-1")
+    assert found is not None
+    assert all(torch.equal(found[name], w) for name, w in weights.items())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_disk_that_fills_up_within_a_checkpoint(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch reports a failed write in words of its own; the message is the disk's."""
+    import torch
+
+    real = os.open
+    monkeypatch.setattr(
+        os, "open", lambda path, *a, **k: real("/dev/full", os.O_WRONLY) if str(path).endswith(".tmp") else real(path, *a, **k)
+    )
+    with pytest.raises(StoreError, match=r"checkpoints.*full.*free some space"):
+        store.save_checkpoint("ab", {"x": torch.zeros(2**20)})
+    assert store.saved == 0
+
+
+def test_checkpoints_are_never_unpickled(store: Store, tmp_path: Path) -> None:
+    """A checkpoint that carries code is refused even with the right checksum."""
+    import torch
+
+    from cglsuite.cells.storage import store as module
 
     class Evil:
         def __reduce__(self) -> tuple[Any, ...]:
             return (Path.touch, (tmp_path / "pwned",))
 
-    buffer = io.BytesIO()
-    torch.save({"x": Evil()}, buffer)
+    store.save_checkpoint("evil", {"x": 1})
     path = store.checkpoint_path("evil")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(_checkpoint_header("evil", buffer.getvalue()) + buffer.getvalue())
+    body = module._Checked()
+    with path.open("wb") as body.file:
+        torch.save({"x": Evil()}, body)
+    path.write_bytes(module._checkpoint_header("evil", body) + path.read_bytes())
     assert store.load_checkpoint("evil") is None
     assert not (tmp_path / "pwned").exists()
 
