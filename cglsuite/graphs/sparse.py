@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,16 @@ class SparseMatrix:
         forward.sum_duplicates()
         index = np.int32 if compact and torch.device(device).type == "cpu" and forward.indices.dtype == np.int32 else np.int64
         self._begin(forward.indptr, forward.indices, forward.data, (int(forward.shape[0]), int(forward.shape[1])), device, index)
+
+    @classmethod
+    def canonical(
+        cls, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, *, compact: bool = False
+    ) -> SparseMatrix:
+        """The matrix with these parts of a CSR matrix (arrays), which are canonical: sorted within rows, without duplicates."""
+        small = compact and torch.device(device).type == "cpu" and max(*shape, len(indices)) < 2**31
+        made = cls.__new__(cls)
+        made._begin(indptr, indices, data, shape, device, np.int32 if small else np.int64)
+        return made
 
     def _begin(
         self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, index: Any = np.int64
@@ -129,9 +139,7 @@ class SparseMatrix:
 
     def taken(self, ids: Tensor) -> SparseMatrix:
         """:meth:`rows` as a matrix on the same device."""
-        made = type(self).__new__(type(self))
-        made._begin(*self._parts(ids), (len(ids), self.shape[1]), self._rows.device)
-        return made
+        return type(self).canonical(*self._parts(ids), (len(ids), self.shape[1]), self._rows.device)
 
     def _parts(self, ids: Tensor) -> tuple[Any, Any, Any]:
         """Row pointers, columns and values of some rows, as NumPy arrays."""
@@ -250,11 +258,18 @@ def _transpose(
 def _csr(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, index: Any = np.int64) -> Tensor:
     crow, col = (torch.from_numpy(np.ascontiguousarray(a, dtype=index)) for a in (indptr, indices))
     values = torch.from_numpy(np.ascontiguousarray(data, dtype=np.float32))
+    _warn_once()
+    return _moved(torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False), device)
+
+
+@cache
+def _warn_once() -> None:
+    """Torch warns once per process that CSR tensors are in beta and that invariant checks are unset. Here it does, and nobody hears it:
+    matrices of this module are canonical. To filter warnings whenever a small matrix is made would take longer than making it."""
     with warnings.catch_warnings():
-        # Torch warns once per process that CSR tensors are in beta and that invariant checks are unset; sources here are canonical.
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
-        made = torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False)
-    return _moved(made, device)
+        nothing = torch.zeros(1, dtype=torch.int64)
+        torch.sparse_csr_tensor(nothing, nothing[:0], torch.zeros(0), size=(0, 0), check_invariants=False)
 
 
 def _moved(matrix: Tensor, device: str | torch.device) -> Tensor:

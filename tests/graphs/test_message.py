@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,34 @@ def test_operators_equal_dense_matrices(n: int, pairs: set[tuple[int, int]]) -> 
     made = graph(edges, n)
     for kind, dense in (("sum", adjacency), ("sum-self", own), ("sym", scale @ own @ scale)):
         torch.testing.assert_close(made.propagate(kind, hidden), dense @ hidden)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["sum", "sum-self", "sym"])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 9), (30, 40), (200, 3000)])
+def test_sorted_edges_make_the_operator_of_large_graphs_to_the_bit(n: int, m: int, kind: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With parallel edges, self-loops and nodes that hear nobody; values, indices and their dtypes."""
+    edges = torch.randint(0, n, (2, m), generator=torch.Generator().manual_seed(n + m))
+    edges = torch.cat([edges, edges[:, : m // 3]], dim=1)
+    by_sorting = graph(edges, n).operator(kind, "cpu")
+    monkeypatch.setattr(message, "_SORTED", -1)
+    monkeypatch.delattr(message, "sorted_operator")
+    by_counting = graph(edges, n).operator(kind, "cpu")
+    if by_counting is None or by_sorting is None:
+        assert by_counting is by_sorting
+        assert n == 1
+        return
+    for one, other in ((by_sorting.csr, by_counting.csr), (by_sorting._columns, by_counting._columns)):
+        assert torch.equal(one.crow_indices(), other.crow_indices())
+        assert torch.equal(one.col_indices(), other.col_indices())
+        assert one.values().numpy().tobytes() == other.values().numpy().tobytes()
+    assert torch.equal(by_sorting._permutation, by_counting._permutation)
+
+
+def test_small_matrices_are_made_without_a_warning() -> None:
+    """Torch's own, which come once per process, are not heard."""
+    code = "import torch, warnings; warnings.simplefilter('error'); from cglsuite.graphs import MessageGraph; "
+    code += "print(MessageGraph(torch.eye(3), torch.tensor([[0, 1], [1, 2]])).operator('sym', 'cpu').nnz)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "5\n"
 
 
 @pytest.mark.parametrize("edges", [NONE, torch.tensor([[1, 2], [1, 2]])], ids=["no edges", "self-loops only"])
