@@ -224,10 +224,9 @@ class Store(Records):
         files = (path for path in (self.path / "searches").glob(f"*{SUFFIX}") if not path.name.startswith("."))
         return sorted({*(path.stem for path in files), *self._packed.searches()})
 
-    def searches(self) -> list[dict[str, Any]]:
-        """The outcomes of all searches, in the order of their names; unreadable ones are left out."""
-        found = (self.get_search(path.stem) for path in sorted((self.path / "searches").glob("*.json")))
-        return [outcome for outcome in found if outcome is not None]
+    def search_outcomes(self) -> list[dict[str, Any]]:
+        """The outcomes of all searches, in the order of :meth:`searches`; unreadable ones are left out."""
+        return [outcome for digest in self.searches() if (outcome := self.get_search(digest)) is not None]
 
     # Housekeeping
 

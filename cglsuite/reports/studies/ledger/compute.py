@@ -150,7 +150,7 @@ def load_ledger(
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
     absent = absences(missing, catalogue)
     ours = {design: _Ours(results) for design, results in loaded.items()}
-    tuning = Tuning.of(store.searches(), (cell.planned for results in loaded.values() for cell in results.cells))
+    tuning = Tuning.of(store.search_outcomes(), (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
     for place, entry in enumerate(reproduction.entries):
         row, value = _row(entry, ours, absent, reproduction.paper.repeats)
