@@ -80,9 +80,8 @@ def publish(store: Store, url: str, *, progress: Progress = lambda *_: None) -> 
     _check_different(store, place)
     progress("reading the manifest", 0, 1)
     manifest = read_manifest(place)
-    newer = [f"{place}/{name}: {reason}" for name, reason in manifest.problems if "upgrade" in reason]
-    if newer:
-        raise StoreError(f"{newer[0]}; nothing was published")
+    for name, reason in manifest.newer:
+        raise StoreError(f"{place}/{name}: {reason}; nothing was published")
     lost = _without_lost(place, manifest)
     merging = _Publishing(store, Published(place, manifest), progress)
     done = Publication(merge=merging.merged())

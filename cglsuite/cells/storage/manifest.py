@@ -60,6 +60,10 @@ class Folder(Protocol):
         """Write a file unless there is one; whether it was written. Raises StoreError."""
 
 
+class NewerFormatError(StoreError):
+    """An entry written by a later version of the suite."""
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -105,13 +109,14 @@ class Manifest:
 
     Args:
         entries: by number, then those without one by time and name. numbered: names with a number. last: the highest number.
-        problems: name of a file, and why it cannot be used.
+        problems: name of a file, and why it cannot be used. newer: the problems that are entries of a later version of the suite.
     """
 
     entries: list[Entry] = field(default_factory=list)
     numbered: set[str] = field(default_factory=set)
     last: int = 0
     problems: list[tuple[str, str]] = field(default_factory=list)
+    newer: list[tuple[str, str]] = field(default_factory=list)
 
 
 def place_of(piece: Piece, ending: str) -> str:
@@ -156,6 +161,7 @@ def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> M
             manifest.problems.append((entry_place(name), f"it is missing, although {named_by[name]} names it"))
         except StoreError as error:
             manifest.problems.append((entry_place(name), str(error)))
+            manifest.newer += manifest.problems[-1:] if isinstance(error, NewerFormatError) else []
         else:
             new = [parent for parent in found[name].model.parents if parent not in named_by]
             named_by.update(dict.fromkeys(new, f"entry {name[:12]}"))
@@ -214,7 +220,7 @@ def _model(content: bytes) -> EntryModel:
         raise StoreError(f"not a JSON file: {error}") from error
     version = data.get("format") if isinstance(data, dict) else None
     if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
-        raise StoreError(f"an entry of format {version}; this version of cglsuite reads up to {FORMAT}: upgrade it")
+        raise NewerFormatError(f"an entry of format {version}; this version of cglsuite reads up to {FORMAT}: upgrade it")
     try:
         return EntryModel.model_validate(data)
     except ValidationError as error:

@@ -165,6 +165,9 @@ class _Shard:
         self._name = place_of(pieces.jsonl, shards.JSONL)
         self._parquet = place_of(pieces.parquet, shards.PARQUET)
         self._local = isinstance(folder, LocalFolder)
+        if self._local and (size := folder.size(self._name)) != pieces.jsonl.bytes:
+            state = "missing" if size is None else f"truncated or altered: {size:,} bytes instead of {pieces.jsonl.bytes:,}"
+            raise StoreError(f"{self.jsonl} is {state}; its {pieces.records} records are left out: `cglsuite pull` brings them again")
         self.table = self._read([*shards.SUMMARY, *shards.PLACE])
         if self.table.num_rows != pieces.records:
             raise StoreError(f"{self.parquet} has {self.table.num_rows} rows; the manifest says {pieces.records} records")

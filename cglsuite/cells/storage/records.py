@@ -251,14 +251,13 @@ class Records:
         A runner learns what it must know for certain from :meth:`get` under its lease.
         """
         wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
+        in_shards = self._packed.summaries(key for key in wanted if key not in self._set_aside)
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
             found = self._in_files(batch, Summary, few=len(wanted) < _FEW)
-            lacking = [key for key in batch if not (key in found and found[key].done) and key not in self._set_aside]
-            for key, packed in self._packed.summaries(lacking).items():
-                if packed.done or key not in found:
-                    found[key] = packed
-            yield from ((key, found.get(key)) for key in batch)
+            for key in batch:
+                own, packed = found.get(key), in_shards.get(key)
+                yield key, packed if packed is not None and (own is None or (packed.done and not own.done)) else own
 
     def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
         """The scalars of the records of ``keys`` (default: of all), in no particular order; unreadable ones are left out.
@@ -293,7 +292,8 @@ class Records:
         Args:
             kind: what to list. few: there are so few records that the index is not worth opening.
         """
-        marked = {key: place for key in keys if (place := self._marked(key)) is not None}
+        here = (self.path / CELLS).is_dir()  # a pulled store may have shards alone
+        marked = {key: place for key in keys if (place := self._marked(key)) is not None} if here else {}
         index = None if few or not marked else self._index
         held: dict[str, Any] = {}
         if index is not None:

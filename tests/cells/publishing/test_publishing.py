@@ -21,6 +21,7 @@ from cglsuite.cells.publishing.publish import Publication, publish
 from cglsuite.cells.publishing.pull import Pull, pull
 from cglsuite.cells.records.frame import results_frame
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.rows import Row
 from cglsuite.cells.storage.manifest import read_manifest
 from cglsuite.cells.storage.packed import LocalFolder
 from cglsuite.cells.storage.store import Store
@@ -123,6 +124,47 @@ def test_the_files_are_what_common_tools_read(tmp_path: Path) -> None:
     assert list(frame["key"]) == a.keys()
     assert list(frame["metrics.average_performance"]) == [one.metrics["average_performance"] for one in a.records()]
     assert [json.loads(text) for text in frame["configuration"]] == [one.cell["configuration"] for one in a.records()]
+
+
+def test_rows_in_shards_are_those_of_the_records(tmp_path: Path) -> None:
+    """Absent names stay absent, whole numbers whole, and a metric that is newer than a record is computed from it."""
+    one, bare = record(1), record(2, metrics={}, memory={"peak_bytes": 2**40, "share": 0.5}, timings_s={"total": 3})
+    a = filled(tmp_path / "a", one, bare, failed(3))
+    published(a, tmp_path / "p")
+    digests = dict(Store(tmp_path / "p").digests())
+    expected = {key: Row.of(made, digests[key]) for key, made in records(a.path).items()}
+    for path in (a.path, tmp_path / "p"):
+        rows = {row.key: row for row in Store(path).rows()}
+        assert rows == expected
+        assert (rows[key_of(2)].metrics, rows[key_of(2)].memory) == ({}, {"peak_bytes": 2**40, "share": 0.5})
+        assert isinstance(rows[key_of(2)].timings_s["total"], (int, float))
+
+
+@pytest.mark.plugins
+def test_results_of_a_pulled_store_read_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table is that of the store that was published, byte for byte."""
+    full = record(1)
+    assert run(["results", "--store", str(filled(tmp_path / "one", full).path)]) == 0
+    capsys.readouterr()
+    a = filled(tmp_path / "a", full, failed(2))
+    published(a, tmp_path / "p")
+    pulled(tmp_path / "p", tmp_path / "b")
+    tables = []
+    for store in ("a", "p", "b"):
+        assert run(["results", "--store", str(tmp_path / store)]) == 0
+        tables.append(capsys.readouterr().out)
+    assert len(set(tables)) == 1
+    assert len(tables[0].splitlines()) == 3
+
+    def refuse(*args: Any) -> None:
+        raise AssertionError("a record was read")
+
+    rows = list(Store(tmp_path / "b").rows())
+    monkeypatch.setattr(Record, "from_json", refuse)
+    assert list(Store(tmp_path / "b").rows()) == rows
+    assert [key for key, one in Store(tmp_path / "b").summaries() if one is not None and one.done] == [key_of(1)]
 
 
 def test_only_what_is_new_is_pulled(tmp_path: Path) -> None:
@@ -313,7 +355,6 @@ def test_records_of_a_lost_shard_are_published_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lie", ["digest of a record", "bounds", "scalar", "key"])
 def test_a_shard_whose_digest_is_right_and_whose_content_is_wrong(tmp_path: Path, lie: str) -> None:
     """Whoever can write a manifest can state any digest: records are checked all the same, and rows against records."""
-    from cglsuite.cells.records.rows import Row
     from cglsuite.cells.storage import shards
     from cglsuite.cells.storage.manifest import Piece, ShardPieces
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.records.rows import Summary
+from cglsuite.cells.records.rows import Row, Summary
 from cglsuite.cells.storage import index as module
 from cglsuite.cells.storage import records as storage
 from cglsuite.cells.storage.index import index_folder, on_network
@@ -278,3 +278,50 @@ def test_indexes_that_nobody_uses_are_removed(store: Store, tmp_path: Path) -> N
     found(store)
     assert not (folder / "old.sqlite").exists()
     assert (folder / "new.sqlite").exists()
+
+
+def table(store: Store) -> dict[str, Row]:
+    return {row.key[:2]: row for row in Store(store.path).rows()}
+
+
+def test_scalars_are_read_once_by_all_processes(store: Store, reads: list[str]) -> None:
+    """A second table of results reads nothing but what has changed; a configuration that records share is kept once."""
+    expected = {one.key[:2]: Row.of(one, dict(store.digests())[one.key]) for one in store.records()}
+    reads.clear()
+    assert table(store) == expected
+    assert sorted(reads) == ["01", "02", "03", "04"]
+    reads.clear()
+    assert table(store) == expected
+    assert reads == []
+    with sqlite3.connect(index_file(store)) as connection:
+        assert connection.execute("SELECT count(*) FROM texts").fetchone() == (1,)
+    connection.close()
+    store.put(record(4))
+    store.discard("01" * 32)
+    reads.clear()
+    assert {name: row.status for name, row in table(store).items()} == {"02": "done", "03": "done", "04": "done"}
+    assert reads == ["04"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE scalars SET row = replace(row, 'done', 'lost')",
+        "UPDATE scalars SET configuration = ''",
+        "UPDATE texts SET text = '{}'",
+        "DELETE FROM texts",
+        "DROP TABLE texts",
+        "DROP TABLE scalars",
+    ],
+)
+def test_damaged_scalars_are_read_again(store: Store, reads: list[str], damage: str) -> None:
+    expected = table(store)
+    connection = sqlite3.connect(index_file(store))
+    connection.execute(damage)
+    connection.commit()
+    connection.close()
+    for _ in range(2):
+        assert table(store) == expected
+    reads.clear()
+    assert table(store) == expected
+    assert reads == []
