@@ -47,7 +47,7 @@ class Mark:
         return self.level == "verified"
 
 
-UNMARKED = Mark(key="", digest="", level="unverified", reasons={"submit": "nothing was verified here"})
+UNMARKED = Mark(key="", digest="", level="unverified", reasons={"": "nothing was verified here"})
 """Of a record that nobody has submitted here."""
 
 

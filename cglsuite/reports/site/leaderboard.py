@@ -116,12 +116,12 @@ def board_section(
     )
 
 
-def how_to_read() -> Fragment:
-    """Notes on all boards, to read before the numbers."""
+def how_to_read(where: str = "on the machines listed under each table's provenance") -> Fragment:
+    """Notes on all boards, to read before the numbers; ``where``: which machines times are of."""
     said = (
         "Entries are mean ± sample standard deviation over n records that differ only in their seeds, with the "
         f"{LEVEL:.0%} interval of the mean in brackets. Rows are sorted by the mean of the first metric; a difference between two rows "
-        "need not be significant. Times are wall-clock, on the machines listed under each table's provenance."
+        f"need not be significant. Times are wall-clock, {where}."
     )
     tables = "Results under different protocols are not comparable, so each scenario and protocol has its own table."
     return join([element("p", tables, class_="note"), element("p", said, class_="note")])

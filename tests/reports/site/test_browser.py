@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from chromium import Browser
 from hostile_plugin import MARK, attacked_results, attacked_site
 from made_records import made_results
+from page_looks import LOOKS, assert_silent_and_readable, contrast
 from report_lab import page_with
 
 from cglsuite.markup import element
@@ -34,31 +34,8 @@ from cglsuite.reports.studies.campaign import page as show_campaign
 pytestmark = pytest.mark.slow
 FIRST = {"method", "records", "average_performance", "forgetting_from_diagonal", "intransigence", "total_s", "backbone"}
 """The columns that a board shows first."""
-LOOKS = [(420, False), (420, True), (1200, False), (1200, True)]
-SMALLEST_CONTRAST = 4.5
-"""WCAG 2.2, success criterion 1.4.3, for text of ordinary size."""
 SMALLEST_TARGET = 24
 """Pixels either way, of buttons and fields: WCAG 2.2, success criterion 2.5.8."""
-CONTRASTS = """
-const seen = new Map();
-const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-const ground = (element) => {
-  for (let e = element; e; e = e.parentElement) {
-    const colour = parse(getComputedStyle(e).backgroundColor);
-    if (colour.length < 4 || colour[3] > 0) return colour;
-  }
-  return [255, 255, 255];
-};
-for (const fold of document.querySelectorAll("details")) fold.open = true;
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (walker.nextNode()) {
-  const element = walker.currentNode.parentElement;
-  if (!walker.currentNode.textContent.trim() || element.closest("script, style") || !element.getClientRects().length) continue;
-  const pair = [parse(getComputedStyle(element).color).slice(0, 3), ground(element).slice(0, 3)];
-  seen.set(JSON.stringify(pair), [...pair, walker.currentNode.textContent.trim().slice(0, 40)]);
-}
-return [...seen.values()];
-"""
 
 
 @pytest.fixture(scope="module")
@@ -355,17 +332,7 @@ def test_everything_is_done_by_keyboard(index: Browser) -> None:
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_pages_are_silent_and_readable(made: tuple[Path, list[Board]], browser: Browser, page: str, width: int, dark: bool) -> None:
     """Nothing on the console, no request but for the page itself, nothing beyond the window's edge, text that stands out."""
-    browser.open(made[0] / page, width=width, dark=dark)
-    assert browser.run("return document.documentElement.scrollWidth") <= width
-    found = browser.run(CONTRASTS)
-    assert len(found) >= 2
-    poor = {text: round(contrast(ink, ground), 2) for ink, ground, text in found if contrast(ink, ground) < SMALLEST_CONTRAST}
-    assert not poor
-    ground = browser.run("return getComputedStyle(document.body).backgroundColor")
-    assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 3 * 128) == dark
-    assert browser.run("return document.documentElement.scrollWidth") <= width  # with all folds open too
-    assert browser.console() == []
-    assert [address for address in browser.requests() if not address.startswith("data:")] == [(made[0] / page).as_uri()]
+    assert_silent_and_readable(browser, made[0] / page, width, dark)
 
 
 @pytest.mark.parametrize("page", ["index.html", "leaderboard.html", "bad.html", "figures.html"])
@@ -395,17 +362,6 @@ def test_paper_loses_nothing(made: tuple[Path, list[Board]], browser: Browser, p
     scrolled = browser.run("return [...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth + 1).length")
     assert scrolled == 0
     assert columns == browser.run("return document.querySelectorAll('th').length")
-
-
-def contrast(one: list[float], other: list[float]) -> float:
-    """The contrast ratio of two sRGB colours (WCAG 2.2)."""
-
-    def luminance(colour: list[float]) -> float:
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in colour)]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    brighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
-    return (brighter + 0.05) / (darker + 0.05)
 
 
 def test_contrast_of_known_colours() -> None:

@@ -136,7 +136,7 @@ def records_csv(records: Iterable[Marked], metrics: Sequence[str]) -> Iterator[s
         record, mark = one.record, one.mark
         cell, seeds, core = record.cell, record.cell["seeds"], record.provenance["core"]
         method = next((part["source"] for part in record.provenance["plugins"] if part.get("role") == "method"), None)
-        why = "; ".join(f"{name}: {reason}" for name, reason in mark.reasons.items())
+        why = "; ".join(f"{name}: {reason}" if name else reason for name, reason in mark.reasons.items())
         values = [record.key, one.digest, mark.level, mark.rerun, why, cell["preset"], cell["method"], cell["backbone"]]
         values += [seeds["order"], seeds["split"], seeds["init"], record.timings_s.get("total"), record.memory.get("peak_bytes")]
         values += [cell["device"], cell["threads"], record.environment.get("cpu"), record.environment.get("torch")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from cglsuite.reports.site.boards import Board
 from cglsuite.reports.site.datasets import dataset_facts, tasks_table
 from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.hosted.gathering import Gathered
-from cglsuite.reports.site.hosted.parts import MEANING, Site, badge, level_notes, navigation, scenario_table
+from cglsuite.reports.site.hosted.parts import MEANING, Site, badge, level_notes, navigation, scenario_table, sentence
 from cglsuite.reports.site.hosted.standings import LEVELS, Part, Scenario
 from cglsuite.reports.site.index import board_controls, board_links, boards_page, part
 from cglsuite.reports.site.leaderboard import Surroundings, board_section, how_to_read
@@ -38,20 +39,24 @@ def index_page(site: Site, catalogue: Catalogue, scenarios: Sequence[Scenario], 
     ]
     tiles += [tile(len(scenarios), "scenarios"), tile(len(methods), "methods"), tile(len({one.dataset for one in scenarios}), "data sets")]
     head = element("header", navigation(site, "index.html"), element("h1", site.title), element("ul", *tiles, class_="tiles"))
-    meaning = [element("p", badge(level), " ", text.partition(": ")[2], class_="note") for level, text in MEANING.items()]
+    meaning = [element("p", badge(level), " ", sentence(text), class_="note") for level, text in MEANING.items()]
     unfinished = f"{gathered.unfinished} unfinished records are not shown." if gathered.unfinished else None
     parts = [head, *meaning, element("p", unfinished, class_="note") if unfinished else None]
     if not scenarios:
         return boards_page(site.title, catalogue, _kept([*parts, empty("No finished record is in this folder yet.")]), (), site.footer)
     grouped = _by(scenarios)
     tables = [
-        part(f"{problem}-{setting}".lower(), f"{_PROBLEMS.get(problem, problem)}, {setting}", scenario_table(site, some))
+        part(f"{problem}-{setting}".lower(), _words(problem, setting), scenario_table(site, some, grouped=True))
         for (problem, setting), some in grouped.items()
     ]
     return boards_page(site.title, catalogue, _kept([*parts, *tables]), (), site.footer)
 
 
 _PROBLEMS = {"NC": "Nodes", "LC": "Link classification", "LP": "Link prediction", "GC": "Graphs", "GR": "Graph regression"}
+
+
+def _words(problem: str, setting: str) -> str:
+    return f"{_PROBLEMS.get(problem, problem)}, {re.sub('-il$', '-IL', setting)}"
 
 
 def _by(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], list[Scenario]]:
@@ -74,9 +79,9 @@ def scenario_page(site: Site, catalogue: Catalogue, one: Scenario, records: str)
     """The boards of a preset, verified records first; ``records``: the feed that has all of them."""
     shown = [one.parts[level].board for level in LEVELS if level in one.parts]
     dataset = element("a", one.dataset, href=site.names.page("dataset", one.dataset))
-    facts: dict[Content, Content] = {"data set": dataset, "setting": one.setting, "level": one.problem, "protocol": one.protocol}
-    if one.paper:
-        facts["paper"] = element("a", one.paper, href=site.names.page("paper", one.paper))
+    paper = join([", of ", element("a", one.paper, href=site.names.page("paper", one.paper))]) if one.paper else None
+    facts: dict[Content, Content] = {"data set": dataset, "setting": ", ".join((one.setting, one.problem))}
+    facts["protocol"] = join([one.protocol, paper])
     facts["records"] = join(
         [f"{one.count('verified')} verified, {one.count('unverified')} unverified: ", element("a", "CSV", href=records)]
     )
@@ -94,7 +99,7 @@ def scenario_page(site: Site, catalogue: Catalogue, one: Scenario, records: str)
         sections.insert(0, part("verified", "Verified results", empty("No record of this scenario is verified yet.")))
     controls = board_controls(shown)
     defined = part("definitions", "What the metrics mean", definitions(one.first.results))
-    parts = [head, how_to_read(), controls, *sections, part("tasks", "Tasks", tasks_table([one.tasks])), defined]
+    parts = [head, how_to_read("as the records state them"), controls, *sections, part("tasks", "Tasks", tasks_table([one.tasks])), defined]
     return boards_page(f"{one.title} – {site.title}", catalogue, parts, shown, site.footer)
 
 
@@ -130,7 +135,7 @@ def across_page(site: Site, catalogue: Catalogue, scenarios: Sequence[Scenario])
         for (problem, setting), some in _by(scenarios).items():
             boards = [replace(one.parts[level].board, title=one.title) for one in some if level in one.parts]
             if len(boards) > 1 and standings(boards):
-                title = element("h3", f"{_PROBLEMS.get(problem, problem)}, {setting}", id=f"{level}-{problem}-{setting}".lower())
+                title = element("h3", _words(problem, setting), id=f"{level}-{problem}-{setting}".lower())
                 sections += [title, _ranks(site, boards), _scores(boards)]
         content = sections or [empty(f"Fewer than two scenarios of a setting have {level} results.")]
         parts.append(part(level, f"{level.capitalize()} results", *content))

@@ -12,7 +12,7 @@ from cglsuite.reference.papers import PAPERS, Paper
 from cglsuite.reference.values import shown_value
 from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.site.hosted.parts import Site, badge, navigation
+from cglsuite.reports.site.hosted.parts import Site, navigation
 from cglsuite.reports.site.hosted.standings import LEVELS, Scenario
 from cglsuite.reports.site.index import boards_page, part
 
@@ -70,7 +70,6 @@ def paper_page(site: Site, catalogue: Catalogue, paper: Paper, scenarios: Sequen
                 part(
                     level,
                     f"{level.capitalize()} results beside published values",
-                    element("p", badge(level), class_="note"),
                     table(head, rows, ours),
                 )
             )

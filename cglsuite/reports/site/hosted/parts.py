@@ -11,7 +11,7 @@ from cglsuite.reports.site.boards import LEVEL, Column, Score
 from cglsuite.reports.site.hosted.names import Names
 from cglsuite.reports.site.hosted.standings import LEVELS, Scenario, Standing
 
-__all__ = ["MEANING", "Site", "badge", "level_notes", "navigation", "scenario_table", "score_cell"]
+__all__ = ["MEANING", "Site", "badge", "level_notes", "navigation", "scenario_table", "score_cell", "sentence"]
 
 MEANING = {
     "verified": "Verified: whoever hosts this page recomputed keys, settings, bounds and metrics of these records, the method passed "
@@ -43,6 +43,12 @@ def navigation(site: Site, here: str) -> Fragment:
 def badge(level: str) -> Fragment:
     """The word for a level of verification."""
     return element("span", level, class_=f"badge {'good' if level == 'verified' else 'note'}")
+
+
+def sentence(meaning: str) -> str:
+    """A text of :data:`MEANING` without the word in front."""
+    text = meaning.partition(": ")[2]
+    return text[:1].upper() + text[1:]
 
 
 def level_notes(standing: Standing, level: str) -> Fragment:
@@ -79,22 +85,27 @@ def _shown(value: float, column: Column) -> str:
     return number_text(value * column.scale, column.digits)
 
 
-def scenario_table(site: Site, scenarios: Sequence[Scenario], caption: Content = None, *, dataset: bool = True) -> Fragment:
-    """A row per scenario: its best verified method, and how many methods and records there are."""
-    head = [head_cell("scenario", "name"), *([head_cell("data set")] if dataset else []), head_cell("setting"), head_cell("level")]
+def scenario_table(site: Site, scenarios: Sequence[Scenario], *, dataset: bool = True, grouped: bool = False) -> Fragment:
+    """A row per scenario: its best verified method, and how many methods and records there are.
+
+    Args:
+        dataset: with a column of data sets. grouped: all are of one setting and level, which are left out.
+    """
+    head = [head_cell("scenario", "name"), *([head_cell("data set")] if dataset else [])]
+    head += [] if grouped else [head_cell("setting"), head_cell("level")]
     head += [head_cell("best verified method"), head_cell(f"its score, {LEVEL:.0%} interval", "number"), head_cell("methods", "number")]
     head += [head_cell("verified records", "number"), head_cell("unverified", "number")]
-    return table(head, [_row(site, one, dataset) for one in scenarios], caption)
+    return table(head, [_row(site, one, dataset, grouped) for one in scenarios])
 
 
-def _row(site: Site, one: Scenario, dataset: bool) -> list[Fragment]:
+def _row(site: Site, one: Scenario, dataset: bool, grouped: bool) -> list[Fragment]:
     best = next((s for s in one.parts["verified"].standings if s.rank == 1), None) if "verified" in one.parts else None
     methods = {s.row.method for part in one.parts.values() for s in part.standings}
     link = element("a", one.title, href=site.names.page("scenario", one.preset))
     cells = [element("th", link, class_="name", scope="row")]
     if dataset:
         cells.append(element("td", element("a", one.dataset, href=site.names.page("dataset", one.dataset)), class_="nowrap"))
-    cells += [element("td", one.setting, class_="nowrap"), element("td", one.problem)]
+    cells += [] if grouped else [element("td", one.setting, class_="nowrap"), element("td", one.problem)]
     if best is None:
         cells += [element("td", "none yet", class_="quiet"), number_cell(None)]
     else:

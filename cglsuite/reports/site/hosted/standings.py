@@ -179,7 +179,11 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
         scored = board.first.name in row.scores
         rank += scored
         reasons = Counter(
-            f"{name}: {reason}" for mark in marks if not mark.verified for name, reason in mark.reasons.items() if name != "orders"
+            f"{name}: {reason}" if name else reason
+            for mark in marks
+            if not mark.verified
+            for name, reason in mark.reasons.items()
+            if name != "orders"
         )
         found.append(
             Standing(
