@@ -141,6 +141,11 @@ def _lines(count: Count, argument: str) -> float | None:
     return lines * (count.facts["mean_pairs"] / count.facts["pairs"] if count.quantity == "edges per task" else 1.0)
 
 
+def _carried(count: Count, _: str) -> float | None:
+    """Mean homophily of the tasks of several orders where the list of classes seen goes on from order to order."""
+    return count.facts.get("carried_homophily") if count.facts else None
+
+
 RULES: Mapping[str, Callable[[Count, str], float | None]] = {
     "pairs": _pairs,
     "receivers": _receivers,
@@ -149,5 +154,6 @@ RULES: Mapping[str, Callable[[Count, str], float | None]] = {
     "row": _row,
     "product": _product,
     "lines": _lines,
+    "carried classes": _carried,
 }
 """By name: the number that a paper would print by a rule, from a count and the rule's argument; ``None`` where data are absent."""

@@ -77,7 +77,8 @@ class Anatomy:
         level: problem level. what, names, in_order: see :class:`Grouping`.
         whole: facts of the whole data set, in the columns of ``groups``, and ``loops`` (self-loops), ``features``, ``edge_features``,
             ``graphs``; of links ``receivers`` (nodes that a link leads to); of graphs ``feature_sum`` and ``edge_feature_sum`` (the mean
-            sum of the features of a node and of an edge, for one-hot features the number of categorical ones).
+            sum of the features of a node and of an edge, for one-hot features the number of categorical ones). Over several orders also
+            ``mean_COLUMN`` and, of multi-label nodes in class-IL, ``carried_homophily`` (with the labels of earlier orders).
         groups: a row per group: ``items``, ``nodes``, ``edges`` (as listed), ``pairs`` (of distinct nodes, either direction),
             ``mean_degree`` (distinct neighbours), ``classes`` (with an item), ``labels`` (mean per item), ``homophily``, ``cut`` (share of
             the edges of its nodes that lead out of the group). NaN where a column does not apply.

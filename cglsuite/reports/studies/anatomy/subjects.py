@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from cglsuite.datafiles import DataRoot
 from cglsuite.errors import DataAbsentError, UnknownNameError, UsageError
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.graphs.data import label_kind
+from cglsuite.graphs.splits.partition import induced_subgraph
 from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.reports.studies.anatomy.compute import Anatomy, Grouping, dissect
@@ -137,6 +138,8 @@ def _of_scenario(
     if len(made) == 1:
         return made[0]
     mean = {f"mean_{name}": float(np.mean([one.groups[name].mean() for one in made])) for name in made[0].groups.columns}
+    if spec.setting == "class-il" and spec.labels == "multi":
+        mean["carried_homophily"] = _carried_homophily(build_scenario(catalogue, spec, hyperparameters, one) for one in seeds)
     return dataclasses.replace(made[0], whole={**made[0].whole, **mean}, orders=[one.order for one in seeds])
 
 
@@ -152,6 +155,21 @@ def _of_stream(stream: Any, title: str) -> Anatomy:
     )
     edges = getattr(stream, "edges", None) if isinstance(stream.data, NodeData) else None
     return dissect(stream.data, grouping, edges, name=title, dataset=spec.dataset, setting=spec.setting, level=spec.level)
+
+
+def _carried_homophily(streams: Iterable[Any]) -> float:
+    """The mean over the tasks of several orders of a Jaccard index in which a label counts as often as it has been seen, orders before
+    included."""
+    values, seen = [], torch.zeros(0)
+    for stream in streams:
+        seen = seen if len(seen) else torch.zeros(stream.n_outputs)
+        for outputs, nodes in zip(stream.layout.outputs, stream.layout.nodes, strict=True):
+            seen = seen + outputs
+            source, target = induced_subgraph(stream.edges, nodes, stream.data.n_nodes)
+            y = stream.data.y[nodes]
+            shared, either = ((part * seen).sum(dim=1).double() for part in (y[source] & y[target], y[source] | y[target]))
+            values.append(float((shared / either).nanmean()))
+    return float(np.mean(values))
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
