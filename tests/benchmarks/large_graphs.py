@@ -241,7 +241,14 @@ def cell(args: argparse.Namespace) -> dict[str, Any]:
     build.NodeGraphs.graph = parts.of("views", build.NodeGraphs.graph)  # type: ignore[method-assign]
     MessageGraph.operator = parts.of(whole, MessageGraph.operator)  # type: ignore[method-assign]
     prepared(sparse.SparseMatrix, "_columns", "transposes")
-    minibatch.sample_neighbours = parts.of("sampling", minibatch.sample_neighbours)
+    sample, reached = minibatch.sample_neighbours, list[int]()
+
+    def sampled(*given: Any) -> Any:
+        graph, places = sample(*given)
+        reached.append(graph.n_nodes)
+        return graph, places
+
+    minibatch.sample_neighbours = parts.of("sampling", sampled)
     task_runner.fit = parts.of("training", task_runner.fit)
     Runner._evaluate = parts.of("evaluation", Runner._evaluate)  # type: ignore[method-assign]
 
@@ -268,6 +275,7 @@ def cell(args: argparse.Namespace) -> dict[str, Any]:
         "parts": parts.seconds,
         "peaks": parts.peaks,
         "batches": parts.calls.get("sampling", 0),
+        "sampled_nodes": sum(reached),
         "average_performance": record.metrics["average_performance"],
         "answers": record.provenance["fingerprints"][-1]["answers"][:12],
         "losses": [curve["loss"][-1] for curve in record.curves],
@@ -390,7 +398,9 @@ def show(nodes: list[int], results: dict[int, dict[str, Any]]) -> None:
         for name in sorted({part for r in of for part in r["parts"]}, key=lambda part: -of[-1]["parts"].get(part, 0)):
             rows[f"  {name}, s"] = [r["parts"].get(name, 0.0) for r in of]
         if step == "cell":
-            rows["  sampling, ms per batch"] = [1000 * r["parts"].get("sampling", 0.0) / max(1, r["batches"]) for r in of]
+            spent = [1000 * r["parts"].get("sampling", 0.0) for r in of]
+            rows["  sampling, ms per batch"] = [s / max(1, r["batches"]) for s, r in zip(spent, of, strict=True)]
+            rows["  sampling, ms per 1,000 nodes"] = [1000 * s / max(1, r["sampled_nodes"]) for s, r in zip(spent, of, strict=True)]
         rows["peak memory, GB"] = [r["peak_gb"] for r in of]
         rows["peak / data"] = [r["peak_gb"] / r["data_gb"] for r in of]
         for part in of[-1].get("peaks", {}):

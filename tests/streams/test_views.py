@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -242,3 +244,24 @@ def test_a_view_is_what_the_seeds_and_the_spec_say_and_nothing_else(data: NodeDa
         for mine, theirs in zip(forwards, backwards, strict=True):
             assert torch.equal(mine.pop(1), theirs.pop(1))
             assert mine == theirs
+
+
+@pytest.mark.parametrize("policy", ["inter-task", "none"])
+def test_the_graph_of_an_earlier_task_is_released_before_the_next_is_made(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two large graphs at once may be more than there is memory for."""
+    stream: Any = tiny_stream(edge_policy=policy)
+    earlier = weakref.ref(stream.view(0).graph)
+    stream.make_queries(1)
+    stream.forget()
+    assert earlier() is not None  # kept for another look at the same task
+    make, made = stream.graph, list[int]()
+
+    def watched(*given: Any) -> Any:
+        gc.collect()
+        assert earlier() is None
+        made.append(1)
+        return make(*given)
+
+    monkeypatch.setattr(stream, "graph", watched)
+    stream.view(1)
+    assert made

@@ -1,4 +1,5 @@
-"""The node-level datasets of OGB, from their raw files (OGB's own processing fails under current torch and takes all memory)."""
+"""The node-level datasets of OGB, from their raw files: OGB's own processing fails under current torch, and its reader holds a file several
+times in memory."""
 
 from __future__ import annotations
 
