@@ -86,7 +86,7 @@ def publish(store_path: Path, url: str, quiet: bool, as_json: bool) -> int:
         print_json({"store": str(store_path), "url": _shown(url), **facts, "merge": _json(done.merge)})
     else:
         size = f"{done.written_bytes / 1e6:.1f} MB"
-        what = f"{done.records} records in {done.shards} shards, {size}" if done.entry else "nothing is new"
+        what = f"{_counted(done.records, 'record')} in {_counted(done.shards, 'shard')}, {size}" if done.entry else "nothing is new"
         echo(f"Published to {_shown(url)}: {what}")
         _print_counts([done.merge])
         _print_conflicts([done.merge])
@@ -119,7 +119,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
         facts = {"shards": done.shards, "bytes": done.read_bytes, "entries": done.entries, "faults": _problems_json(done.faults)}
         print_json({"store": str(store.path), "url": _shown(url), **facts, "merge": _json(done.merge)})
     else:
-        what = f"{done.shards} shards, {done.read_bytes / 1e6:.1f} MB" if done.shards else "nothing is new"
+        what = f"{_counted(done.shards, 'shard')}, {done.read_bytes / 1e6:.1f} MB" if done.shards else "nothing is new"
         echo(f"Pulled into {store.path}: {what}")
         _print_counts([done.merge])
         _print_conflicts([done.merge])
@@ -127,6 +127,10 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
     for fault in done.faults:
         _log.error("%s: %s", fault.path, fault.reason)
     return 0 if done.clean else FAILED
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _shown(url: str) -> str:
@@ -141,7 +145,6 @@ def _bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     from tqdm import tqdm
 
     bar: Any = None
-    current = ""
     current = ""
 
     def show(what: str, done: int, total: int) -> None:

@@ -634,7 +634,7 @@ def test_the_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFi
     a = filled(tmp_path / "a", record(1), failed(2))
     assert run(["publish", str(a.path), str(tmp_path / "p")]) == 0
     out = capsys.readouterr().out
-    assert "2 records in 1 shards" in out
+    assert "2 records in 1 shard," in out
     assert run(["publish", str(a.path), str(tmp_path / "p"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["records"], told["entry"], told["merge"]["same"]) == (0, None, 2)
@@ -644,6 +644,19 @@ def test_the_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFi
     assert (told["store"], told["shards"], sorted(told["merge"]["new"]), told["faults"]) == (str(tmp_path / "b"), 1, a.keys(), [])
     assert run(["pull", str(tmp_path / "p")]) == 0
     assert "nothing is new" in capsys.readouterr().out
+
+
+def test_the_page_says_how_large_shards_are() -> None:
+    page = (ROOT / "docs" / "how-to" / "publish-results.md").read_text(encoding="utf-8")
+    assert f"up to {publishing.MOST_RECORDS:,} records, one JSON object per line" in page
+
+
+def test_neither_command_loads_torch(tmp_path: Path) -> None:
+    filled(tmp_path / "a", record(1))
+    code = "import sys; from cglsuite.cli.main import run; print(run(sys.argv[1:]), 'torch' in sys.modules)"
+    for words in (["publish", str(tmp_path / "a"), str(tmp_path / "p")], ["pull", str(tmp_path / "p"), "--into", str(tmp_path / "b")]):
+        ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+        assert ended.stdout.splitlines()[-1] == "0 False"
 
 
 @pytest.fixture(autouse=True)
