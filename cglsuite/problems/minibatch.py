@@ -21,6 +21,8 @@ __all__ = ["MiniBatches", "sampled"]
 
 
 T = TypeVar("T")
+_LARGE = 2**20
+"""Edges of a graph from which on batches are made ahead: of small graphs that takes longer than to sample."""
 
 
 class _Ahead(Thread, Generic[T]):
@@ -54,9 +56,9 @@ class _Ahead(Thread, Generic[T]):
 class MiniBatches:
     """Batches of ``batch_size`` items (the last may be smaller); every pass over this object is one epoch in a new order.
 
-    Batches are made lazily. While one is in use, a thread samples the next, so two sampled graphs are in memory. That changes no bit: the
-    draws come in the same order from a generator that nobody else draws from, and whoever stops early finds it as if no batch had been
-    made ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it; a batch has no reference to the
+    Batches are made lazily. In a large graph a thread samples the next one while one is in use, so two sampled graphs are in memory. That
+    changes no bit: the draws come in the same order from a generator that nobody else draws from, and whoever stops early finds it as if
+    no batch had been made ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it; a batch has no reference to the
     whole graph.
 
     Args:
@@ -75,7 +77,7 @@ class MiniBatches:
 
     def __iter__(self) -> Iterator[Batch]:
         parts = torch.randperm(len(self.batch), generator=self.generator).split(self.batch_size)
-        if not self.fan_out or len(parts) < 2:  # nothing to sample, or nothing to sample ahead
+        if not self.fan_out or len(parts) < 2 or self.batch.graph.n_edges < _LARGE:
             yield from map(self._part, parts)
             return
         coming = _Ahead(partial(self._drawn, parts[0]))
@@ -92,6 +94,8 @@ class MiniBatches:
 
     def _drawn(self, chosen: Tensor) -> tuple[Batch, Tensor]:
         """A batch, and the state of the generator after its draws."""
+        if (device := self.batch.ids.device).type == "cuda":
+            torch.cuda.set_device(device)  # a new thread begins on the first GPU
         return self._part(chosen), self.generator.get_state()
 
     @cached_property

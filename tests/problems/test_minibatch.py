@@ -162,6 +162,12 @@ def test_labels_may_be_rows() -> None:
 # --- batches made ahead -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of the smallest graph are made ahead."""
+    monkeypatch.setattr(minibatch, "_LARGE", 0)
+
+
 def one_after_the_other(batches: MiniBatches) -> list[Batch]:
     """An epoch without a thread."""
     parts = torch.randperm(len(batches.batch), generator=batches.generator).split(batches.batch_size)
@@ -172,6 +178,7 @@ def content(batches: list[Batch]) -> list[object]:
     return [(node_numbers(b.graph), b.ids.tolist(), b.graph.edge_index.tolist(), None if b.y is None else b.y.tolist()) for b in batches]
 
 
+@pytest.mark.usefixtures("ahead")
 @pytest.mark.parametrize("size", [1, 5, 99])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_batches_made_ahead_are_those_made_one_after_the_other(size: int, sparse: bool) -> None:
@@ -182,6 +189,7 @@ def test_batches_made_ahead_are_those_made_one_after_the_other(size: int, sparse
         assert torch.equal(ahead.generator.get_state(), alone.generator.get_state())
 
 
+@pytest.mark.usefixtures("ahead")
 @pytest.mark.parametrize("taken", [1, 2, 3])
 def test_whoever_stops_early_finds_the_generator_as_if_no_batch_had_been_made_ahead(taken: int) -> None:
     view = tiny_stream().view(0)
@@ -194,6 +202,7 @@ def test_whoever_stops_early_finds_the_generator_as_if_no_batch_had_been_made_ah
     assert torch.equal(ahead.generator.get_state(), alone.generator.get_state())
 
 
+@pytest.mark.usefixtures("ahead")
 def test_no_thread_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """After an epoch, one that is stopped, one whose consumer fails, and one whose sampler fails, which says why."""
     before = threading.active_count()
@@ -222,6 +231,12 @@ def test_no_thread_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert threading.active_count() == before
 
 
+def test_small_graphs_take_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minibatch, "_Ahead", None)
+    assert len(list(drawn(tiny_stream().view(0)))) == 3
+
+
+@pytest.mark.usefixtures("ahead")
 def test_the_next_batch_is_made_while_one_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, sample = threading.Semaphore(0), minibatch.sample_neighbours
 
