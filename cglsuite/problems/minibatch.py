@@ -58,8 +58,8 @@ class MiniBatches:
 
     Batches are made lazily. In a large graph a thread samples the next one while one is in use, so two sampled graphs are in memory. That
     changes no bit: the draws come in the same order from a generator that nobody else draws from, and whoever stops early finds it as if
-    no batch had been made ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it; a batch has no reference to the
-    whole graph.
+    no batch had been made ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it; a batch has no
+    reference to the whole graph.
 
     Args:
         batch: the labelled items.
