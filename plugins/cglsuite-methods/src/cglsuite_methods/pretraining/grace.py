@@ -60,10 +60,9 @@ def thinned(graph: MessageGraph, edges: float, features: float, generator: torch
     x, index = graph.features, graph.edge_index
     stays = uploaded(torch.rand(index.shape[1], generator=generator) >= edges, index.device)
     kept = uploaded((torch.rand(graph.n_features, generator=generator) >= features).float(), graph.device)
-    made = MessageGraph(x, index[:, stays], graph.device)
-    if isinstance(x, SparseMatrix):
-        return replaced(made, x.with_values(x.values * kept[x.csr.col_indices()]))
-    return replaced(made, x * kept)
+    thinner = x.with_values(x.values * kept[x.csr.col_indices()]) if isinstance(x, SparseMatrix) else x * kept
+    made: MessageGraph = replaced(MessageGraph(x, index[:, stays], graph.device), thinner)
+    return made
 
 
 def node_contrast(u: Tensor, v: Tensor, temperature: float) -> Tensor:
