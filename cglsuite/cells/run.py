@@ -36,7 +36,7 @@ from cglsuite.errors import CglsuiteError, DivergenceError, NotApplicable, Uncle
 from cglsuite.hashing import digest, plain
 from cglsuite.learning import launch
 from cglsuite.learning.reproducibility.numerics import applied, numerics_of
-from cglsuite.traces import random_kept
+from cglsuite.traces import random_kept, wake_collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,6 +82,7 @@ def run_cell(
         TaskElsewhere: with ``in_common``, a task that this cell begins with is being trained on another machine.
         KeyboardInterrupt: passed on; checkpoints stay.
     """
+    wake_collector()  # by now everything large is imported
     key = cell_key(cell, catalogue)
     if (cached := store.cached(key)) is not None:
         return cached

@@ -23,7 +23,7 @@ from cglsuite.environment import check_environment
 from cglsuite.errors import CglsuiteError, nearest
 from cglsuite.files.named import named
 from cglsuite.inputs import quoted
-from cglsuite.traces import end_process
+from cglsuite.traces import end_process, rest_collector, wake_collector
 
 __all__ = ["COMMANDS", "cli", "main", "run"]
 
@@ -75,6 +75,8 @@ class _LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command = resolve_name(COMMANDS[cmd_name][0])
+        if cmd_name != "cell":
+            wake_collector()  # others may go on for long before a cell runs in their process, if ever
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command
@@ -174,6 +176,7 @@ def main() -> None:
     for number in _ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:  # a signal that the caller ignores stays ignored
             signal.signal(number, _end)
+    rest_collector()
     status = run()
     end_process(status)
     sys.exit(status)

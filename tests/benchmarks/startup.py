@@ -43,6 +43,7 @@ def child(scenario: str, method: str) -> None:
 
     from cglsuite.cli import main, session
     from cglsuite.learning import clock
+    from cglsuite.traces import rest_collector
 
     section = clock.Clock.section
 
@@ -57,6 +58,7 @@ def child(scenario: str, method: str) -> None:
 
     marked(running, "cell_key", "key")
     marked(running, "build_stream", "data")
+    rest_collector()  # as main() does, which ends the process
     with tempfile.TemporaryDirectory() as store:
         words = ["cell", "--scenario", scenario, "--method", method, "--set", "training.epochs=1", "--store", store, "--quiet", "--json"]
         status = main.run(words)

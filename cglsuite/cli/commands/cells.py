@@ -43,6 +43,7 @@ from cglsuite.reports.results.absence import why_absent
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.specs import MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
+from cglsuite.traces import wake_collector
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.observing.observers import Observer
     from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.records.record import Record
+    from cglsuite.cells.storage.lease import Holder
     from cglsuite.cells.storage.store import Store
     from cglsuite.executors.campaign_run import CampaignOutcome
     from cglsuite.host import Catalogue
@@ -186,6 +188,11 @@ def _obtain(
         if not rerun and store.cached(planned.key) is not None:
             say("nothing to watch: the store has this cell's result (--rerun trains it again)")
     progress = [] if quiet or not visible() else [EpochProgress(planned.request.method)]
+
+    def waits(holder: Holder) -> None:
+        wake_collector()  # perhaps for hours
+        say(f"waiting: this cell is being run by {holder.wait}")
+
     with contextlib.ExitStack() as stack:
         for bar in progress:
             stack.callback(bar.close)
@@ -195,7 +202,7 @@ def _obtain(
             store,
             engine,
             rerun=rerun,
-            on_wait=lambda holder: say(f"waiting: this cell is being run by {holder.wait}"),
+            on_wait=waits,
             observers=[*observers, *progress],
             checkpoint_every_s=checkpoint_every_s,
         )
