@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cglsuite.backbones.convolutional import gat, gcn, gin
+from cglsuite.backbones.layers import GATConv
 from cglsuite.backbones.plugin import cglsuite_backbones
 from cglsuite.errors import SpecError
 
@@ -89,3 +90,13 @@ def test_glorot_draws_nothing() -> None:
 def test_another_form_is_refused() -> None:
     with pytest.raises(SpecError, match=r"backbone.init = he: expected glorot, linear"):
         built("gcn", init="he")
+
+
+def test_attention_is_drawn_from_both_sides_of_0() -> None:
+    """Glorot's bound of a vector of d entries: sqrt(6 / (1 + d)), for what a node sends as for what it receives."""
+    torch.manual_seed(3)
+    layer = GATConv(5, 99, heads=40)
+    for drawn in (layer.target.detach(), layer.source.detach()):
+        assert is_uniform(drawn, math.sqrt(6 / 100))
+        assert abs(float(drawn.mean())) < 5 * math.sqrt(6 / 100) / math.sqrt(3 * drawn.numel())
+    assert not torch.equal(layer.target, layer.source)

@@ -99,3 +99,18 @@ def test_balanced_accuracy_by_hand() -> None:
     seen = np.array([[0.0], [2.0], [5.0], [1.0], [9.0], [0.0], [1.0]], dtype=np.float32)
     found = _balanced(x, tasks, seen, test)  # type: ignore[arg-type]
     np.testing.assert_allclose(found, [(1.0 + 0.5) / 2, 2 / 3])
+
+
+def test_tasks_are_read_in_the_graph_of_the_last_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training items of every task as they are after the last one, which is where queries are asked."""
+    stream = tiny_stream(DATA, class_order="native", edge_policy="full")
+    asked: list[tuple[int, int]] = []
+    plain = stream.view
+
+    def view(k: int, stage: int) -> object:
+        asked.append((k, stage))
+        return plain(k, stage)
+
+    monkeypatch.setattr(stream, "view", view)
+    measure_leak(stream, repetitions=1, permutations=1)
+    assert asked == [(0, 2), (1, 2), (2, 2)]

@@ -190,3 +190,14 @@ def test_a_notebook_shows_twenty_warnings(monkeypatch: pytest.MonkeyPatch, caplo
         assert len(mine.said) == lines
     finally:
         logger.handlers[:] = before
+
+
+def test_one_cell_of_one_is_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of none there is no part."""
+    monkeypatch.setattr(progress, "time", Time)
+    alone = CellProgress(1, "c", shown=False)
+    alone.working("k", "task 1", 0.5)
+    assert alone._share == 0.5
+    alone.finished("done", "k")
+    assert alone._share == 1.0
+    assert CellProgress(0, "c", shown=False)._share == 0.0

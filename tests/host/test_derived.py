@@ -29,6 +29,13 @@ def test_the_parent_is_the_most_typical_preset() -> None:
     assert "derived from b/class-il@x-1" in made.spec.summary
 
 
+def test_a_switch_at_its_default_counts_as_much_as_one_that_is_set() -> None:
+    """Also one that presets need not state: the only one that pools its queries is the exception, though it states more than the others."""
+    presets = [preset("a", edge_policy="none", query_grouping="pooled"), preset("b", edge_policy="none"), preset("c", edge_policy="none")]
+    made = derive("photo/class-il@x-1", PHOTO, presets)
+    assert (made.parent.dataset, made.spec.query_grouping) == ("b", "task")
+
+
 def test_what_was_searched_and_budgets_stay_behind() -> None:
     searched = {"searched": ("training.lr",), "method_defaults": {"ewc": {"training.lr": 0.1, "method.fisher": "batch", "method.k": 3}}}
     other = {**searched, "method_defaults": {"ewc": {"training.lr": 0.2, "method.fisher": "batch", "method.k": 4}}}

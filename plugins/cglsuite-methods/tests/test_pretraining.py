@@ -70,6 +70,8 @@ def test_noise_contrast_by_hand() -> None:
 def test_dgi_by_hand(catalogue: Any) -> None:
     scheme, batch = scheme_of(catalogue, "dgi", "NC")
     scheme.model.eval()
+    drawn = math.sqrt(len(scheme.bilinear)) * scheme.bilinear.detach()  # uniform between -1 and 1
+    assert (float(drawn.min()), float(drawn.max())) == (pytest.approx(-1.0, abs=0.1), pytest.approx(1.0, abs=0.1))
     draws = torch.Generator().manual_seed(1)
     order = torch.randperm(batch.graph.n_nodes, generator=draws)
     h = scheme.model.encode(batch.graph)[batch.ids]

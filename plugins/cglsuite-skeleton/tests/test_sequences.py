@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,7 @@ from torch import Tensor
 
 from cglsuite.errors import DataError, SpecError, UsageError
 from cglsuite.graphs import MessageGraph
+from cglsuite.hashing import digest
 from cglsuite.testing.judge.reach import reachable, whole_storage
 
 CHAIN = layout_of("0-1,1-2,3-2;centre=1")
@@ -303,3 +306,8 @@ def test_content_hash_covers_data_layout_and_preparation() -> None:
     other = layout_of("0-1,1-2,3-1;centre=1")
     assert len(hashes | {source(other).content_hash}) == 5
     assert source().content_hash in hashes
+    data = source(persons=2)
+    how = {"layout": asdict(data.layout), "preparation": asdict(data.preparation), "centre": data.centre}
+    arrays = [(data._all.coordinates.numpy(), "|<f4(3, 4, 2, 64)|"), (data._all.lengths.numpy(), "|<i8(6,)|")]
+    by_hand = digest(how).encode() + b"".join(head.encode() + array.tobytes() for array, head in arrays)
+    assert data.content_hash == hashlib.sha256(by_hand).hexdigest()

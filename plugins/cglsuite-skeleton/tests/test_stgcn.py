@@ -11,7 +11,7 @@ from cglsuite_skeleton.backbones import backbones
 from cglsuite_skeleton.layouts import LAYOUTS, layout_of
 from cglsuite_skeleton.partitions import PARTITIONS, adjacency_stack
 from cglsuite_skeleton.sequences import SkeletonSet
-from cglsuite_skeleton.stgcn import STGCN, Block, st_gcn
+from cglsuite_skeleton.stgcn import STGCN, Block, JointConvolution, st_gcn
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -363,3 +363,16 @@ def test_units_are_named_truly(deep: str) -> None:
     with torch.no_grad():
         check_units(model, lambda: model(x))
     assert [u.name for u in model.units()][:4] == ["blocks.0.joints", "blocks.0", "blocks.1.joints", "blocks.1"]
+
+
+def test_joint_convolutions_begin_like_torchs_own() -> None:
+    """Weights and biases uniform between ±1/sqrt(inputs), on both sides of 0."""
+    torch.manual_seed(3)
+    layer = JointConvolution(25, 400, torch.ones(3, 4, 4), edge_importance=True)
+    for drawn in (layer.weight.detach(), layer.bias.detach()):
+        assert 0.19 < float(drawn.max()) <= 0.2
+        assert -0.2 <= float(drawn.min()) < -0.19
+        assert abs(float(drawn.std()) - 0.2 / 3**0.5) < 0.005
+    assert layer.importance is not None
+    assert bool((layer.importance == 1.0).all())
+    assert JointConvolution(2, 2, torch.ones(3, 4, 4), edge_importance=False).importance is None

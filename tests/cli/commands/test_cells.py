@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import time
 from collections import Counter
@@ -20,10 +21,11 @@ from lease_files import ELSEWHERE, write_lease
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
+from cglsuite.cli.commands import cells
 from cglsuite.cli.commands.status import COLUMNS
 from cglsuite.cli.session import Session
 from cglsuite.errors import UsageError
-from cglsuite.specs import ScenarioSpec
+from cglsuite.specs import MetricSpec, ScenarioSpec
 
 TOOLS = Path(__file__).parents[2] / "tools"
 CAMPAIGN = """
@@ -511,3 +513,25 @@ def test_a_watched_cell_of_the_store_says_that_it_does_not_run(capfd: pytest.Cap
     assert "nothing to watch: the store has this cell's result (--rerun trains it again)" in call(capfd, *CELL, "--watch", "csv")[2]
     status, _, message = call(capfd, "run", "x.toml", "--watch", "cvs")
     assert (status, "unknown observer 'cvs': did you mean csv?" in message) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "value", "shown"),
+    [
+        ((0.0, 1.0), 0.5, "50.0 %"),
+        ((-1.0, 1.0), 0.25, "+25.0 %"),
+        ((-1.0, 1.0), -0.25, "-25.0 %"),
+        ((-math.inf, 1.0), 0.25, "+0.25"),  # it may be below -1, so it is no share
+        ((-1.0, math.inf), 0.25, "+0.25"),
+        ((0.0, math.inf), 123.456, "123.5"),
+    ],
+)
+def test_a_metric_is_shown_in_percent_where_it_is_a_share(bounds: tuple[float, float], value: float, shown: str) -> None:
+    """With a sign where it may be negative, and the direction in which it is better."""
+    spec = MetricSpec(name="m", summary="s", formula="f(M)", direction="down", factory="a:b", range=bounds)
+    record: Any = SimpleNamespace(metrics={"m": value}, scenario={"performance": "micro", "setting": "task-il"}, stream={})
+    assert list(cells._metric_rows(record, {"m": spec})) == [["m", shown, "lower", "f(M)"]]
+    unknown: Any = SimpleNamespace(metrics={"m": value, "none": None}, scenario=record.scenario, stream={})
+    assert list(cells._metric_rows(unknown, {})) == [["m", f"{value:+.4g}", "", ""], ["none", "its metric is not installed", "", ""]]
+    errors: Any = SimpleNamespace(metrics={"m": 0.5}, scenario={"performance": "negative-mae", "setting": "task-il"}, stream={})
+    assert next(cells._metric_rows(errors, {"m": spec}))[1] == ("0.5" if bounds[0] == 0.0 else "+0.5")

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.kinds import metrics, notebooks, pretrainings, scenarios
+from cglsuite.testing.kinds import backbones, datasets, metrics, notebooks, pretrainings, scenarios
 
 
 def message(check: Any, *given: Any) -> str:
@@ -278,3 +278,46 @@ SHARED = [[1, 1, 0], [0, 0, 1], [0, 1, 1]]
 )
 def test_parts_of_tasks(made: Any, said: str) -> None:
     assert message(scenarios._parts, made) == said
+
+
+# --- backbones and data sets -----------------------------------------------------------------------------------------------------------
+
+
+def test_gradients_are_those_of_training() -> None:
+    """A parameter that is used in training alone has one; one that is never used has none."""
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.in_training, self.spare = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
+
+        def forward(self) -> torch.Tensor:
+            return self.used * self.in_training if self.training else self.used
+
+    def trial(model: Model) -> Any:
+        return SimpleNamespace(made=lambda: model, outputs=lambda given, training: given.train(training)())
+
+    assert message(backbones._gradients, trial(Model())).startswith("no gradient reaches spare of ")
+    model = Model()
+    model.spare.requires_grad_(False)
+    assert message(backbones._gradients, trial(model)) == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "folder", "said"),
+    [
+        (
+            "a is absent:\n  x.npz from URL\n  y.npz\nput them there",
+            "",
+            " (x.npz from URL and 1 more); set CGLSUITE_DATA to the folder that",
+        ),
+        ("a is absent:\n  x.npz", "/data", " (x.npz); the folder searched is $CGLSUITE_DATA"),
+        ("a is absent", "", "; set CGLSUITE_DATA to the folder that holds them"),
+    ],
+)
+def test_absent_files_in_one_line(monkeypatch: pytest.MonkeyPatch, error: str, folder: str, said: str) -> None:
+    """The first of the loader's indented lines, and how many there are besides."""
+    monkeypatch.delenv("CGLSUITE_DATA", raising=False)
+    if folder:
+        monkeypatch.setenv("CGLSUITE_DATA", folder)
+    assert datasets._absent("a", error).startswith(f"the raw files of a are not here{said}")
