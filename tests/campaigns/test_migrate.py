@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -434,3 +435,23 @@ def test_a_rerun_that_ended_otherwise_is_a_difference() -> None:
     *differing, how = migrate.compare(then, failed)
     assert differing == ["status: 'done' then, 'diverged' now", "matrix: there then, absent now"]
     assert how == "the rerun ended as diverged: not finite"
+
+
+@pytest.mark.parametrize(
+    ("device", "unlike", "comparable"),
+    [
+        ("cpu", "torch", False),
+        ("cpu", "cpu_capability", False),
+        ("cpu", "cuda", True),  # of no matter to what the CPU computed
+        ("cuda", "cuda", False),
+        ("cuda", "", True),
+    ],
+)
+def test_where_bits_can_be_compared(device: str, unlike: str, comparable: bool) -> None:
+    """With the same torch and kind of processor, and for a GPU the same CUDA."""
+    here = {"torch": "2.4", "cpu_capability": "AVX2", "cuda": "12.1"}
+    record: Any = SimpleNamespace(cell={"device": device}, environment=here | ({unlike: "other"} if unlike else {}))
+    said = migrate._elsewhere(record, here)
+    assert bool(said) is not comparable
+    if said:
+        assert said == f"was computed with {unlike} other, here it is {here[unlike]}: a rerun here cannot be compared bit by bit"

@@ -120,3 +120,19 @@ def test_output_wires() -> None:
     assert [tuple(w) for w in output_wires(nn.Linear(3, 2))] == [("head.weight", 0, 1), ("head.bias", 0, 1)]
     with pytest.raises(NotApplicable):
         output_wires(nn.Sequential(nn.Linear(3, 2)))
+
+
+def test_a_batch_norm_without_running_statistics_has_none_to_keep() -> None:
+    """Its outputs and its weights are as without the context; other modules are left alone."""
+    norm, x = nn.BatchNorm1d(3, track_running_stats=False), torch.arange(12.0).view(4, 3) ** 1.5
+    plain = norm(x)
+    with frozen_units({"a": (norm, torch.tensor([True, False, True])), "b": (nn.LayerNorm(3), torch.tensor([True, True, True]))}):
+        assert torch.equal(norm(x), plain)
+    tracked = nn.BatchNorm1d(3)
+    with frozen_units({"a": (tracked, torch.tensor([True, False, False]))}):
+        out = tracked(x)
+    assert tracked.running_mean is not None
+    assert tracked.running_mean[0] == 0.0
+    assert tracked.running_mean[1] == pytest.approx(0.1 * float(x[:, 1].mean()))
+    torch.testing.assert_close(out[:, 0], x[:, 0] / (1 + tracked.eps) ** 0.5)
+    torch.testing.assert_close(out[:, 1], plain[:, 1])

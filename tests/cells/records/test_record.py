@@ -263,6 +263,13 @@ def test_numbers_beyond_all_floats_are_refused(place: str) -> None:
         Record.from_json(text)
 
 
+def test_an_infinite_time_is_refused() -> None:
+    """In a text; of a record that is made here, what is no number becomes null."""
+    text = Record.from_json(golden()).to_text().replace('"resumed_from_task":', '"trained_s":1e999,"resumed_from_task":')
+    with pytest.raises(StoreError, match="a number that is not finite"):
+        Record.from_json(text)
+
+
 def test_absent_and_foreign_parts_are_named() -> None:
     """A part too few and a part too many."""
     data = golden()

@@ -325,3 +325,21 @@ def test_damaged_scalars_are_read_again(store: Store, reads: list[str], damage: 
     reads.clear()
     assert table(store) == expected
     assert reads == []
+
+
+@pytest.mark.parametrize(
+    ("error", "stays"),
+    [("file is not a database", False), ("database is locked", True), ("the file is busy", True), ("disk I/O error", False)],
+)
+def test_an_index_that_cannot_be_used_is_removed_unless_somebody_writes_to_it(tmp_path: Path, error: str, stays: bool) -> None:
+    """The connection is closed either way; one that is not there, or that has no place, is no matter."""
+    path = tmp_path / "index.sqlite"
+    path.write_bytes(b"x")
+    connection = sqlite3.connect(":memory:")
+    module._give_up(connection, path, sqlite3.DatabaseError(error))
+    assert path.exists() is stays
+    with pytest.raises(sqlite3.ProgrammingError):
+        connection.execute("select 1")
+    path.unlink(missing_ok=True)
+    module._give_up(None, path, sqlite3.DatabaseError(error))
+    module._give_up(None, None, sqlite3.DatabaseError(error))

@@ -313,3 +313,18 @@ def test_results_verify_names_kept_conflicts(tmp_path: Path, capsys: pytest.Capt
     assert "conflict" in capsys.readouterr().err
     a.conflict_files()[0].unlink()
     assert run(["results", "--store", str(a.path), "--verify"]) == 0
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_an_outcome_of_a_search_that_cannot_be_read_stays_where_it_is(tmp_path: Path, there: bool) -> None:
+    """It is named, neither brought nor held against the target's own."""
+    a, b = filled(tmp_path / "a"), source(tmp_path / "b")
+    b.put_search("s1", {"chosen": 1})
+    (b.path / "searches" / "s1.json").write_text("{")
+    if there:
+        a.put_search("s1", {"chosen": 2})
+    done = brought(a, b)
+    assert (done.searches, done.unlike_searches, done.clean) == (0, [], False)
+    assert a.get_search("s1") == ({"chosen": 2} if there else None)
+    assert (b.path / "searches" / "s1.json").read_text() == "{"
+    assert not a.conflict_files()
