@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
+import signal
 import tempfile
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from cglsuite.reports.rendering import process
+from cglsuite.reports.rendering import child, process
 from cglsuite.reports.rendering.job import Job, Outcome
 
 JOB = Job(notebook="/n.ipynb", name="report", title="T", output="/o.html", parameters={"x": "é"})
@@ -98,3 +101,19 @@ def test_a_folder_with_a_long_path_is_not_used_for_sockets(monkeypatch: pytest.M
             assert scratch.parent == (Path("/tmp") if short else parent)
             assert scratch.name.startswith("cgl-")
         assert not scratch.exists()
+
+
+def test_the_process_reads_a_job_and_answers_with_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What watches its parent must not keep it alive, SIGTERM interrupts it, and it ends with status 0 whatever came of the job."""
+    answer, begun, handlers = io.StringIO(), list[dict[str, Any]](), dict[int, Any]()
+    job, outcome = SimpleNamespace(name="job"), SimpleNamespace(to_json=lambda: "failed")
+    monkeypatch.setattr(child, "_own_stdout", lambda: answer)
+    monkeypatch.setattr(child.sys, "stdin", io.StringIO("a job\nmore\n"))
+    monkeypatch.setattr(child.Job, "from_json", lambda text: job if text == "a job\n" else None)
+    monkeypatch.setattr(child.threading, "Thread", lambda **given: begun.append(given) or SimpleNamespace(start=lambda: None))
+    monkeypatch.setattr(child.signal, "signal", lambda number, handler: handlers.setdefault(number, handler))
+    monkeypatch.setattr(child, "render", lambda given: outcome if given is job else None)
+    assert child.main() == 0
+    assert answer.getvalue() == "failed\n"
+    assert begun == [{"target": child._end_with_parent, "daemon": True}]
+    assert handlers == {signal.SIGTERM: child._interrupt}

@@ -6,9 +6,11 @@ import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pytest
 from report_lab import CAMPAIGN, MATRIX, catalogue_of, record_of, toy_engine
 
@@ -139,3 +141,19 @@ def test_costs_by_hand(made: Made) -> None:
         "performance at the end, % against kept, kB",
         "learning accuracy, % against forgetting, points (AF_max, ← less)",
     ]
+
+
+def test_scenarios_of_a_search_stay_in_the_campaigns_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One figure each, with the ends of the curves in words, and the trials that did not finish."""
+    rows = [
+        {"scenario": s, "label": "ewc", "n": n, "mean": 0.1 * n + x, "std": 0.01, "trials": 2, "excluded": e}
+        for s, x, e in (("zebra", 0.5, 0), ("ant", 0.25, 3))
+        for n in (1, 2)
+    ]
+    monkeypatch.setattr(tuning, "best_of_n", lambda searches: pd.DataFrame(rows))
+    shown: Any = runs.best_of_n(cast("Any", SimpleNamespace(searches=())))
+    assert [one.alt for one in shown.pictures] == [
+        "Expected best validation score by number of trials in zebra: ewc 70.0 with 2.",
+        "Expected best validation score by number of trials in ant: ewc 45.0 with 2.",
+    ]
+    assert [one.caption.partition("too few")[2] for one in shown.pictures] == ["", ". 3 trials that did not finish are left out"]

@@ -19,6 +19,7 @@ from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.anatomy.causes import RULES, Count, cause_of, is_printed_as
 from cglsuite.reports.studies.anatomy.published import counted
 from cglsuite.reports.studies.anatomy.subjects import _carried_homophily
+from cglsuite.reports.studies.ledger.besides import _together
 from cglsuite.reports.studies.ledger.statistics import load_statistics, statistic_counts
 
 
@@ -178,3 +179,12 @@ def test_receivers_and_sums_of_features() -> None:
     )
     assert (made.whole["receivers"], made.whole["edge_features"]) == (2, 0)
     assert isinstance(made.groups, pd.DataFrame)
+
+
+def test_settings_with_the_same_numbers_share_a_title() -> None:
+    """Papers and data sets stay in the order in which they come."""
+    rows = [("Z", "pcg", "task-IL", 1), ("Z", "pcg", "class-IL", 1), ("A", "cora", "task-IL", 2), ("A", "cora", "class-IL", 3)]
+    frame = pd.DataFrame([{"paper": p, "dataset": d, "setting": s, "preset": f"{d}/{s}", "published": n} for p, d, s, n in rows])
+    found = _together(frame)
+    assert list(found) == ["pcg in task-IL and class-IL", "cora in task-IL", "cora in class-IL"]
+    assert [part["published"].tolist() for part in found.values()] == [[1], [2], [3]]
