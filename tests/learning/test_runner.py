@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from itertools import permutations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from cglsuite.learning import Phase
 from cglsuite.learning.reproducibility.randomness import generator, scope
 from cglsuite.learning.result import RunResult
 from cglsuite.learning.task_runner import TaskRunner
+from cglsuite.problems import Problem
 from cglsuite.streams import Batch, TaskStream, TaskView
 
 POLICIES = ("none", "inter-task", "full")
@@ -669,3 +671,27 @@ def test_an_optimiser_is_carried_over_only_while_its_weights_are_the_models() ->
     assert len(set(optimisers(Method, True))) == 1
     assert len(set(optimisers(Method, False))) == 3
     assert len(set(optimisers(Renewed, True))) == 3
+
+
+def test_what_is_monitored_is_less_where_performance_is_more() -> None:
+    """Minus the performance of the decoded outputs, so that early stopping keeps the best epoch."""
+    asked: list[Any] = []
+
+    def performance(*given: Any) -> float:
+        asked.append(given)
+        return 0.25
+
+    runner: Any = object.__new__(TaskRunner)
+    runner.stream = SimpleNamespace(oracle=SimpleNamespace(performance=performance))
+    runner._scorer = SimpleNamespace(decode=lambda logits, allowed: logits.argmax(dim=1))
+    batch: Any = SimpleNamespace(allowed="those that compete")
+    assert runner.validation_cost(["t"], batch, torch.tensor([[0.0, 1.0]])) == -0.25
+    ((tokens, decoded, allowed),) = asked
+    assert (tokens, decoded.tolist(), allowed) == (["t"], [1], "those that compete")
+
+
+def test_frozen_parameters_are_not_trained() -> None:
+    """An adapter names the parameters that want a gradient."""
+    model = torch.nn.Linear(2, 3)
+    model.bias.requires_grad_(False)
+    assert list(Problem.parameters(model)) == ["weight"]
