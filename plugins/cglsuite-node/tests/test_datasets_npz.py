@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from cglsuite_node.datasets import citation_full
+from cglsuite_node.datasets import arrays, citation_full
 from cglsuite_node.datasets.amazon_clothing import amazon_clothing20
 
 from cglsuite.datafiles import DataRoot
@@ -152,3 +153,24 @@ def test_wrong_checksum_of_amazon_clothing(tmp_path: Path) -> None:
     write(tmp_path / "data", LOADERS["amazon-clothing20"][1], contents())
     with pytest.raises(DataError, match=r"amazon_clothing20\.npz has the wrong checksum: found sha256 .* expected 02e610c2"):
         amazon_clothing20(DataRoot(tmp_path / "data", tmp_path / "cache"))
+
+
+def test_which_of_several_files_is_damaged(tmp_path: Path) -> None:
+    """Those that are whole are not named; of an archive the part is."""
+    whole, spoilt, zipped, cut, other = (tmp_path / name for name in ("whole.npz", "spoilt.npz", "whole.gz", "cut.gz", "a.csv"))
+    for path in (whole, spoilt):
+        np.savez(path, x=np.arange(100))
+    content = bytearray(spoilt.read_bytes())
+    content[200] ^= 1
+    spoilt.write_bytes(content)
+    zipped.write_bytes(gzip.compress(b"x" * 5000))
+    cut.write_bytes(zipped.read_bytes()[:-12])
+    other.write_text("anything")
+    assert [arrays._damage(path) for path in (whole, zipped, other)] == [None] * 3
+    assert arrays._damage(spoilt) == "bad checksum of x.npy"
+    assert "end-of-stream" in str(arrays._damage(cut))
+    assert arrays._damage(tmp_path / "absent.npz")
+    said = arrays._unreadable("a", {"one": whole, "two": spoilt, "three": cut}, ValueError("boom"))
+    assert said.startswith(f"a cannot be read (ValueError: boom); damaged: {spoilt} (bad checksum of x.npy); {cut} (")
+    assert "whole" not in said
+    assert f"among {whole}, {zipped}. Replace" in arrays._unreadable("a", {"one": whole, "two": zipped}, ValueError("boom"))

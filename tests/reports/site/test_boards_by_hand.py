@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
@@ -174,6 +175,30 @@ def against(monkeypatch: pytest.MonkeyPatch, tests: dict[str, tuple[str, float]]
 )
 def test_from_which_methods_the_best_one_differs(monkeypatch: pytest.MonkeyPatch, tests: Any, said: str) -> None:
     assert against(monkeypatch, tests) == [said]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        ({"equivalent": 3}, ["3 of 3 comparable values published by CGLB are reproduced (equivalent)."]),
+        (
+            {"equivalent": 1, "different": 2, "no verdict": 4},
+            ["1 of 3 comparable values published by CGLB are reproduced (equivalent); 2 are different."],
+        ),
+        (
+            {"undecided": 1, "different": 2},
+            ["0 of 3 comparable values published by CGLB are reproduced (equivalent); 2 are different, 1 are undecided."],
+        ),
+        ({"no verdict": 2}, []),
+        ({}, []),
+    ],
+)
+def test_published_values_are_counted_by_verdict(monkeypatch: pytest.MonkeyPatch, verdicts: dict[str, int], said: list[str]) -> None:
+    """Those with a verdict alone; kinds that do not occur are not named."""
+    rows = [{"verdict": name, "paper": "CGLB"} for name, n in verdicts.items() for _ in range(n)]
+    monkeypatch.setattr(key_results, "compare", lambda results: pd.DataFrame(rows, columns=["verdict", "paper"]))
+    results: Any = None
+    assert list(key_results.published_line(results)) == said
 
 
 def test_ranges_of_sizes() -> None:
