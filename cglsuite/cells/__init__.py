@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cglsuite.lazily import lazily
 
 if TYPE_CHECKING:
+    from cglsuite.cells.drift import ForgettingSplit, split_forgetting
     from cglsuite.cells.keys import cell_key, design_key
     from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer, Observers
     from cglsuite.cells.records.frame import results_frame
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CellSpec",
     "Epoch",
+    "ForgettingSplit",
     "ObservedCell",
     "Observer",
     "Observers",
@@ -31,12 +33,14 @@ __all__ = [
     "resolve_cell",
     "results_frame",
     "run_cell",
+    "split_forgetting",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
         "records.frame": ("results_frame",),
+        "drift": ("ForgettingSplit", "split_forgetting"),
         "keys": ("cell_key", "design_key"),
         "observing.observers": ("Epoch", "ObservedCell", "Observer", "Observers"),
         "records.record": ("Record",),

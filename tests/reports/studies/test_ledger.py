@@ -31,6 +31,7 @@ from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger import tuning as show_tuning
 from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger, write_ledger
 from cglsuite.reports.studies.ledger.judging import JUDGED, VERDICTS
+from cglsuite.reports.studies.ledger.searched import Tuning
 
 SECTIONS = (
     "overview",
@@ -102,7 +103,7 @@ def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_pat
 def test_presets_say_how_many_settings_their_values_were_chosen_from() -> None:
     """Cora under BeGin: the searches behind its values are not in this store."""
     cells = [c for c in reproduction_of(Selection(**CORA), load_catalogue()).plan(load_catalogue()) if c.cell is not None]
-    tuned = show_tuning.Tuning.of([], cells)
+    tuned = Tuning.of([], cells)
     declared = {c.request.method: tuned.trials(c.request.scenario, c.request.method) for c in cells}
     assert {"bare": 2, "ewc": 4, "lwf": 6, "gem": 3, "packnet": 1}.items() <= declared.items()
     assert tuned.trials("other/task-il@begin-1", "bare") == 1
@@ -328,6 +329,7 @@ def _elsewhere(planned: PlannedCell) -> dict[str, Any]:
 # --- orders ----------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.realdata  # without its data a missing cell is not "not run" but "no data"
 @pytest.mark.plugins
 def test_spreads_over_orders_need_every_order(tmp_path: Path) -> None:
     """N-UCLA, task orders: AOPD by brute force over 120 orders; with one of them absent in a repetition, only the other is counted."""
@@ -458,6 +460,7 @@ def test_an_empty_store(tmp_path: Path) -> None:
     assert set(ledger.counts) == {"not run", "not runnable here"}
 
 
+@pytest.mark.realdata  # without its data a missing cell is not "not run" but "no data"
 @pytest.mark.notebook
 @pytest.mark.plugins
 def test_the_notebook_says_what_its_records_say(tmp_path: Path) -> None:
