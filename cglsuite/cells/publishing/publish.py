@@ -83,7 +83,8 @@ def publish(store: Store, url: str, *, progress: Progress = lambda *_: None) -> 
     for name, reason in manifest.newer:
         raise StoreError(f"{place}/{name}: {reason}; nothing was published")
     lost = _without_lost(place, manifest)
-    merging = _Publishing(store, Published(place, manifest), progress)
+    seen = _Nearby(place, LocalFolder(store.path)) if isinstance(place, RemoteFolder) else place
+    merging = _Publishing(store, Published(seen, manifest), progress)
     done = Publication(merge=merging.merged())
     done.merge.unreadable += [Problem(f"{place}/{name}", reason) for name, reason in (*manifest.problems, *lost)]
     pieces = []
@@ -160,8 +161,26 @@ def _add_entry(place: LocalFolder | RemoteFolder, manifest: Manifest, pieces: Se
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     content = entry_text(suite=__version__, written=written, parents=heads, shards=pieces, searches=searches)
     name = hashlib.sha256(content).hexdigest()
-    place.create(entry_place(name), content)
+    place.write(entry_place(name), content)
     return name
+
+
+class _Nearby:
+    """A publication elsewhere, of which the store that is published has pulled some files: those are read here."""
+
+    def __init__(self, place: RemoteFolder, here: LocalFolder) -> None:
+        self._place, self._here = place, here
+        self.range = place.range
+
+    def __str__(self) -> str:
+        return str(self._place)
+
+    def read(self, name: str, *, most: int) -> bytes:
+        with contextlib.suppress(FileNotFoundError, StoreError):
+            content = self._here.read(name, most=most)
+            if hashlib.sha256(content).hexdigest() == name.rpartition("/")[2].partition(".")[0]:
+                return content
+        return self._place.read(name, most=most)
 
 
 class _Publishing(Merging):

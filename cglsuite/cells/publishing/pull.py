@@ -93,7 +93,7 @@ class _Pulling:
         done = Pull(merge=merging.merged(), faults=self.faults, shards=self.shards, read_bytes=self.read_bytes)
         for entry in new:
             if entry.name not in known:
-                self.here.create(entry_place(entry.name), entry.content)
+                self.here.write(entry_place(entry.name), entry.content)
                 done.entries.append(entry.name)
         number_entries(self.here, mine, [entry.name for entry in there.entries])
         # What was not copied is a fault already, and what was missing here has been brought.

@@ -38,6 +38,8 @@ MOST_BYTES = 2**30
 """The largest file of a shard."""
 _MOST_ENTRY = 2**24
 _MOST_NUMBER = 2**20
+_MOST_GAP = 16
+"""So many numbers in a row may hold no name: some web servers have an answer for every address."""
 _ENTRY = re.compile(r"([0-9a-f]{64})\.json", re.ASCII)
 _MOST_ENTRIES = 100_000
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -57,7 +59,7 @@ class Folder(Protocol):
         """The names of the files in a folder; empty if there is none."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless there is one; whether it was written. Raises StoreError."""
+        """Write a file unless there is one; return whether it was written. Raises StoreError."""
 
 
 class NewerFormatError(StoreError):
@@ -189,19 +191,24 @@ def _numbers(folder: Folder) -> dict[int, str]:
     """The name behind each number. What does not hold a name is left out: entries are listed too, and name their parents."""
     if folder.lists:
         given = [int(name) for name in folder.names(NUMBERS) if re.fullmatch(r"[0-9]{8}", name, re.ASCII)]
-        return {number: name for number in given if (name := _name_at(folder, number)) is not None}
+        return {number: name for number in given if (name := _name_at(folder, number))}
     found: dict[int, str] = {}
-    while len(found) <= _MOST_ENTRIES and (name := _name_at(folder, len(found) + 1)) is not None:
-        found[len(found) + 1] = name
+    for number in range(1, _MOST_ENTRIES):
+        name = _name_at(folder, number)
+        if name is None or number - max(found, default=0) > _MOST_GAP:
+            break
+        if name:
+            found[number] = name
     return found
 
 
 def _name_at(folder: Folder, number: int) -> str | None:
+    """The name that a number holds: ``""`` if it holds something else, None if there is no such number."""
     try:
         name = folder.read(f"{NUMBERS}/{number:08d}", most=_MOST_NUMBER).decode("ascii", errors="replace").strip()
     except FileNotFoundError:
         return None
-    return name if re.fullmatch(r"[0-9a-f]{64}", name, re.ASCII) else None
+    return name if re.fullmatch(r"[0-9a-f]{64}", name, re.ASCII) else ""
 
 
 def _entry(folder: Folder, name: str) -> Entry:

@@ -107,12 +107,8 @@ class LocalFolder:
     def _put(self, name: str, data: bytes, *, exclusive: bool) -> bool:
         path = self.path / name
 
-        def settle(temporary: Path, path: Path) -> None:
-            os.link(temporary, path)
-            temporary.unlink()
-
         try:
-            with new_file(path, settle=settle if exclusive else os.replace) as file:
+            with new_file(path, settle=_name_once if exclusive else os.replace) as file:
                 file.write(data)
         except FileExistsError:
             if exclusive:
@@ -121,6 +117,22 @@ class LocalFolder:
         except OSError as error:
             raise store_error(error, path, "another DIR") from error
         return True
+
+
+def _name_once(temporary: Path, path: Path) -> None:
+    """Give ``temporary`` the name ``path`` unless it is taken: by a link, or where there are none by creating the file exclusively.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        with open(path, "xb") as file:
+            file.write(temporary.read_bytes())
+    temporary.unlink()
 
 
 class PackedCopy:

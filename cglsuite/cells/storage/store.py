@@ -237,7 +237,8 @@ class Store(Records):
         A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later.
         """
         sweep_temporaries(self.path)
-        sweep_temporaries(self.path, pattern=f"{CELLS}/??/.*{TEMPORARY_SUFFIX}")
+        for below in (f"{CELLS}/??", "shards/??", "manifest/numbers"):
+            sweep_temporaries(self.path, pattern=f"{below}/.*{TEMPORARY_SUFFIX}")
         sweep_temporaries(self.path, pattern=f"leases/*{_LEASE}.*")
         for plan in (self.path / "plans").glob("*.json"):
             if is_key(plan.stem) and (lease := self.lease(plan_lease(plan))) is not None:

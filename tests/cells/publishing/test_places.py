@@ -89,6 +89,27 @@ def test_a_number_in_a_bucket_is_created_once(bucket: Any) -> None:
     assert one.read("manifest/numbers/00000001") == b"a" * 64
 
 
+def test_what_the_store_has_pulled_is_not_read_again(tmp_path: Path, bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To publish, the scalars of what is published are needed: from the bucket, or from the store."""
+    publish(filled(tmp_path / "a", record(1)), URL)
+    names: list[str] = []
+    real = RemoteFolder.read
+
+    def noting(self: RemoteFolder, name: str, **how: int) -> bytes:
+        names.append(name)
+        return real(self, name, **how)
+
+    monkeypatch.setattr(RemoteFolder, "read", noting)
+    publish(Store(tmp_path / "a"), URL)
+    assert [name for name in names if name.endswith(".parquet")]
+    b = Store(tmp_path / "b")
+    pull(URL, b)
+    b.put(record(2))
+    names.clear()
+    assert publish(b, URL).merge.new == [record(2).key]
+    assert [name for name in names if name.endswith(".parquet")] == []
+
+
 def test_a_truncated_object_is_named(tmp_path: Path, bucket: Any) -> None:
     publish(filled(tmp_path / "a", record(1)), URL)
     (name,) = (key for key in objects(bucket) if key.endswith(".zst"))
@@ -158,8 +179,8 @@ def test_a_folder_that_a_web_server_offers(tmp_path: Path, site: str) -> None:
     for n in (1, 2, 3):
         publish(filled(tmp_path / "a", record(n)), str(tmp_path / "p"))
     numbers = tmp_path / "p" / "manifest" / "numbers"
-    (numbers / "00000001").write_text((numbers / "00000003").read_text())
-    (numbers / "00000002").unlink()
+    (numbers / "00000001").write_text("cut off")
+    (numbers / "00000002").write_text((numbers / "00000003").read_text())
     (numbers / "00000003").unlink()
     b = Store(tmp_path / "b")
     assert run(["pull", f"{site}/", "--into", str(b.path)]) == 0
@@ -177,6 +198,17 @@ def test_a_web_server_that_does_not_answer_and_one_without_results(tmp_path: Pat
     assert "http://127.0.0.1:9/x/manifest/numbers/00000001 cannot be read" in told
     assert "secret" not in told
     assert not (tmp_path / "b").exists()
+
+
+def test_a_web_server_that_has_an_answer_for_every_address(tmp_path: Path, site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the start page of an application, with status 200."""
+    publish(filled(tmp_path / "a", record(1)), str(tmp_path / "p"))
+    page = tmp_path / "p" / "index.html"
+    page.write_text("<html>welcome</html>")
+    found = Quiet.translate_path
+    monkeypatch.setattr(Quiet, "translate_path", lambda self, path: p if Path(p := found(self, path)).is_file() else str(page))
+    assert pull(site, Store(tmp_path / "b")).clean
+    assert contents(tmp_path / "b") == contents(tmp_path / "a")
 
 
 def test_a_shard_that_the_web_server_has_lost(tmp_path: Path, site: str) -> None:
