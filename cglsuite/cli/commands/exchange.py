@@ -85,8 +85,11 @@ def publish(store_path: Path, url: str, quiet: bool, as_json: bool) -> int:
     if as_json:
         print_json({"store": str(store_path), "url": _shown(url), **facts, "merge": _json(done.merge)})
     else:
-        size = f"{done.written_bytes / 1e6:.1f} MB"
-        what = f"{_counted(done.records, 'record')} in {_counted(done.shards, 'shard')}, {size}" if done.entry else "nothing is new"
+        what = (
+            f"{_counted(done.records, 'record')} in {_counted(done.shards, 'shard')}, {_size(done.written_bytes)}"
+            if done.entry
+            else "nothing is new"
+        )
         echo(f"Published to {_shown(url)}: {what}")
         _print_counts([done.merge])
         _print_conflicts([done.merge])
@@ -119,14 +122,19 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
         facts = {"shards": done.shards, "bytes": done.read_bytes, "entries": done.entries, "faults": _problems_json(done.faults)}
         print_json({"store": str(store.path), "url": _shown(url), **facts, "merge": _json(done.merge)})
     else:
-        what = f"{_counted(done.shards, 'shard')}, {done.read_bytes / 1e6:.1f} MB" if done.shards else "nothing is new"
+        what = f"{_counted(done.shards, 'shard')}, {_size(done.read_bytes)}" if done.shards else "nothing is new"
         echo(f"Pulled into {store.path}: {what}")
-        _print_counts([done.merge])
-        _print_conflicts([done.merge])
+        if done.shards:
+            _print_counts([done.merge])
+            _print_conflicts([done.merge])
     _log_problems([done.merge])
     for fault in done.faults:
         _log.error("%s: %s", fault.path, fault.reason)
     return 0 if done.clean else FAILED
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
 
 
 def _counted(number: int, noun: str) -> str:
