@@ -1,6 +1,6 @@
 """What an epoch of each method costs against one of fine-tuning, and how many lines its module has. A command, not a test.
 
-    python tests/benchmarks/methods.py [--methods packnet hat ...] [--rounds 3] [--epochs 60] [--nodes 2708] [--setting task-il]
+    python tests/benchmarks/methods.py [--methods packnet hat ...] [--rounds 3] [--epochs 60] [--nodes 2708] [--protocol cglb-1]
     python tests/benchmarks/methods.py --lines
 
 Every round runs the cell of `bare` and then that of each method, in this process, by processor time. An epoch is one of the protocol, on
@@ -8,7 +8,8 @@ the method's own loss with its hooks; rounds with a loss of their own (condensat
 around a task are given apart, as shares of the time that `bare` takes for the whole stream. Medians of the rounds are printed. The goal of
 methods that isolate parameters is 1.3 per epoch; others have none here (`overhead.py` has those of the older ones).
 
-The graph has Cora's size unless ``--nodes`` says otherwise; the protocol is CGLB's, whose epochs ask for no validation.
+The graph has Cora's size unless ``--nodes`` says otherwise. The protocol is CGLB's, whose epochs ask for no validation, unless
+``--protocol`` says otherwise: under ``begin-1`` every epoch is followed by the validation loss, and methods have BeGin's form.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def measured(catalogue, method: str, args) -> dict[str, float]:
 
     overrides = SIZE | {"dataset.n_nodes": args.nodes, "training.epochs": args.epochs} | SHORT.get(method, {})
     setting = args.setting if args.setting in catalogue.method(method).settings else "class-il"
-    cell = resolve_cell(catalogue, f"synthetic-csbm/{setting}@cglb-1", method, overrides=overrides)
+    cell = resolve_cell(catalogue, f"synthetic-csbm/{setting}@{args.protocol}", method, overrides=overrides)
     spent, epochs = defaultdict(float), defaultdict(int)
     fit, clock.perf_counter = task_runner.fit, time.process_time
 
@@ -112,6 +113,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--nodes", type=int, default=2708)
     parser.add_argument("--setting", default="task-il")
+    parser.add_argument("--protocol", default="cglb-1", choices=("cglb-1", "begin-1"))
     parser.add_argument("--lines", action="store_true", help="print lines per method instead")
     args = parser.parse_args()
     if args.lines:
