@@ -73,8 +73,8 @@ def method_card(catalogue: Catalogue, entry: Entry) -> Iterator[str]:
         rows = [(code(f"training.{name}"), value(given)) for name, given in sorted(spec.training.items())]
         yield from ("Defaults of training that it brings along:", "", table(("setting", "value"), rows))
     yield from _deviations("method", spec.hyperparameters, _known(entry.name))
-    yield from chosen_by_presets(catalogue, entry.name, here)
     yield from ("## Results here", "", _results(catalogue, here, "method", entry.name))
+    yield from chosen_by_presets(catalogue, entry.name, here)
     yield from _definition(spec.factory)
 
 
