@@ -50,8 +50,13 @@ def beside(frame: Any, words: Sequence[str]) -> str:
                 cells.append({metric: _cell(group, (dataset, setting, method), metric) for metric in _METRICS})
     for metric in _METRICS:
         _judge([row[metric] for row in cells])
-    tails = [tuple(part for cell in row.values() for part in (cell.ours, cell.printed, cell.verdict)) for row in cells]
+    tails = [tuple(_unbroken(part) for cell in row.values() for part in (cell.ours, cell.printed, cell.verdict)) for row in cells]
     return table(HEADER, [head + tail for head, tail in zip(rows, tails, strict=True)])
+
+
+def _unbroken(value: str) -> str:
+    """A mean and its deviation on one line."""
+    return value.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}").replace("(± ", "(±\N{NO-BREAK SPACE}")
 
 
 def _groups(frame: Any) -> list[Any]:

@@ -124,7 +124,7 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
     frame = pd.DataFrame(rows).astype({key: "object" for key in rows[0] if key.startswith("configuration")})
     frame = frame.where(frame.notna(), None)
     page = tool("doc_beside").beside(frame, ["task-il", "cora", ":", "packnet", "hat", "cat", "pi-gnn"])
-    lines = [line.strip("| ").split(" | ") for line in page.splitlines()[2:]]
+    lines = [line.strip("| ").split(" | ") for line in page.replace("\xa0", " ").splitlines()[2:]]
     assert [line[1] for line in lines] == [
         "packnet (as benchmarked, lr 0.001, dropout 0.5)",
         "hat (as benchmarked, lr 0.001, dropout 0.5)",

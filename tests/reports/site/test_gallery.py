@@ -36,6 +36,16 @@ def test_the_page_prints_what_the_records_say() -> None:
     assert not missing
 
 
+def test_isolation_forgets_nothing_on_real_data() -> None:
+    """BeGin keeps the whole graph, so answers to an old task keep their bits: AF is 0 in every run, not only in the mean."""
+    frame = results_frame(records())  # type: ignore[arg-type]
+    frame = frame[(frame.protocol == "begin-1") & (frame.setting == "task-il") & (frame.status == "done")]
+    isolated = frame[frame.method.isin(["packnet", "piggyback", "pi-gnn"])]
+    assert set(isolated.method) == {"packnet", "piggyback", "pi-gnn"}
+    assert set(isolated["configuration.scenario.edge_policy"]) == {"full"}
+    assert (isolated.forgetting_from_diagonal == 0).all()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(GALLERY)))
 def test_pages_are_self_contained(page: Path) -> None:
     content = page.read_text(encoding="utf-8")
