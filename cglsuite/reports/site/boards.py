@@ -280,7 +280,7 @@ def _scores(by_key: pd.DataFrame, group: Group, columns: Sequence[Column], in_al
     designs = _Designs(pd.DataFrame([place_of(record) for record in group.records]), in_all)
     scores = {}
     for column in columns:
-        values = frame[column.name].astype("float64").to_numpy(dtype=np.float64, na_value=math.nan)
+        values: NDArray[np.float64] = np.asarray(frame[column.name].astype("float64"), dtype=np.float64)
         known = values[~np.isnan(values)]
         if known.size:
             std = float(known.std(ddof=1)) if known.size > 1 else math.nan

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,9 @@ from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.site import leaderboard as show_leaderboard
-from cglsuite.reports.site.boards import LEVEL, Board, board_frame, boards
+from cglsuite.reports.site.boards import LEVEL, Board, _Designs, board_frame, boards
 from cglsuite.reports.site.render import render_campaign
-from cglsuite.stats import compare_methods, quasi_f
+from cglsuite.stats import Refused, compare_methods, layout, quasi_f
 
 Results = Callable[..., CampaignResults]
 
@@ -312,3 +314,26 @@ def test_the_rendered_notebook_and_the_index_say_it_too(tmp_path: Path) -> None:
     assert [len(board.rows) for board in found] == [3]
     for page in ("leaderboard.html", "index.html"):
         assert_entries(shown_entries((out / page).read_text()), found)
+
+
+@pytest.mark.parametrize("absent", [(), (1,), (0, 3, 6)])
+@pytest.mark.parametrize(("splits", "in_all"), [(1, None), (2, None), (1, 3)])
+def test_a_design_made_once_is_that_of_every_column(absent: tuple[int, ...], splits: int, in_all: int | None) -> None:
+    """Bit for bit the layout of the column's own cells, also with missing values and with several cells per value; or the same refusal."""
+    rng = np.random.default_rng(0)
+    places = pd.DataFrame([{"order": o, "split": str(s), "seed": str(i)} for o in ("b", "a", "c") for i in range(3) for s in range(splits)])
+    designs = _Designs(places, in_all)
+    for _ in range(3):
+        values = rng.normal(size=len(places))
+        values[list(absent)] = np.nan
+        known = ~np.isnan(values)
+        try:
+            expected = layout(places.assign(value=values)[known], in_all)
+        except Refused as refusal:
+            with pytest.raises(Refused, match=re.escape(str(refusal))):
+                designs.of(values)
+            continue
+        found = designs.of(values)
+        assert found.values.tobytes() == expected.values.tobytes()
+        assert dataclasses.replace(found, values=expected.values) == expected
+    assert len(designs._places_of) == 1
