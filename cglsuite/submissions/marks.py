@@ -46,6 +46,11 @@ class Mark:
         """Whether the record counts as verified."""
         return self.level == "verified"
 
+    @property
+    def strength(self) -> tuple[bool, bool]:
+        """Of several marks of one record, the strongest counts: verified before not, rerun itself before by sample."""
+        return self.verified, self.rerun in ("bits", "tolerance")
+
 
 UNMARKED = Mark(key="", digest="", level="unverified", reasons={"": "nothing was verified here"})
 """Of a record that nobody has submitted here."""
@@ -85,7 +90,7 @@ class Marks:
         read = [_mark_of(json.loads(line)) for line in lines]
         for mark in read:
             known = self._marks.get((mark.key, mark.digest))
-            if known is None or not known.verified or (mark.verified and not known.rerun):
+            if known is None or mark.strength > known.strength:
                 self._marks[mark.key, mark.digest] = mark
 
 

@@ -196,7 +196,9 @@ def test_the_stronger_mark_counts_and_damage_counts_as_none(tmp_path: Path, capl
     strong = Mark(key="a", digest="1", level="verified", rerun="bits")
     write_marks(tmp_path, "2", {}, [weak])
     write_marks(tmp_path, "1", {}, [strong])
+    write_marks(tmp_path, "0", {}, [dataclasses.replace(strong, rerun="sample")])
     assert Marks(tmp_path).of("a", "1") == strong
+    (tmp_path / FOLDER / "0.jsonl").unlink()
     (tmp_path / FOLDER / "1.jsonl").write_text('{"verification": 1}\n{"key": "a"')
     assert Marks(tmp_path).of("a", "1") == weak
     (tmp_path / FOLDER / "2.jsonl").write_text('{"verification": 2}\n')

@@ -311,6 +311,23 @@ def test_names_of_strangers_are_text(tmp_path: Path) -> None:
             assert not [cell for line in csv.reader(page.read_text().splitlines()) for cell in line if re.match(r"[=+@]", cell)]
 
 
+def test_odd_records_cost_no_other_record_its_place(tmp_path: Path) -> None:
+    """Records that are valid but that no board can show, in a preset with verified records and in one of their own."""
+    store, catalogue = results_folder(tmp_path / "results")
+    record = next(r for r in store.records() if r.cell["preset"] == "cora/task-il@begin-1")
+    odd: dict[str, Any] = {"scenario": {}, "tasks": [], "matrix": [[0.5], [0.5]], "validation_matrix": [], "metrics": {}}
+    alone = {**record.cell, "preset": "odd/class-il@begin-1", "scenario": "odd/class-il@begin-1"}
+    seeds = {**record.cell, "seeds": {"order": -1, "split": 0, "init": 0}}
+    store.put(dataclasses.replace(record, key="aa" * 32, **{**odd, "cell": seeds}))
+    store.put(dataclasses.replace(record, key="bb" * 32, **{**odd, "cell": alone}))
+    built = build_site(store, tmp_path / "site", catalogue)
+    assert {"aa" * 32, "bb" * 32} <= set(built.faults)
+    page = BeautifulSoup((tmp_path / "site" / f"{CORA}.html").read_text(), "html.parser")
+    assert set(methods(page.select_one("#verified"))) == set(CAMPAIGN["grid"]["methods"]) - set(UNVERIFIED)
+    assert built.verified == sum(bool((mark := mark_of(r)) and mark.verified) for r in store.records())
+    assert f"{len(built.faults)} records that no board can show" in (tmp_path / "site" / "index.html").read_text()
+
+
 def test_names_are_short_and_apart() -> None:
     names = Names()
     made = [names.page("method", name) for name in ("a/b", "a-b", "A-b", "x" * 500, "x" * 501, "..", "")]

@@ -44,6 +44,8 @@ def site(session: Session, results: Path, out: Path, title: str, as_json: bool) 
     built = build_site(store, out, session.catalogue(), title=title, told=lambda text: _log.info("%s", text))
     for problem in store.problems:
         _log.warning("not shown: %s: %s", problem.path, problem.reason)
+    for key, reason in built.faults.items():
+        _log.warning("not shown: record %s: %s", key[:12], reason)
     if as_json:
         print_json({**vars(built), "index": str(built.index), "unreadable": len(store.problems)})
     else:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from cglsuite.atomic import new_file, store_error, write_atomic
 from cglsuite.errors import StoreError, UsageError
 from cglsuite.reference.papers import PAPERS
 from cglsuite.reports.site.hosted import feeds, pages
-from cglsuite.reports.site.hosted.gathering import Gathered
+from cglsuite.reports.site.hosted.gathering import Gathered, Marked
 from cglsuite.reports.site.hosted.methods import method_page, methods_page
 from cglsuite.reports.site.hosted.names import Names
 from cglsuite.reports.site.hosted.papers import paper_page, papers_page
@@ -36,7 +36,7 @@ _OURS = re.compile(r"(feeds/)?(boards/|records/)?[A-Za-z0-9][A-Za-z0-9._+@-]*\.(
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What was written: ``files`` relative to the site, and how many records were shown by level."""
+    """What was written: ``files`` relative to the site, how many records were shown by level, and by key why others are not."""
 
     index: Path
     files: tuple[str, ...]
@@ -44,6 +44,7 @@ class Built:
     verified: int
     unverified: int
     removed: tuple[str, ...]
+    faults: Mapping[str, str]
 
 
 def build_site(
@@ -71,7 +72,10 @@ def build_site(
         for number, preset in enumerate(gathered.presets, start=1):
             told(f"{number} of {len(gathered.presets)}: {preset}")
             records = list(gathered.of(preset))
-            one = scenario_of(preset, records, catalogue, store.path)
+            found = _scenario(preset, records, catalogue, store, gathered.faults)
+            if found is None:
+                continue
+            one, records = found
             stem = site.names.stem("scenario", preset)
             files[preset] = {"page": f"{stem}.html", "board": f"feeds/boards/{stem}.json", "records": f"feeds/records/{stem}.csv"}
             metrics = sorted({name for some in records for name in some.record.metrics})
@@ -90,10 +94,27 @@ def build_site(
         index=out / "index.html",
         files=tuple(writer.files),
         scenarios=len(scenarios),
-        verified=gathered.verified,
-        unverified=gathered.unverified,
+        verified=sum(one.count("verified") for one in scenarios),
+        unverified=sum(one.count("unverified") for one in scenarios),
+        faults=gathered.faults,
         removed=tuple(_removed(out, earlier - set(writer.files))),
     )
+
+
+def _scenario(
+    preset: str, records: list[Marked], catalogue: Catalogue, store: Store, faults: dict[str, str]
+) -> tuple[Scenario, list[Marked]] | None:
+    """A preset with the records on its boards. If one that is not verified has something that no board can show, verified ones alone are
+    shown; ``faults`` gets the others."""
+    verified = [one for one in records if one.mark.verified]
+    for some in (records, verified):
+        try:
+            if some:
+                return scenario_of(preset, some, catalogue, store.path), some
+        except Exception as error:  # noqa: BLE001 - what strangers write into records must not take the site down
+            lost = [one for one in records if some is verified or not one.mark.verified]
+            faults.update((one.record.key, f"{preset}: {type(error).__name__}: {error}") for one in lost)
+    return None
 
 
 def _overviews(site: Site, catalogue: Catalogue, writer: _Writer, scenarios: list[Scenario], gathered: Gathered) -> None:

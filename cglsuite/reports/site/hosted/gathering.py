@@ -54,10 +54,13 @@ class Gathered:
     Args:
         store: a store, live or pulled. catalogue: its metrics are computed for records that lack them. The metrics of a record without a
             mark, which nobody has checked, are computed anew from its matrix.
+
+    ``verified``, ``unverified`` and ``unfinished`` count records; ``faults`` says by key why a record cannot be shown.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue) -> None:
-        self.verified = self.unverified = self.unfinished = self.marked = 0
+        self.verified = self.unverified = self.unfinished = 0
+        self.faults: dict[str, str] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="cglsuite-site-")
         self._presets: dict[str, _Preset] = {}
         self._shared: dict[str, Any] = {}
@@ -69,14 +72,18 @@ class Gathered:
                 continue
             digest = record.digest
             mark = marks.of(record.key, digest)
-            self.marked += marks.marked(record.key, digest)
-            if marks.marked(record.key, digest):
-                metrics = completed(record, catalogue).metrics
-            else:
-                metrics = {**record.metrics, **metrics_from(record, catalogue, ours)}
+            try:
+                if marks.marked(record.key, digest):
+                    metrics = completed(record, catalogue).metrics
+                else:
+                    metrics = {**record.metrics, **metrics_from(record, catalogue, ours)}
+                one = Marked(record=self._trimmed(record, metrics), digest=digest, mark=mark)
+            except Exception as error:  # noqa: BLE001 - a stranger's record: whatever is odd in it costs no other record its place
+                self.faults[record.key] = f"{type(error).__name__}: {error}"
+                continue
             self.verified += mark.verified
             self.unverified += not mark.verified
-            self._add(Marked(record=self._trimmed(record, metrics), digest=digest, mark=mark))
+            self._add(one)
 
     def __enter__(self) -> Self:
         return self

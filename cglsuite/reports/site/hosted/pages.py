@@ -35,13 +35,17 @@ def index_page(site: Site, catalogue: Catalogue, scenarios: Sequence[Scenario], 
     methods = {s.row.method for one in scenarios for p in one.parts.values() for s in p.standings}
     tiles = [
         tile(f"{n:,}".replace(",", "\u202f"), text)
-        for n, text in ((gathered.verified, "verified records"), (gathered.unverified, "unverified records"))
+        for n, text in (
+            (sum(one.count("verified") for one in scenarios), "verified records"),
+            (sum(one.count("unverified") for one in scenarios), "unverified records"),
+        )
     ]
     tiles += [tile(len(scenarios), "scenarios"), tile(len(methods), "methods"), tile(len({one.dataset for one in scenarios}), "data sets")]
     head = element("header", navigation(site, "index.html"), element("h1", site.title), element("ul", *tiles, class_="tiles"))
     meaning = [element("p", badge(level), " ", sentence(text), class_="note") for level, text in MEANING.items()]
-    unfinished = f"{gathered.unfinished} unfinished records are not shown." if gathered.unfinished else None
-    parts = [head, *meaning, element("p", unfinished, class_="note") if unfinished else None]
+    hidden = [(gathered.unfinished, "unfinished records"), (len(gathered.faults), "records that no board can show")]
+    left = " and ".join(f"{n} {text}" for n, text in hidden if n)
+    parts = [head, *meaning, element("p", f"Left out: {left}.", class_="note") if left else None]
     if not scenarios:
         return boards_page(site.title, catalogue, _kept([*parts, empty("No finished record is in this folder yet.")]), (), site.footer)
     grouped = _by(scenarios)
