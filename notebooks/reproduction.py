@@ -26,7 +26,6 @@ from cglsuite.campaigns.overrides import Overrides
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import load_ledger
-from cglsuite.reports.studies.ledger.tuning import tuning as show_tuning
 
 chosen = {"paper": paper, "dataset": dataset, "setting": setting, "method": method, "repeats": seeds or None}
 ledger = load_ledger(chosen, store or None, overrides=Overrides(device=device or None), train_missing=train_missing)
@@ -61,7 +60,10 @@ show_ledger.judged(ledger)
 # where a search is in the store, the expected best validation score of n of its trials.
 
 # %%
-show_tuning(ledger)
+besides.trials(ledger)
+
+# %%
+besides.best_of_n(ledger)
 
 # %% [markdown]
 # ## Offsets

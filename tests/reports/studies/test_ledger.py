@@ -28,16 +28,16 @@ from cglsuite.reference.reproduction import Selection, reproduction_of
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
-from cglsuite.reports.studies.ledger import tuning as show_tuning
 from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger, write_ledger
 from cglsuite.reports.studies.ledger.judging import JUDGED, VERDICTS
-from cglsuite.reports.studies.ledger.searched import Tuning
+from cglsuite.reports.studies.ledger.trials import Tuning
 
 SECTIONS = (
     "overview",
     "totals",
     "judged",
-    "tuning",
+    "trials",
+    "best_of_n",
     "offsets",
     "running_times",
     "statistics",
@@ -65,8 +65,7 @@ def row(ledger: Ledger, method: str, metric: str = "AP") -> Any:
 
 def page_of(ledger: Ledger) -> str:
     """A page with all sections, as the notebook gives them."""
-    homes = (besides, show_tuning, show_ledger)
-    return page_with(*(getattr(next(home for home in homes if hasattr(home, section)), section)(ledger) for section in SECTIONS))
+    return page_with(*(getattr(besides if hasattr(besides, section) else show_ledger, section)(ledger) for section in SECTIONS))
 
 
 # --- tuning --------------------------------------------------------------------------------------------------------------------
@@ -96,6 +95,7 @@ def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_pat
     page = BeautifulSoup(page_of(ledger), "html.parser").text
     assert "BeGin: 18 settings of Bare and 36 of most other methods" in page
     assert "were not tuned equally" in page
+    assert "Gallery(" not in page_of(ledger)
     assert "Expected best validation score by number of trials" in page_of(ledger)
     assert json.loads((write_ledger(ledger, tmp_path)[1]).read_text())["rows"][0]["our_trials"] in (1, 3)
 

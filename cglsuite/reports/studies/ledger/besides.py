@@ -1,4 +1,4 @@
-"""What stands beside the compared values on the ledger's page: running times as ratios, and statistics of the data sets."""
+"""What stands beside the compared values on the ledger's page: tuning, running times as ratios, and statistics of the data sets."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import pandas as pd
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import empty, exact_cell, group_title, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.results.runs import best_pictures
+from cglsuite.reports.results.tuning import best_of_n as expected_bests
 from cglsuite.reports.studies.anatomy.page import statistics_table
 from cglsuite.reports.studies.ledger.ratios import KINDS, RATIO_RULE, ratio_counts
 from cglsuite.reports.studies.ledger.statistics import statistic_counts
 
 if TYPE_CHECKING:
+    from cglsuite.reports.kit.pictures import Gallery
     from cglsuite.reports.studies.ledger.compute import Ledger
 
-__all__ = ["running_times", "statistics"]
+__all__ = ["best_of_n", "running_times", "statistics", "trials"]
 
 _BADGES = {"equivalent": "good", "different": "bad"}
 _KINDS = dict(zip(KINDS, ("seconds / Bare's", "framework"), strict=True))
@@ -105,6 +108,35 @@ def _ours(times: pd.DataFrame) -> Fragment | None:
         "method nor training nor evaluation runs."
     )
     return table(head, rows, join([element("strong", "Our running times"), about, f" {_CLOCKS}"]))
+
+
+# --- tuning ----------------------------------------------------------------------------------------------------------------------
+
+
+def trials(ledger: Ledger) -> Fragment:
+    """Per method and preset, from how many settings ours were chosen, beside what the paper says of its own."""
+    frame = ledger.rows[ledger.rows["our_trials"].notna()]
+    if frame.empty:
+        return empty("No row has been compared: there is nothing to tune.")
+    distinct = frame[["preset", "method_here", "our_trials"]].drop_duplicates()
+    presets = list(dict.fromkeys(distinct["preset"]))
+    counts = {(row["method_here"], row["preset"]): int(row["our_trials"]) for row in as_rows(distinct)}
+    methods = list(dict.fromkeys(distinct["method_here"]))
+    head = [head_cell("method", "name"), *(head_cell(preset, "number") for preset in presets)]
+    rows = [[row_head(method), *(number_cell(counts.get((method, preset)), 0) for preset in presets)] for method in methods]
+    paper = ledger.reproduction.paper
+    theirs = f"{paper.name}: {paper.trials}" if paper.trials else f"{paper.name} does not say how many it tried"
+    unequal = " Methods with unequal numbers of trials were not tuned equally." if len(set(counts.values())) > 1 else ""
+    about = f"Number of settings from which our hyper-parameters were chosen on validation data; 1: nobody chose. {theirs}.{unequal}"
+    return table(head, rows, about)
+
+
+def best_of_n(ledger: Ledger) -> Gallery | Fragment:
+    """One figure per scenario of a search in the store that chose a row's values: the expected best validation score of n trials."""
+    frame = expected_bests(ledger.searches)
+    if frame.empty:
+        return empty("No search in this store chose these values, so there is no curve of the best of n trials.")
+    return best_pictures(frame)
 
 
 # --- statistics ------------------------------------------------------------------------------------------------------------------

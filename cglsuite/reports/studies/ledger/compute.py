@@ -41,8 +41,8 @@ from cglsuite.reference.values import MARGINS, UNITS, printed_deviation, remarks
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.studies.ledger.judging import RULE, TESTED, VERDICTS, adjusted, judged, offsets
 from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, own_times, ratios
-from cglsuite.reports.studies.ledger.searched import Tuning
 from cglsuite.reports.studies.ledger.statistics import load_statistics
+from cglsuite.reports.studies.ledger.trials import Tuning
 from cglsuite.reports.studies.orders.compute import repeat_totals
 from cglsuite.reports.studies.orders.pooling import pool
 

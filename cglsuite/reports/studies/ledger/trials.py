@@ -1,4 +1,4 @@
-"""Which searches chose the hyper-parameters behind a ledger's rows, and from how many settings."""
+"""From how many settings the hyper-parameters behind the ledger's rows were chosen."""
 
 from __future__ import annotations
 
