@@ -223,7 +223,7 @@ class Records:
         shards = {shard_of(key) for key in keys}
         listed = (folder for folder in folders(self.path) if folder.name in shards or folder.name == CELLS)
         found = {key_of(name) for folder in listed for name in names_in(folder)}
-        return sorted(key for key in keys if key in found or key in self._packed)
+        return sorted(keys & (found | set(self._packed.keys())))
 
     def record_files(self) -> list[Path]:
         """The files of records that have one of their own, sorted by key. A key may have two (see
@@ -265,10 +265,10 @@ class Records:
         Like :meth:`summaries`, it reads only the files that the index of this machine does not know, and no record in a shard.
         """
         wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
-        unpacked = dict[str, Row | None]()
+        in_shards, unpacked = set(self._packed.keys()), dict[str, Row | None]()
         for start in range(0, len(wanted), _BATCH):
             for key, row in self._in_files(wanted[start : start + _BATCH], Row, few=len(wanted) < _FEW).items():
-                if row.done or key not in self._packed:
+                if row.done or key not in in_shards:
                     unpacked[key] = None
                     yield row
                 else:
