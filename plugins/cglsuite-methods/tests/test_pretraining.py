@@ -20,7 +20,7 @@ from cglsuite.host import load_catalogue
 from cglsuite.testing import check_pretraining, tiny_catalogue
 
 LEVELS = {"NC": "testing-nodes", "LC": "testing-links", "GC": "testing-graphs", "LP": "testing-interactions", "GR": "testing-targets"}
-SCHEMES = ("dgi", "graphcl", "infograph", "lightgcl")
+SCHEMES = ("dgi", "graphcl", "grace", "infograph", "lightgcl")
 
 
 @pytest.fixture(scope="module")
