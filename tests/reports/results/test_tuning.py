@@ -157,3 +157,42 @@ def test_scenarios_of_a_search_stay_in_the_campaigns_order(monkeypatch: pytest.M
         "Expected best validation score by number of trials in ant: ewc 45.0 with 2.",
     ]
     assert [one.caption.partition("too few")[2] for one in shown.pictures] == ["", ". 3 trials that did not finish are left out"]
+
+
+SEARCHED = [{"candidates": [{}, {}, {}], "seeds": [{"order": 0}, {"order": 1}]}, {"candidates": [{}, {}], "seeds": [{"order": 0}]}]
+FIRST = [one | {"scope": "first-tasks(2)"} for one in SEARCHED]
+NOT_SEEN = " The search saw no order seed {}: in these orders its tasks may come at any place, if the order is random."
+
+
+@pytest.mark.parametrize(
+    ("of_label", "orders", "said"),
+    [
+        (
+            {"a": [], "b": []},
+            (0,),
+            "Trials: no search in this campaign; hyper-parameters are the preset's, the method's defaults or set by hand.",
+        ),
+        ({"a": SEARCHED[:1], "b": []}, (0,), "Trials: a 3, b 1; scored on validation items of all tasks."),
+        ({"a": SEARCHED[:1], "b": SEARCHED[:1]}, (0, 7), "Trials: 3 for every method; scored on validation items of all tasks."),
+        (
+            {"a": FIRST[:1], "b": SEARCHED[1:]},
+            (0, 1),
+            "Trials: a 3, b 2; scored on validation items of all tasks or the first 2 tasks, then restarted from scratch.",
+        ),
+        (
+            {"a": FIRST[1:]},
+            tuple(range(7)),
+            "Trials: 2 for every method; scored on validation items of the first 2 tasks, then restarted from scratch."
+            + NOT_SEEN.format("1, 2, 3, 4, 5 and 1 more"),
+        ),
+    ],
+)
+def test_trials_and_scope_in_words(monkeypatch: pytest.MonkeyPatch, of_label: dict[str, Any], orders: tuple[int, ...], said: str) -> None:
+    """Of every method where they differ; one that was not searched had one trial; orders that a search did not see are named."""
+    monkeypatch.setattr(tuning, "searches_of", lambda searches, cell: of_label[cell["method"]])
+    monkeypatch.setattr(
+        tuning, "trials_of", lambda searches, cell: max([len(o["candidates"]) for o in of_label[cell["method"]]], default=1)
+    )
+    records = {name: [SimpleNamespace(cell={"method": name, "seeds": {"order": o}}) for o in orders] for name in of_label}
+    assert tuning.note([], cast("Any", records)) == said
+    assert tuning.note([], {}) == ""

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from cglsuite.reports.site import key_results
+from cglsuite.reports.site import downloads, key_results
 from cglsuite.reports.site.across import across, standings
 from cglsuite.reports.site.boards import Board, Column, Row, Score, _sorted, _verdict, board_frame
 from cglsuite.reports.site.datasets import _range
@@ -106,6 +106,22 @@ def test_verdicts_in_words(p: float, significant: bool) -> None:
     assert said.summary == f"{start}: paired t over 4 seeds, all 6 orders, p = {p:.3g} (Holm, all pairs)"
     refused = _verdict(test | {"refused": "2 orders"}, "ewc")
     assert (refused.significant, refused.test, refused.summary) == (None, "", "no test against ewc: 2 orders")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "best"),
+    [
+        (AP, {"a": 0.5, "b": 0.7, "c": 0.6}, ["b"]),
+        (AP, {"a": 0.7, "b": 0.7, "c": 0.6}, ["a", "b"]),
+        (MAE, {"a": 0.5, "b": 0.7, "c": 0.6}, ["a"]),
+        (AP, {"joint": 0.9, "b": 0.7, "c": None}, ["b"]),  # the upper bound does not compete
+        (AP, {"a": None}, []),
+    ],
+)
+def test_the_best_mean_of_a_column(column: Column, values: dict[str, float | None], best: list[str]) -> None:
+    """All rows that share it."""
+    one = board("a", column, values)
+    assert sorted(one.rows[n].method for n in downloads._best(one, column)) == best
 
 
 # --- key results ---------------------------------------------------------------------------------------------------------------------
