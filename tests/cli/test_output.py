@@ -80,3 +80,15 @@ def test_properties_wrap_under_themselves() -> None:
 def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_json({"b": float("nan"), "a": (1, 2)})
     assert capsys.readouterr().out == '{\n  "b": null,\n  "a": [\n    1,\n    2\n  ]\n}\n'
+
+
+def test_descriptions_stand_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as wide as its widest cell, prose behind them and wrapped below itself."""
+    monkeypatch.setattr(output, "terminal_width", lambda: 60)
+    rows = [("ewc", "Reg", "keeps weights near"), ("er-gnn-long", "R", "replays nodes that were chosen by how much they were needed")]
+    assert click.unstyle(output.descriptions(("name", "kind", "summary"), rows)).splitlines() == [
+        "  name         kind  summary",
+        "  ewc          Reg   keeps weights near",
+        "  er-gnn-long  R     replays nodes that were chosen by how",
+        "                     much they were needed",
+    ]
