@@ -294,7 +294,7 @@ def _tell(done: Review) -> None:
     if merged is None:
         return
     reasons = {
-        one.key: f"the results folder has another result ({one.differences[0]}): kept in {one.kept.name}" for one in merged.conflicts
+        one.key: f"the results folder has another result ({one.differences[0]}): kept in {Path(one.kept).name}" for one in merged.conflicts
     }
     reasons |= {key: f"a runner is at this cell in the results folder ({holder}): submit again later" for key, holder in merged.held}
     for item in done.accepted:
