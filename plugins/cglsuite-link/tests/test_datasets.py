@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import torch
 from cglsuite_link.datasets import interactions
-from cglsuite_link.datasets.assemble import equal_steps, first_links, months, ranked_steps
+from cglsuite_link.datasets.assemble import equal_steps, first_links, load, months, ranked_steps
 from cglsuite_link.datasets.bipartite import gowalla, movielens
 from cglsuite_link.datasets.bitcoin import alpha, otc
 from cglsuite_link.datasets.collab import ogbl_collab
 from cglsuite_link.datasets.facebook import facebook
 from cglsuite_link.datasets.interactions import ask_ubuntu, college_msg, math_overflow
+from cglsuite_link.datasets.sizes import Sizes
 from cglsuite_link.datasets.specs import FACEBOOK_CATEGORIES, MOVIE_GENRES, SIZES
 from cglsuite_link.datasets.wiki_cs import wiki_cs
 from link_files import (
@@ -470,3 +471,26 @@ def test_files_of_another_dataset_are_refused(name: str, everything: Path) -> No
     strict = DataRoot(everything / "data", everything / "strict", offline=True)
     with pytest.raises(DataError, match="wrong checksum|found .* nodes.* expected .* nodes"):
         LOADERS[name](strict)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        (None, ""),
+        (Sizes(4, 3), ""),
+        (Sizes(4, None), ""),
+        (Sizes(4, 5), "4 nodes, 3 links; expected 4 nodes, 5 links"),
+        (Sizes(5, None), "4 nodes; expected 5 nodes"),
+    ],
+)
+def test_sizes_of_what_was_read_are_the_published_ones(tmp_path: Path, sizes: Sizes | None, found: str) -> None:
+    """Of nodes, and of links where their number is published."""
+    file = tmp_path / "raw.txt"
+    file.write_text("x")
+    arrays = {"links": np.array([[0, 1, 2], [1, 2, 3]]), "n_nodes": np.array(4), "x": np.ones((4, 2), dtype=np.float32)}
+    root = DataRoot(tmp_path, cache=tmp_path / "cache")
+    if found:
+        with pytest.raises(DataError, match=f"^a: found {found}: the files are not those of this dataset"):
+            load(root, "a", {"raw.txt": file}, lambda files: arrays, sizes=sizes)
+    else:
+        assert load(root, "a", {"raw.txt": file}, lambda files: arrays, sizes=sizes).n_items == 3
