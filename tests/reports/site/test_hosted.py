@@ -366,7 +366,7 @@ def test_a_site_is_no_part_of_its_store(tmp_path: Path) -> None:
 
 
 def test_records_of_many_batches_come_back_as_they_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory holds a batch per preset; the rest is in a temporary folder, which is gone afterwards."""
+    """Memory holds one batch; the rest is in a temporary folder, which is gone afterwards."""
     store, catalogue = results_folder(tmp_path / "results")
     with Gathered(store, catalogue) as whole:
         expected = {preset: list(whole.of(preset)) for preset in whole.presets}

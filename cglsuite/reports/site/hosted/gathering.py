@@ -1,4 +1,4 @@
-"""The records of a store by preset, each read once: memory holds those of one preset at a time, whatever the size of the store.
+"""The records of a store by preset, each read once: memory holds a few thousand or those of one preset, whatever the size of the store.
 
 Records are trimmed to what boards show. While the store is read, they are kept in a temporary folder of this process, a file per preset.
 """
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Gathered", "Marked"]
 
-_BATCH = 500
+_BATCH = 4000
+"""So many records are in memory while a store is read."""
 _PROVENANCE = ("core", "plugins", "metrics", "data", "resumed_from_task")
 
 
@@ -41,7 +42,7 @@ class Marked:
 
 @dataclass(kw_only=True)
 class _Preset:
-    """Where the records of a preset are: those in memory, and the number in the file."""
+    """Where the records of a preset are: those in memory, and the number of batches in the file."""
 
     path: Path
     waiting: list[Marked] = field(default_factory=list)
@@ -61,6 +62,7 @@ class Gathered:
     def __init__(self, store: Store, catalogue: Catalogue) -> None:
         self.verified = self.unverified = self.unfinished = 0
         self.faults: dict[str, str] = {}
+        self._waiting = 0
         self._folder = tempfile.TemporaryDirectory(prefix="cglsuite-site-")
         self._presets: dict[str, _Preset] = {}
         self._shared: dict[str, Any] = {}
@@ -111,12 +113,20 @@ class Gathered:
         if known is None:
             known = self._presets[preset] = _Preset(path=Path(self._folder.name) / str(len(self._presets)))
         known.waiting.append(one)
-        if len(known.waiting) >= _BATCH:
-            with known.path.open("ab") as file:
-                pickle.dump(known.waiting, file, protocol=pickle.HIGHEST_PROTOCOL)
-            known.waiting = []
-            known.number += 1
-            self._shared.clear()
+        self._waiting += 1
+        if self._waiting >= _BATCH:
+            self._put_away()
+
+    def _put_away(self) -> None:
+        """Move the records in memory to the files of their presets."""
+        for known in self._presets.values():
+            if known.waiting:
+                with known.path.open("ab") as file:
+                    pickle.dump(known.waiting, file, protocol=pickle.HIGHEST_PROTOCOL)
+                known.waiting = []
+                known.number += 1
+        self._shared.clear()
+        self._waiting = 0
 
     def _trimmed(self, record: Record, metrics: Any) -> Record:
         """The record with equal parts shared among records, and without curves, results per class and fingerprints."""
