@@ -252,6 +252,8 @@ class _Planner:
         preset = self.catalogue.scenario(group.scenario)
         seeds, scope, n_points = section.seeds.expand(), scope_of(section.scope, preset.search_scope), len(points)
         with self._at(group):
+            if preset.task_free is not None:
+                scope.refuse_task_free()
             points = draw_trials(points, section.trials, group.scenario, group.method, group.backbone)
             scope = scope.within(self._number_of_tasks(group, self.values(group, points[0]))[1])
         candidates = [Candidate(overrides=point, cells=self.searched(group, seeds, point)) for point in points]

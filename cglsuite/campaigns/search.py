@@ -70,6 +70,18 @@ class Scope:
             return CRITERION
         return f"mean over seeds of the validation average performance of the first {self.tasks} tasks, after task {self.tasks}"
 
+    def refuse_task_free(self) -> None:
+        """Refuse all but the whole stream where there are no tasks.
+
+        Raises:
+            UsageError: the scope is a number of tasks.
+        """
+        if self.tasks is not None:
+            raise UsageError(
+                f"search.scope: {self} of a task-free stream: its validation items are asked after the last step alone; "
+                'expected scope = "all"'
+            )
+
     def within(self, n_tasks: int | None) -> Scope:
         """The scope in a stream of that many tasks (``None``: not known yet); all tasks where it is the preset's own and none were left.
 
@@ -96,9 +108,6 @@ class Scope:
     def score(self, record: Record) -> float | None:
         """The validation score of a finished record; None without one.
 
-        In a task-free stream of T latent tasks, the first k are the first k/T of the steps: the last evaluation by then, over the latent
-        tasks 1 to k.
-
         Raises:
             UsageError: the record's stream has no more tasks than the scope.
         """
@@ -109,17 +118,9 @@ class Scope:
             return None
         n_tasks = len(record.validation_matrix[0])
         self.check(n_tasks, f"search.scope in {record.label}")
-        row = record.validation_matrix[_last_row(record, self.tasks, n_tasks)]
+        row = record.validation_matrix[self.tasks]
         values = [value for value in row[: self.tasks] if value is not None]
         return math.fsum(values) / len(values) if values else None
-
-
-def _last_row(record: Record, tasks: int, n_tasks: int) -> int:
-    """The row of the validation matrix in which the scope of that many tasks ends."""
-    if not record.stream:
-        return tasks
-    steps = list(record.stream["evaluations"])
-    return max((i for i, step in enumerate(steps) if step * n_tasks <= steps[-1] * tasks), default=0)
 
 
 def parse_scope(given: str) -> Scope:

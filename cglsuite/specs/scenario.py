@@ -343,6 +343,8 @@ class ScenarioSpec(PluginSpec):
             raise SpecError(
                 f"{self.name}: search_scope = {quoted(self.search_scope)}: expected all, or first-tasks(k) with k of at least 2"
             )
+        if self.task_free is not None and self.search_scope != "all":
+            raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)} of a task-free stream: expected all")
         if list(self.task_bins) != sorted(set(self.task_bins)):
             raise SpecError(f"scenario.task_bins = {self.task_bins!r}: expected ascending numbers without repetition")
 

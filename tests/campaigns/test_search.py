@@ -270,18 +270,12 @@ def test_the_outcome_says_what_a_short_stream_made_of_the_presets_scope(tmp_path
     assert [row["mean"] for row in choice.outcome["candidates"]] == [row["mean"] for row in whole.outcome["candidates"]]
 
 
-def test_the_first_part_of_a_task_free_stream() -> None:
-    """Two of four latent tasks are half of the steps: the last evaluation by then, over the first two latent tasks."""
-    planned = search().cells[0]
-    record = fake_engine.make_record(planned.cell)
-    rows = [[0.0] * 4, [0.25, 0.5, 0.0, 0.0], [0.5, 0.75, 0.0, 0.0], [1.0] * 4]
-    stream = {"evaluations": [0, 20, 50, 101], "delivered": [[0] * 4, [20, 0, 0, 0], [25, 25, 0, 0], [26, 25, 25, 25]]}
-    record = dataclasses.replace(
-        record, matrix=rows, tasks=(), per_class=(), validation_matrix=rows, provenance={**record.provenance, "stream": stream}
-    )
-    assert Scope(2).score(record) == (0.5 + 0.75) / 2
-    assert Scope(3).score(record) == (0.5 + 0.75 + 0.0) / 3
-    assert Scope().score(record) == 1.0
+def test_a_task_free_stream_is_searched_as_a_whole() -> None:
+    parse_scope("all").refuse_task_free()
+    with pytest.raises(
+        UsageError, match=r"first-tasks\(2\) of a task-free stream: its validation items are asked after the last step alone"
+    ):
+        parse_scope("first-tasks(2)").refuse_task_free()
 
 
 def test_a_scope_is_part_of_the_outcomes_name() -> None:

@@ -16,7 +16,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import StoreCheckpoints, build_stream, run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import SpecError
+from cglsuite.errors import SpecError, UsageError
 
 pytestmark = pytest.mark.plugins
 
@@ -142,6 +142,8 @@ def test_a_search_goes_by_validation(catalogue: Catalogue, tmp_path: Path) -> No
         "set": TINY[NODES] | {"training.epochs": 15, "dataset.n_nodes": 240},
         "search": {"grid": {"training.lr": [1e-9, 0.05]}, "seeds": {"init": [0, 1]}},
     }
+    with pytest.raises(UsageError, match=r"search.scope: first-tasks\(2\) of a task-free stream"):
+        plan_search(Campaign.parse(campaign | {"search": campaign["search"] | {"scope": "first-tasks(2)"}}), catalogue)  # type: ignore[operator]
     (search,) = plan_search(Campaign.parse(campaign), catalogue)
     scores = []
     for candidate in search.candidates:

@@ -199,7 +199,6 @@ def _preset(dataset: str, schedule: str, *, honest: bool, version: int) -> Scena
         setting="task-free",
         dataset_hyperparameters=parameters,
         protocol=protocol,
-        search_scope="first-tasks(2)" if honest else "all",
         level=items.level,
         builder="cglsuite.streams.build_task_free:build_task_free_stream",
         classes_per_task=2,
