@@ -109,4 +109,7 @@ class ReportError(CglsuiteError):
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     """The up to ``n`` known names closest to ``name`` (case-insensitive), best first."""
     lowered = {k.lower(): k for k in known}
-    return [lowered[m] for m in difflib.get_close_matches(name.lower(), lowered, n=n, cutoff=0.55)]
+    given = name.lower()
+    # Swapped letters come first: "lsit" is as close to "site" as to "list" otherwise.
+    alike = sorted(difflib.get_close_matches(given, lowered, n=n + len(lowered), cutoff=0.55), key=lambda m: sorted(m) != sorted(given))
+    return [lowered[m] for m in alike[:n]]

@@ -136,6 +136,17 @@ def test_metrics_that_nobody_checked_are_computed_here(tmp_path: Path) -> None:
     assert one.record.metrics["average_performance"] == pytest.approx(record.metrics["average_performance"], abs=1e-12)
 
 
+def test_a_modified_preset_says_what_was_modified(tmp_path: Path) -> None:
+    built, _ = hosted(tmp_path, set=dict(CAMPAIGN.get("set", {})) | {"training.epochs": 7})
+    index = BeautifulSoup(built.index.read_text(), "html.parser")
+    said = [row.select_one(".changes").text for row in index.select("tbody tr")]  # type: ignore[union-attr]
+    assert said
+    assert all("training.epochs = 7" in text for text in said)
+    page = index.select_one("tbody th a")
+    assert page is not None
+    assert "training.epochs = 7" in (built.index.parent / unquote(str(page["href"]))).read_text()
+
+
 def test_missing_repetitions_are_told(tmp_path: Path) -> None:
     """A method with the good half of its seeds says so."""
     store, catalogue = results_folder(tmp_path / "results")

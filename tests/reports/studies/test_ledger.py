@@ -100,6 +100,7 @@ def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_pat
     assert json.loads((write_ledger(ledger, tmp_path)[1]).read_text())["rows"][0]["our_trials"] in (1, 3)
 
 
+@pytest.mark.plugins
 def test_presets_say_how_many_settings_their_values_were_chosen_from() -> None:
     """Cora under BeGin: the searches behind its values are not in this store."""
     cells = [c for c in reproduction_of(Selection(**CORA), load_catalogue()).plan(load_catalogue()) if c.cell is not None]

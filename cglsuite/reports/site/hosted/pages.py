@@ -86,6 +86,8 @@ def scenario_page(site: Site, catalogue: Catalogue, one: Scenario, records: str)
     paper = join([", of ", element("a", one.paper, href=site.names.page("paper", one.paper))]) if one.paper else None
     facts: dict[Content, Content] = {"data set": dataset, "setting": ", ".join((one.setting, one.problem))}
     facts["protocol"] = join([one.protocol, paper])
+    if one.changes:
+        facts["changed"] = one.changes
     facts["records"] = join(
         [f"{one.count('verified')} verified, {one.count('unverified')} unverified: ", element("a", "CSV", href=records)]
     )

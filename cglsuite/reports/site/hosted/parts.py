@@ -102,7 +102,8 @@ def _row(site: Site, one: Scenario, dataset: bool, grouped: bool) -> list[Fragme
     best = next((s for s in one.parts["verified"].standings if s.rank == 1), None) if "verified" in one.parts else None
     methods = {s.row.method for part in one.parts.values() for s in part.standings}
     link = element("a", one.title, href=site.names.page("scenario", one.preset))
-    cells = [element("th", link, class_="name", scope="row")]
+    changes = element("div", one.changes, class_="changes") if one.changes else None
+    cells = [element("th", link, changes, class_="name", scope="row")]
     if dataset:
         cells.append(element("td", element("a", one.dataset, href=site.names.page("dataset", one.dataset)), class_="nowrap"))
     cells += [] if grouped else [element("td", one.setting, class_="nowrap"), element("td", one.problem)]

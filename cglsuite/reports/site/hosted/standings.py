@@ -73,7 +73,8 @@ class Scenario:
     """A preset with its boards.
 
     Args:
-        title: display name. level, setting, dataset, protocol: of the scenario. paper: whose benchmark it is, or empty.
+        title: display name. changes: the switches in which it differs from the preset of its name, with their values; empty if in none.
+        level, setting, dataset, protocol: of the scenario. paper: whose benchmark it is, or empty.
         parts: by level, those with a record. used: by method, the hyper-parameters in the records.
     """
 
@@ -84,6 +85,7 @@ class Scenario:
     problem: str
     protocol: str
     paper: str
+    changes: str = ""
     parts: dict[str, Part] = field(default_factory=dict)
     tasks: Sequence[Fragment] = ()
     used: dict[str, Used] = field(default_factory=dict)
@@ -120,6 +122,7 @@ def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, st
         problem=str(first.scenario.get("level") or ""),
         protocol=protocol,
         paper=paper.name if paper is not None else "",
+        changes=variants[preset].changes_text if preset in variants else "",
     )
     for level in LEVELS:
         of_level = [one for one in records if one.mark.level == level]
