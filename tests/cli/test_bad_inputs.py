@@ -183,7 +183,8 @@ def test_every_hyperparameter_refuses_nonsense_and_takes_its_default(catalogue: 
 def test_every_switch_that_is_a_number_has_bounds(owner: type) -> None:
     from cglsuite.specs import parse_switch
 
-    numbers = [name for name, hint in owner.__annotations__.items() if re.search(r"\b(int|float)\b", hint)]
+    hints = {name: hint for name, hint in owner.__annotations__.items() if not hint.startswith("Mapping")}  # those are no switches
+    numbers = [name for name, hint in hints.items() if re.search(r"\b(int|float)\b", hint)]
     assert numbers
     for name in numbers:
         for value in ("1e400", "-1e300", 10**30, float("nan"), float("-inf"), "-" + "9" * 20):

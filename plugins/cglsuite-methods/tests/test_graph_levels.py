@@ -18,7 +18,23 @@ from cglsuite.streams import Oracle, QueryGroup, TaskStream, TaskView
 from cglsuite.testing.judge.reach import path_to
 
 pytestmark = pytest.mark.plugins
-METHODS = ["bare", "joint", "replay", "ewc", "lwf", "mas", "twp", "er-gnn", "gem", "continual-gnn", "der++", "pi-gnn", "si", "gdumb"]
+METHODS = [
+    "bare",
+    "joint",
+    "replay",
+    "ewc",
+    "lwf",
+    "mas",
+    "twp",
+    "er-gnn",
+    "gem",
+    "continual-gnn",
+    "der++",
+    "pi-gnn",
+    "si",
+    "gdumb",
+    "joint-budgeted",
+]
 #: Memories smaller than a task, so that there is something to choose, and penalties that do not blow up a large error's gradient.
 SETTINGS: dict[str, dict[str, Any]] = {
     "continual-gnn": {"memory": 12, "replayed": 6},
