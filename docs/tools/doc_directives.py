@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from doc_beside import beside
 from doc_cards import scenario_link
 from doc_gallery import gallery_records
 from doc_text import code, table, text, value
@@ -140,8 +141,6 @@ def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 def _beside(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``beside SETTING DATASET... : METHOD...``: see :func:`doc_beside.beside`."""
-    from doc_beside import beside
-
     return beside(gallery_records(), words)
 
 
