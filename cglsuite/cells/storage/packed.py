@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.atomic import new_file, store_error
@@ -81,11 +82,12 @@ class LocalFolder:
             raise StoreError(f"{self.path / name} cannot be read: {error}") from error
 
     def size(self, name: str) -> int | None:
-        """The number of bytes of a file; None without one."""
+        """The number of bytes of a regular file; None without one."""
         try:
-            return (self.path / name).stat().st_size
+            status = (self.path / name).stat()
         except OSError:
             return None
+        return status.st_size if S_ISREG(status.st_mode) else None
 
     def names(self, folder: str) -> list[str]:
         """The names of the files in a folder."""
@@ -200,6 +202,8 @@ class _Shard:
 
         try:
             if self._local:
+                if self.folder.size(self._parquet) is None:  # Arrow would wait for somebody to write into a pipe
+                    raise FileNotFoundError
                 return read_table(self.folder.path / self._parquet, columns)
             return read_table(pa.BufferReader(self.folder.read(self._parquet, most=MOST_BYTES)), columns)
         except FileNotFoundError as error:

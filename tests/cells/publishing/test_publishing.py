@@ -340,6 +340,18 @@ def test_damage_after_a_pull_is_told_and_the_next_pull_mends_it(tmp_path: Path, 
     assert records(tmp_path / "b") == records(tmp_path / "a")
 
 
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl.zst"])
+@pytest.mark.timeout(60)
+def test_a_pipe_in_place_of_a_shard_is_not_waited_for(tmp_path: Path, ending: str) -> None:
+    published(filled(tmp_path / "a", record(1)), tmp_path / "b")
+    (shard,) = files(tmp_path / "b", ending)
+    shard.unlink()
+    os.mkfifo(shard)
+    store = Store(tmp_path / "b", quarantine=False)
+    assert list(store.records()) == []
+    assert "missing" in store.problems[0].reason
+
+
 @pytest.mark.usefixtures("small_shards")
 def test_records_of_a_lost_shard_are_published_again(tmp_path: Path) -> None:
     a = filled(tmp_path / "a", *map(record, range(1, 6)))
