@@ -120,8 +120,9 @@ def checked(record: Record, catalogue: Catalogue, replanner: Replanner) -> tuple
         return [*findings, Finding(check="status", verdict="refused", reason=reason)], None
     again = replanner.of(record)
     planned = again.planned
-    findings += [_digest(record), _key(record, again, replanner), _cell(record, again)]
-    findings += [_bounds(record, planned), _metrics(record, catalogue), _timings(record)]
+    expected = describe(planned.cell) if planned is not None and planned.cell is not None else None
+    findings += [_digest(record), _key(record, again, replanner), _cell(record, expected, again.reason)]
+    findings += [_bounds(record, expected), _metrics(record, catalogue), _timings(record)]
     return findings, planned
 
 
@@ -188,12 +189,11 @@ def _key(record: Record, again: Replanned, replanner: Replanner) -> Finding:
     return Finding(check="key", verdict="refused", reason=f"{reason}. If an earlier version wrote it, `cglsuite migrate` re-keys it")
 
 
-def _cell(record: Record, again: Replanned) -> Finding:
-    """What pages group and bound by: the shown name of the preset, and the switches of the scenario."""
-    planned = again.planned
-    if planned is None or planned.cell is None:
-        return Finding(check="cell", verdict="unverified", reason=again.reason)
-    expected = describe(planned.cell)
+def _cell(record: Record, expected: Mapping[str, Any] | None, reason: str) -> Finding:
+    """What pages group and bound by: the shown name of the preset, and the switches of the scenario. ``expected``: what a record of the
+    cell as planned here says of itself; None, with the reason, if it cannot be planned."""
+    if expected is None:
+        return Finding(check="cell", verdict="unverified", reason=reason)
     faults = [
         f"{name}: {str(record.cell[name])[:60]!r}, but its settings give {expected['cell'][name]!r}"
         for name in ("scenario", "preset", "method", "backbone")
@@ -208,13 +208,13 @@ def _cell(record: Record, again: Replanned) -> Finding:
 # --- numbers ---------------------------------------------------------------------------------------------------------------------
 
 
-def _bounds(record: Record, planned: PlannedCell | None) -> Finding:
+def _bounds(record: Record, expected: Mapping[str, Any] | None) -> Finding:
     """Bounds by our own scenario (reading has checked those of the record's), and accuracies that a number of test items can give.
 
     An accuracy over n items is a whole number of n-ths (Brown & Heathers, The GRIM Test, Social Psychological and Personality Science
     2017). An altered matrix with everything recomputed from it often is not.
     """
-    low, high = performance_bounds(planned_scenario(planned)) if planned is not None else performance_bounds(record.scenario)
+    low, high = performance_bounds(record.scenario if expected is None else expected["scenario"])
     faults = [
         f"matrix[{k}][{j}]: {value:g}; expected {low:g} to {high:g}"
         for k, row in enumerate(record.matrix)
@@ -227,17 +227,9 @@ def _bounds(record: Record, planned: PlannedCell | None) -> Finding:
                 items = (value or 0.0) * task["n_test"]
                 if abs(items - round(items)) > _COUNTED * max(1.0, task["n_test"]):
                     faults.append(f"matrix[{k}][{j}]: {value:.9g} is no share of the {task['n_test']} test items of its task")
-    if faults or planned is not None:
+    if faults or expected is not None:
         return _verdict("bounds", faults)
     return Finding(check="bounds", verdict="unverified", reason="within the bounds that the record states itself")
-
-
-def planned_scenario(planned: PlannedCell | None) -> Mapping[str, Any]:
-    """The switches of a planned cell's scenario, as a record has them."""
-    if planned is None or planned.cell is None:
-        return {}
-    scenario: Mapping[str, Any] = describe(planned.cell)["scenario"]
-    return scenario
 
 
 def _metrics(record: Record, catalogue: Catalogue) -> Finding:
