@@ -31,7 +31,7 @@
     [search]                     # before the grid: per scenario, method and backbone, scored by validation only
     trials = 12                  # points drawn from each method's grid, the same number for all; without it, the whole grid
     scope = "first-tasks(2)"     # validation items of the first k tasks alone (2 <= k < T); "all": of all tasks after the last;
-                                 # without it, what the preset says: "all" for published protocols, "first-tasks(2)" for our own
+                                 # without it, what the preset says: "first-tasks(2)" for our own of streams of tasks, else "all"
     seeds = { order = [0, 1000], init = [0, 1] }
     grid = { "training.lr" = [1e-3, 5e-3] }
 
