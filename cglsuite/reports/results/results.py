@@ -24,7 +24,8 @@ from cglsuite.hashing import canonical, digest
 from cglsuite.markup import displayed
 from cglsuite.reports.kit.text import scenario_words, value_text
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
-from cglsuite.specs import MetricSpec
+from cglsuite.specs import NO_PRETRAINING, MetricSpec
+from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +72,11 @@ class Group:
     def records(self) -> list[Record]:
         """The finished records."""
         return [c.record for c in self.cells if c.record is not None and c.record.done]
+
+    @property
+    def pretraining(self) -> str:
+        """The scheme that trained these records' models before the first task; ``none`` = they began at random."""
+        return str(self.records[0].cell["configuration"].get(PRETRAINING_SCHEME, NO_PRETRAINING))
 
     @property
     def task_free(self) -> bool:

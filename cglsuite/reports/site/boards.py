@@ -22,6 +22,7 @@ from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction, metric_bounds, performance_names
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.tuning import UNTUNED, tuned_tasks
+from cglsuite.specs import NO_PRETRAINING
 from cglsuite.stats import Layout, Refused, compare_methods, condition_of, layout, layout_interval
 
 if TYPE_CHECKING:
@@ -123,6 +124,11 @@ class Row:
         return self.group.method
 
     @property
+    def texts(self) -> dict[str, str]:
+        """What a row says of its method in words, by column."""
+        return {"category": self.category, "backbone": self.group.backbone, "pretraining": self.group.pretraining}
+
+    @property
     def records(self) -> list[Record]:
         """Its finished records."""
         return self.group.records
@@ -156,6 +162,12 @@ class Board:
         """The distinct backbones of its rows."""
         return list(dict.fromkeys(row.group.backbone for row in self.rows))
 
+    @property
+    def texts(self) -> list[str]:
+        """The columns of text, beside the method: pre-training only where one of its rows has some."""
+        pretrained = any(row.group.pretraining != NO_PRETRAINING for row in self.rows)
+        return ["category", "backbone", *(["pretraining"] if pretrained else [])]
+
     def name_of(self, row: Row) -> str:
         """A row's name in the board's family of tests."""
         return _name(row, len(self.backbones) > 1)
@@ -187,13 +199,14 @@ def board_frame(board: Board) -> pd.DataFrame:
     """A board as a table, one row per method: identity, ``records``, and the unrounded mean, std, n and interval of every column.
 
     Returns:
-        Columns preset, method, backbone, variant, category, records, and ``<column>_mean``, ``_std``, ``_n``; for metrics also ``_low``,
-        ``_high`` (of the mean, at :data:`LEVEL`) and ``_units`` (replicates behind the interval). NaN if there is no value.
+        Columns preset, method, backbone, variant, category, pretraining (if a row has some), records, and ``<column>_mean``, ``_std``,
+        ``_n``; for metrics also ``_low``, ``_high`` (of the mean, at :data:`LEVEL`) and ``_units`` (replicates behind the interval). NaN
+        if there is no value.
     """
     rows = []
     for row in board.rows:
         identity = {"preset": board.preset, "method": row.method, "backbone": row.group.backbone, "variant": row.group.variant}
-        numbers: dict[str, Any] = {"category": row.category, "records": len(row.records)}
+        numbers: dict[str, Any] = {name: row.texts[name] for name in board.texts if name != "backbone"} | {"records": len(row.records)}
         for column in board.columns:
             score = row.scores.get(column.name)
             for part in ("mean", "std", "n", *(("low", "high", "units") if column.metric else ())):

@@ -140,19 +140,20 @@ def _csv_value(value: Any) -> str:
 
 def _latex(board: Board) -> Download:
     """The columns that are shown, with the best mean of each metric in bold; joint training, the upper bound, is never bold."""
-    names = {"method": "method", "backbone": "backbone", "category": "category", "records": "$n$"}
+    names = {"method": "method", **{name: name for name in sorted(board.texts)}, "records": "$n$"}
     heads = names | {column.name: _latex_head(column) for column in board.columns}
     about = f"{board.preset}: {board.performance}; mean ± sample standard deviation over n records that differ only in their seeds"
     head = [Piece(f"% {_line(about)}\n"), Piece(f"% {_line(_BOLD)}\n")]
     head += [Piece(f"% {_line(f'{c.label}: {c.name} = {c.formula or c.summary}')}\n", c.name) for c in board.columns]
     head.append(Piece("% needs \\usepackage{booktabs}\n\\begin{tabular}{"))
-    head += [Piece("l" if name in ("method", "backbone", "category") else "r", name) for name in heads]
+    head += [Piece("l" if name in ("method", *board.texts) else "r", name) for name in heads]
     head.append(Piece("}\n\\toprule\n"))
     head += [Piece(f"{' & ' if name != 'method' else ''}{text}", name) for name, text in heads.items()]
     head.append(Piece(" \\\\\n\\midrule\n"))
     rows = []
     for row in board.rows:
-        texts = {"method": row.group.label, "backbone": row.group.backbone, "category": row.category, "records": str(len(row.records))}
+        texts = {name: row.texts[name] for name in sorted(board.texts)}
+        texts = {"method": row.group.label, **texts, "records": str(len(row.records))}
         pieces = [Piece(f"{' & ' if name != 'method' else ''}{latex_text(text)}", name) for name, text in texts.items()]
         pieces += [_latex_score(row, column) for column in board.columns]
         rows.append((*pieces, Piece(" \\\\\n")))

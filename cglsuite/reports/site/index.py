@@ -130,17 +130,18 @@ def _first_columns(board: Board) -> Iterator[str]:
     yield from (name for name in ("intransigence", "total_s") if name in names)
     if len(board.backbones) > 1:
         yield "backbone"
+    yield from (name for name in board.texts if name == "pretraining")
 
 
 def _row_data(board: Board, row: Row) -> dict[str, Any]:
     group = row.group
     means = {column.name: row.scores[column.name].mean if column.name in row.scores else None for column in board.columns}
     return {
-        "text": {"method": group.label, "category": row.category, "backbone": group.backbone},
+        "text": {"method": group.label, **{name: row.texts[name] for name in board.texts}},
         "place": {"dataset": board.dataset, "setting": board.setting},
         "numbers": {"records": len(row.records), **means},
         "method": group.method,
-        "words": " ".join((group.label, row.category, group.backbone, board.title)).lower(),
+        "words": " ".join((group.label, *(row.texts[name] for name in board.texts), board.title)).lower(),
     }
 
 
@@ -212,8 +213,7 @@ def board_controls(shown_boards: Sequence[Board]) -> Fragment:
         "dataset": [board.dataset for board in shown_boards],
         "setting": [board.setting for board in shown_boards],
         "method": [row.method for row in rows],
-        "category": [row.category for row in rows],
-        "backbone": [row.group.backbone for row in rows],
+        **{name: [row.texts[name] for row in rows] for name in ("category", "backbone", "pretraining")},
     }
     for name, values in choices.items():
         if len(set(values)) < 2:
@@ -222,7 +222,7 @@ def board_controls(shown_boards: Sequence[Board]) -> Fragment:
         options += [element("option", value, value=value) for value in sorted(set(values))]
         fields.append(element("label", name, element("select", *options, id=f"filter-{name}")))
     columns = {column.name: column.label for board in shown_boards for column in board.columns}
-    named = {**columns, "category": "category", "backbone": "backbone"}
+    named = {**columns, **{name: name for board in shown_boards for name in board.texts}}
     boxes = [element("label", element("input", type="checkbox", value=name), element("span", label)) for name, label in named.items()]
     chooser = element("details", element("summary", "columns"), element("div", *boxes), class_="columns", id="filter-columns")
     clear = element("button", "clear", type="button", id="filter-clear")

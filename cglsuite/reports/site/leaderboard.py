@@ -180,13 +180,13 @@ def board_table(board: Board, plot: bool = False, around: Surroundings = _CAMPAI
     head += [_column_head(board.first, True)]
     head += [element("th", f"{board.first.label}, {LEVEL:.0%} interval", scope="col", class_="plot")] if axis else []
     head += [_column_head(column, False) for column in board.columns[1:]]
-    head += [_text_head("category"), _text_head("backbone")]
+    head += [_text_head(name) for name in board.texts]
     rows = []
     for number, row in enumerate(board.rows):
         cells = [_method_cell(row, around), _records_cell(row, board, number, around)]
         scores = [_score_cell(row.scores.get(column.name), column, len(row.records)) for column in board.columns]
         cells += [scores[0], *([axis.cell(row.scores.get(board.first.name))] if axis else []), *scores[1:]]
-        cells += [element("td", text, class_="nowrap") for text in (row.category, row.group.backbone)]
+        cells += [element("td", row.texts[name], class_="nowrap") for name in board.texts]
         rows.append(element("tr", *cells, data_row=number))
     inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
     label = f"Leaderboard of {board.title}"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from made_records import fill_store, made_record, made_results
+from made_records import CAMPAIGN, fill_store, made_record, made_results
 from page_elements import texts
 from report_lab import catalogue_of, page_with, toy_engine
 from scipy import stats
@@ -26,7 +26,9 @@ from cglsuite.reports.results import tables
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.site import leaderboard as show_leaderboard
 from cglsuite.reports.site.boards import LEVEL, Board, _Designs, board_frame, boards
+from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.render import render_campaign
+from cglsuite.specs import PretrainingSpec
 from cglsuite.stats import Refused, compare_methods, layout, quasi_f
 
 Results = Callable[..., CampaignResults]
@@ -289,6 +291,25 @@ def test_cards_tell_what_a_method_is_and_was_run_with(tmp_path: Path) -> None:
     assert "toy-plugin 1.2" in card.text
     assert card.find(class_="badge").text == "Reg"
     assert [td.text for td in card.select("tbody td")] == ["1", "4", "how much of the old is kept"]
+
+
+def test_pretraining_has_a_column_where_a_row_has_some(tmp_path: Path) -> None:
+    """Two rows per method with and without a scheme; a campaign without any has no such column, on the page and in the table."""
+    dgi = PretrainingSpec(name="dgi", summary="contrast", factory="json:loads")
+    grid = CAMPAIGN["grid"] | {"methods": ["si"], "backbones": ["gcn"], "pretraining": ["none", "dgi"]}
+    results, catalogue = made_results(tmp_path / "with", ("pretraining", dgi), grid=grid)
+    board = boards(results, catalogue)[0]
+    assert sorted(board_frame(board)["pretraining"]) == ["dgi", "none"]
+    soup = BeautifulSoup(str(show_leaderboard.board_table(board)), "html.parser")
+    place = [th.get("data-column") for th in soup.select("thead th")].index("pretraining")
+    assert [row.find_all(["th", "td"])[place].text for row in soup.select("tbody tr")] == [row.group.pretraining for row in board.rows]
+    latex = next(file for file in board_downloads(board, catalogue) if file.label == "LaTeX")
+    assert "pretraining" in latex.text
+    assert "& dgi" in latex.text
+    results, catalogue = made_results(tmp_path / "without")
+    plain = boards(results, catalogue)[0]
+    assert "pretraining" not in board_frame(plain)
+    assert "pretraining" not in str(show_leaderboard.board_table(plain))
 
 
 def test_nothing_is_finished(load: Results, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
   const { boards } = JSON.parse(document.getElementById("data").textContent);
   const filters = document.getElementById("filters");
   const words = document.getElementById("filter-words");
-  const choices = ["dataset", "setting", "method", "category", "backbone"]
+  const choices = ["dataset", "setting", "method", "category", "backbone", "pretraining"]
     .map((name) => [name, document.getElementById(`filter-${name}`)])
     .filter(([, select]) => select);
   const boxes = [...document.querySelectorAll("#filter-columns input")];
