@@ -43,6 +43,17 @@ def test_outputs_compete_once_the_stream_has_shown_them() -> None:
     assert not made.shown(0).any()
 
 
+def test_an_item_of_several_labels_shows_all_of_them() -> None:
+    """Multi-label nodes: after each step the outputs are those that an item so far has had, each with the first one that has it."""
+    data = tiny_data(per_class=20, multi_label=True)
+    made = tiny_task_free_stream(data, labels="multi", performance="roc-auc", split="node-consistent")
+    assert (data.y.sum(dim=1) > 1).any()
+    for step in range(made.n_steps):
+        so_far = data.y[made.items[: step + 1].flatten()].any(dim=0)
+        assert torch.equal(made.shown(step + 1), so_far)
+        assert torch.equal(made.make_batch(step).allowed, so_far)
+
+
 @pytest.mark.parametrize("graphs", [False, True])
 def test_every_test_item_is_asked_at_every_evaluation_and_nothing_else(graphs: bool) -> None:
     made = small_stream(graphs)

@@ -19,6 +19,7 @@ from cglsuite.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 from cglsuite.learning.result import RunResult
 from cglsuite.learning.task_runner import TaskRunner
+from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch
 
 pytestmark = pytest.mark.plugins
@@ -280,6 +281,20 @@ def test_walks_tell_whether_surroundings_have_changed() -> None:
     one, two = (walks(MessageGraph(torch.zeros(4, 1), edges), torch.arange(3), 2) for edges in (path, longer))
     assert one.tolist() == [[2, 5], [3, 7], [2, 5]]
     assert (one == two).all(dim=1).tolist() == [True, False, False]
+
+
+def test_old_blocks_are_rectified_on_nodes_whose_whole_surroundings_stayed() -> None:
+    """Of the kept nodes 0, 1 and 2 of the path above, 1 has as many neighbours as before and more of them two steps away: it is not used."""
+    method: Any = made("pi-gnn", {}, setting="class-il").method
+    assert method.model.hops == 2
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    longer = torch.cat([path, torch.tensor([[2, 3], [3, 2]])], dim=1)
+    before, now = (MessageGraph(torch.zeros(4, 1), edges) for edges in (path, longer))
+    kept = torch.arange(3)
+    items = MemoryItems(ids=kept, y=kept, tasks=torch.zeros_like(kept), extra={"walks": walks(before, kept, 2)})
+    method.memory.put("task-0", items)
+    assert method._stable(Batch(graph=now, ids=kept, allowed=torch.ones(4, dtype=torch.bool))).ids.tolist() == [0]
+    assert method._stable(Batch(graph=before, ids=kept, allowed=torch.ones(4, dtype=torch.bool))) is None  # nothing changed
 
 
 def test_hat_as_begin_deals_units_out_at_random_and_the_sparsity_changes_nothing() -> None:
