@@ -21,6 +21,7 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.splits.orders import nth_permutation
+from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.results.published import published_sensitivity
 from cglsuite.reports.results.results import load_pooled_results
 from cglsuite.reports.studies.orders import compute as orders
@@ -357,6 +358,15 @@ def test_nothing_done_yet(study_of: Study) -> None:
     page = page_with(*(getattr(show_orders, name)(study) for name in show_orders.__all__))
     assert "No cell of these campaigns is finished yet." in texts(page, "p.quiet")
     assert text_of(page, "div.notice > p", "not finished").startswith("This campaign is not finished: 54 missing.")
+
+
+@pytest.mark.parametrize(("n_seeds", "said"), [(3, "full colour: 3 orders; line: 3 seeds of one order"), (6, "line: 6 seeds of one order")])
+def test_a_null_of_as_many_runs_needs_no_second_range(study_of: Study, n_seeds: int, said: str) -> None:
+    """Of six orders: beside three seeds of one order the range over three orders is told apart, beside six there is nothing to tell."""
+    study = study_of({"orders": "all-tasks", "init": list(range(n_seeds))}, grid={"scenarios": [UCLA], "methods": ["bare"]})
+    gallery = show_orders.items(study)
+    assert isinstance(gallery, Gallery)
+    assert {one.caption for one in gallery.pictures} == {said}
 
 
 def test_one_method(study_of: Study) -> None:
