@@ -96,7 +96,7 @@ class Nursery:
             return True
         raise EOFError
 
-    def end(self, trial: Trial, *, patient: bool = False) -> tuple[int, int]:
+    def end(self, trial: Trial, *, patient: bool) -> tuple[int, int]:
         """End a trial's process and its children; return its wait status and the number of remaining processes.
 
         Args:
