@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cglsuite.reports.rendering import child, process
+from cglsuite.reports.rendering import child, execution, process
 from cglsuite.reports.rendering.job import Job, Outcome
 
 JOB = Job(notebook="/n.ipynb", name="report", title="T", output="/o.html", parameters={"x": "é"})
@@ -117,3 +117,18 @@ def test_the_process_reads_a_job_and_answers_with_its_outcome(monkeypatch: pytes
     assert answer.getvalue() == "failed\n"
     assert begun == [{"target": child._end_with_parent, "daemon": True}]
     assert handlers == {signal.SIGTERM: child._interrupt}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (None, ""),
+        (3, " (exit status 3)"),
+        (-signal.SIGKILL, " (killed by SIGKILL, as when memory runs out)"),
+        (-signal.SIGTERM, " (killed by SIGTERM)"),
+    ],
+)
+def test_how_a_kernel_ended(status: int | None, said: str) -> None:
+    """The system's way to free memory is named where it may have been at work."""
+    kernel: Any = SimpleNamespace(provisioner=SimpleNamespace(process=SimpleNamespace(poll=lambda: status)))
+    assert execution._exit_status(kernel) == said

@@ -93,6 +93,21 @@ def test_every_number_is_that_of_the_functions(site: Site) -> None:
                     assert (float(cell[f"data-{part}"]) == value) if not math.isnan(value) else not cell.has_attr(f"data-{part}")
 
 
+def test_reports_are_listed_with_their_state_and_time(tmp_path: Path) -> None:
+    """A head above every column, numbers and names set as such, and a reason where there is one."""
+    results, catalogue = made_results(tmp_path / "store")
+    rendered = [
+        RenderedReport(notebook="good", path=tmp_path / "good.html", status="done", reason="", seconds=3.4),
+        RenderedReport(notebook="bad", path=tmp_path / "bad.html", status="failed", reason="cell 2: no", seconds=61.0),
+    ]
+    table = BeautifulSoup(site_html(results.campaign, rendered, catalogue, results), "html.parser").select_one("#reports table")
+    assert table is not None
+    heads = [(th.text, th.get("class")) for th in table.select("thead th")]
+    assert heads == [("report", ["name"]), ("state", None), ("rendered in", ["number"]), ("reason", None)]
+    rows = [[cell.text for cell in row.find_all(["th", "td"])] for row in table.select("tbody tr")]
+    assert rows == [["good", "done", "3 s", ""], ["bad", "failed", "61 s", "cell 2: no"]]
+
+
 def test_what_is_shown_is_the_number_rounded(site: Site) -> None:
     """Percent with one digit, thin spaces between thousands, true minus signs."""
     seen = 0

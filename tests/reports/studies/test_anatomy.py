@@ -113,6 +113,17 @@ def test_drift_by_hand() -> None:
     assert list(still.shift) == [0, 0]
 
 
+def test_components_are_exact_and_draw_nothing() -> None:
+    """The means of 600 groups with 600 features, for which scikit-learn would draw a sketch: the components of NumPy's decomposition."""
+    draw = np.random.default_rng(0)
+    means = draw.normal(size=(600, 600))
+    made = mean_drift(list(means[:, None]), "features", 600)
+    assert made is not None
+    left, singular, _ = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
+    np.testing.assert_allclose(np.abs(made.places), np.abs(left * singular)[:, :2], atol=1e-8)
+    np.testing.assert_allclose(made.explained, (singular**2 / (singular**2).sum())[:2])
+
+
 def test_chance_is_what_a_random_deal_gives() -> None:
     """The root mean square over deals of independent items; sparse features give the same as dense ones."""
     draw = np.random.default_rng(0)
