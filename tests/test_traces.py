@@ -77,3 +77,21 @@ def test_a_cell_is_planned_without_and_trained_with_it(tmp_path: Path) -> None:
 
 def test_other_commands_have_it_all_the_time() -> None:
     assert ended("list", "metrics") == "0 {'planning': True} True"
+
+
+ENDING = """
+import sys, threading, time
+from cglsuite.traces import end_process
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+if "left" in sys.argv:
+    threading.Thread(target=time.sleep, args=(60,)).start()
+end_process(7)
+print("returned")
+"""
+
+
+@pytest.mark.parametrize(("words", "status", "out"), [(("left",), 7, ""), ((), 0, "returned\n")])
+def test_one_thread_that_would_block_the_exit_is_enough_to_end_at_once(words: tuple[str, ...], status: int, out: str) -> None:
+    """A daemon beside it changes nothing; alone it blocks nothing."""
+    done = subprocess.run([sys.executable, "-c", ENDING, *words], capture_output=True, text=True, timeout=50, check=False)
+    assert (done.returncode, done.stdout) == (status, out)

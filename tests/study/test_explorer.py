@@ -103,6 +103,14 @@ def test_run_trains_and_shows_the_choice(explorer: Explorer) -> None:
     assert not panel.button.disabled
 
 
+def test_a_run_says_how_far_it_is_in_the_panel_alone(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bars below the cell."""
+    asked: list[Any] = []
+    monkeypatch.setattr("cglsuite.study.explorer.run", lambda *_, **given: asked.append(given["progress"]) or explorer.study)
+    explorer.choose(orders=1)
+    assert asked == [False]
+
+
 def test_a_choice_that_cannot_run_says_so_and_leaves_the_rest(explorer: Explorer) -> None:
     panel = controls(explorer)
     before, shown = explorer.study, panel.shown.value

@@ -11,8 +11,8 @@ ends a mutant (a test that takes two minutes has failed); it counts only if the 
 as diffs, to be read and judged: equivalent, harmless, or a number that nobody would notice to be wrong. What counts as a fault is said in
 :mod:`mutations`.
 
-Without a record of what tests run, the tests of the mutant's module run first, then those of its room, then the files of other rooms that
-name what the module defines. With one,
+Without a record of what tests run, the tests named after the mutant's module or its folder run first, then the others of its room, then the
+files of other rooms that name what the module defines. With one,
 
     PYTHONPATH=tests/tools MUTANTS_REACH=/tmp/reach python -m pytest -p reach -n 2 -m "not notebook" tests plugins
     python tests/tools/mutants.py --reached /tmp/reach --number 150 --seed 1
@@ -125,11 +125,17 @@ class Tests:
 
     def near(self, path: str) -> list[str]:
         """Those that carry the module's name, then the others of the room."""
-        parts, stem = Path(path).parts, Path(path).stem
+        parts = Path(path).parts
         folder = f"plugins/{parts[1]}/tests/" if parts[0] == "plugins" else f"tests/{parts[1]}/" if len(parts) > 2 else "tests/test_"
         room = [n for n in self.text if n.startswith(folder)]
         module = ".".join(Path(path).with_suffix("").parts[-2:])
-        return sorted(room, key=lambda n: (stem not in Path(n).stem, module not in self.text[n], len(self.text[n])))
+        return sorted(room, key=lambda n: (not self.is_named(n, path), module not in self.text[n], len(self.text[n])))
+
+    @staticmethod
+    def is_named(test: str, path: str) -> bool:
+        """Whether a test file carries the name of a module, or of the folder within the room that the module lies in."""
+        inner = Path(path).parts[2:-1] if not path.startswith("plugins/") else Path(path).parts[4:-1]
+        return any(name in Path(test).stem for name in (Path(path).stem, *inner[-1:]))
 
     def wide(self, path: str, names: set[str]) -> list[str]:
         """Those of other rooms that name the module or something that it defines."""
@@ -152,9 +158,9 @@ class Round:
 def rounds_of(mutation: Mutation, text: str, tests: Tests, reached: Reached | None) -> list[Round]:
     """What to run for a mutant of the module whose text this is, one after the other."""
     near, path = tests.near(mutation.path), mutation.path
-    named = [n for n in near if Path(path).stem in Path(n).stem]
+    named = [n for n in near if tests.is_named(n, path)]
     if reached is None:
-        return [Round(near), Round(tests.wide(path, mutation.names))]
+        return [Round(named), Round([n for n in near if n not in named]), Round(tests.wide(path, mutation.names))]
     ran = [t for t in reached.tests(path, text, mutation.line) if t.split("::")[0] in tests.text]
     at_home = sorted((t for t in ran if t.split("::")[0] in near), key=lambda t: t.split("::")[0] not in named)
     changed = tuple(n for n in near if not reached.is_known(n, tests.text[n]))
@@ -171,7 +177,9 @@ def rounds_of(mutation: Mutation, text: str, tests: Tests, reached: Reached | No
     rest = [t for t in at_home if t not in set(first)]
     known = set(ran)
     starting = [t for t in reached.starts - known if t.split("::")[0] in near and t.split("::")[0] not in changed]
-    found = []
+    new = tuple(n for n in changed if n in named)
+    found = [Round(list(new))] if new else []
+    changed = tuple(n for n in changed if n not in new)
     for chosen, whole in ((first, ()), (rest, changed), (away, ()), (sorted(starting, key=lambda t: reached.seconds[t]), ())):
         files = list(dict.fromkeys([t.split("::")[0] for t in chosen] + list(whole)))
         found.append(Round(files, chosen, whole))

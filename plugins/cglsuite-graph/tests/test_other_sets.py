@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cglsuite_graph.datasets.assemble import graph_data
 from cglsuite_graph.datasets.molecules.moleculenet import molhiv
 from cglsuite_graph.datasets.molecules.zinc_pickles import zinc
 from cglsuite_graph.datasets.nyc_taxi import hourly_pairs, read_boroughs
@@ -293,3 +294,20 @@ def test_zinc_runs_nothing_that_a_pickle_names(files: Any, tmp_path: Path) -> No
     paths["val"].write_bytes(gzip.compress(b"no pickle"))
     with pytest.raises(DataError, match=r"val\.pickle is truncated or not in its format"):
         zinc(files.root)
+
+
+def test_only_notes_that_count_something_are_kept(caplog: pytest.LogCaptureFixture) -> None:
+    """Of what was found in the files: how often, in the data and in the log."""
+    features, none = np.ones((2, 1), dtype=np.float32), np.empty((2, 0), dtype=np.int64)
+    with caplog.at_level("INFO"):
+        data = graph_data(
+            "toy",
+            x=features,
+            edge_index=none,
+            sizes=np.array([1, 1]),
+            y=np.array([0, 1]),
+            n_classes=2,
+            notes={"loops_left_out": 0, "dropped": 3},
+        )
+    assert dict(data.notes) == {"dropped": 3}
+    assert [record.getMessage() for record in caplog.records] == ["toy: dropped: 3"]

@@ -284,7 +284,7 @@ def test_walks_tell_whether_surroundings_have_changed() -> None:
 
 
 def test_old_blocks_are_rectified_on_nodes_whose_whole_surroundings_stayed() -> None:
-    """Of the kept nodes 0, 1 and 2 of the path above, 1 has as many neighbours as before and more of them two steps away: it is not used."""
+    """Of the kept nodes 0, 1 and 2 of the path above, 1 has as many neighbours as before, but more nodes two steps away: it is not used."""
     method: Any = made("pi-gnn", {}, setting="class-il").method
     assert method.model.hops == 2
     path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])

@@ -32,6 +32,20 @@ def scenario(level: str, setting: str = "domain-il") -> str:
     return f"{LEVELS[level]}/{setting}@testing-1"
 
 
+def test_weights_are_named_by_all_but_the_method(catalogue: Any) -> None:
+    """Methods and their settings share them, and so do other orders after the same first task; nothing else does."""
+    from cglsuite.cells.sharing.pretrained import _identity
+    from cglsuite.specs import Seeds
+
+    def name(method: str = "ewc", *, seeds: Seeds = Seeds(), first: str = "a", **more: Any) -> str:  # noqa: B008 - frozen
+        overrides = {"pretraining.scheme": "dgi", **{key.replace("__", "."): value for key, value in more.items()}}
+        return _identity(resolve_cell(catalogue, scenario("NC"), method, overrides=overrides, seeds=seeds), catalogue, first, "d")
+
+    assert name() == name("bare") == name(method__lambda=3.0) == name(seeds=Seeds(order=5)) == name(pretraining__transfer="frozen")
+    others = [name(seeds=Seeds(init=1)), name(first="b"), name(training__lr=0.5), name(pretraining__scheme="graphcl")]
+    assert len({name(), *others}) == 5
+
+
 def scheme_of(catalogue: Any, name: str, level: str, **own: Any) -> Any:
     """A scheme over the first task of a tiny stream, and its batch."""
     from cglsuite.learning.method import Hyperparameters

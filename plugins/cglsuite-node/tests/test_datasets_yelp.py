@@ -46,6 +46,13 @@ def lenient(tmp_path: Path) -> DataRoot:
     return DataRoot(tmp_path / "data", tmp_path / "cache", offline=True, verify=False)
 
 
+def test_without_any_label_the_classes_are_those_of_yelp(tmp_path: Path) -> None:
+    write(tmp_path, class_map={})
+    y = yelp(lenient(tmp_path)).y
+    assert y.shape == (N, 100)
+    assert not y.any()
+
+
 def test_as_pyg_reads_it(tmp_path: Path) -> None:
     from torch_geometric.datasets import Yelp
 

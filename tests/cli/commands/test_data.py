@@ -207,6 +207,14 @@ def test_verifying_loads_what_is_here(shelf: Shelf) -> None:
     ]
 
 
+def test_a_file_without_a_known_checksum_is_not_called_right(shelf: Shelf) -> None:
+    (shelf.folder / "Homeless").mkdir()
+    (shelf.folder / "Homeless" / "a.npz").write_bytes(CONTENT)
+    status, out, _ = shelf.run("verify", "homeless")
+    assert status == 0
+    assert out.splitlines() == ["homeless: 1 file, no checksum is known; x [12, 7], edge_index [2, 5], y [12], 3 classes"]
+
+
 def test_a_damaged_file_fails_and_the_others_are_verified(shelf: Shelf) -> None:
     (shelf.folder / "Here" / "a.npz").write_bytes(CONTENT[:-1])
     (shelf.folder / "Homeless").mkdir()

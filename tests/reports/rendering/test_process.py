@@ -132,3 +132,19 @@ def test_how_a_kernel_ended(status: int | None, said: str) -> None:
     """The system's way to free memory is named where it may have been at work."""
     kernel: Any = SimpleNamespace(provisioner=SimpleNamespace(process=SimpleNamespace(poll=lambda: status)))
     assert execution._exit_status(kernel) == said
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (FileNotFoundError(2, "No such file", "n.ipynb"), "No such file: n.ipynb"),
+        (OSError(28, "No space left"), "No space left"),
+        (OSError("odd"), "odd"),
+    ],
+)
+def test_what_the_system_refused_is_told_with_the_file(monkeypatch: pytest.MonkeyPatch, error: OSError, said: str) -> None:
+    def fail(job: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(child, "_render", fail)
+    assert child.render(SimpleNamespace()) == Outcome(status="failed", reason=said)  # type: ignore[arg-type]

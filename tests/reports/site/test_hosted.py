@@ -26,7 +26,7 @@ from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards
 from cglsuite.reports.site.hosted import gathering
 from cglsuite.reports.site.hosted.building import LISTING, Built, build_site
-from cglsuite.reports.site.hosted.feeds import BOARD_COLUMNS, FEED, RECORD_COLUMNS
+from cglsuite.reports.site.hosted.feeds import BOARD_COLUMNS, FEED, RECORD_COLUMNS, csv_line
 from cglsuite.reports.site.hosted.gathering import Gathered
 from cglsuite.reports.site.hosted.names import Names
 
@@ -57,6 +57,12 @@ def feed(made: tuple[Path, Built, Store], name: str) -> Any:
 
 def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_line_of_a_feed() -> None:
+    """Numbers to their last digit, nothing for what is none, and no formula."""
+    row = [0.1 + 0.2, 7, math.nan, math.inf, None, True, "=1+1", "a,b"]
+    assert csv_line(row) == '0.30000000000000004,7,,,,true,\'=1+1,"a,b"\n'
 
 
 # --- verified and unverified ------------------------------------------------------------------------------------------------------

@@ -673,3 +673,11 @@ def test_a_long_stream_is_drawn_in_bins_and_smoothed() -> None:
     assert [y[-1] for _, _, y in lines(arrived)[:2]] == [300.0, 200.0]
     assert arrived.get_ylim() == (0.0, 312.0)
     assert arrived.get_yticks().tolist() == [0, 100, 200, 300]
+
+
+def test_ranks_have_ticks_at_whole_numbers() -> None:
+    """Between ranks 1 and 2.5 a free choice of ticks would name halves."""
+    rows = [("ewc", np.array([1.0, 1.5, 2.0])), ("bare", np.array([2.0, 2.5]))]
+    for whole in (True, False):
+        figure = box_figure(rows, LIGHT, title="t", xlabel="rank", order=["bare", "ewc"], whole=whole)
+        assert all(float(t).is_integer() for t in figure.axes[0].get_xticks()) == whole

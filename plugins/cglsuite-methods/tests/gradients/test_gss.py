@@ -80,6 +80,21 @@ def test_scores_stay_beside_their_items(graphs: bool) -> None:
     assert all(0 <= s <= 2.00001 for s in method.scores.tolist())
 
 
+@pytest.mark.parametrize("memory", [1, 4])
+def test_a_first_batch_fills_the_memory(memory: int) -> None:
+    """Whoever is drawn as a victim: one that holds a single item too, and one of the size of a batch replaces nothing."""
+    for init_seed in range(6):
+        runner = task_free_runner(tiny_task_free_stream(), GSS, SETTINGS | {"memory": memory}, init_seed=init_seed)
+        method: Any = runner.method
+        batch = runner.stream.make_batch(0)
+        assert len(batch) == 4
+        runner.problem.current = batch.allowed
+        method.after_batch(batch)
+        assert len(method.memory) == memory
+        assert memory == 1 or method.replaced == 0
+        assert method.scores.tolist() == [1.0] * memory
+
+
 # --- as benchmarked by DRIFT --------------------------------------------------------------------------------------------------------
 
 

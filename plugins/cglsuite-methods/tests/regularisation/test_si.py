@@ -61,6 +61,24 @@ class Watched(SI):
             torch.testing.assert_close(self.importance[n], expected, rtol=1e-4, atol=1e-7)
 
 
+class Idle(Watched):
+    """With a parameter that no output depends on: it never has a gradient."""
+
+    def setup(self) -> None:
+        """The model's first parameter that is not its own."""
+        self.model.register_parameter("idle", torch.nn.Parameter(torch.ones(2)))
+        super().setup()
+
+
+def test_a_weight_without_a_gradient_has_no_importance() -> None:
+    runner = runner_of(method=Idle)
+    runner.run()
+    method: Any = runner.method
+    assert method.importance["idle"].tolist() == [0.0, 0.0]
+    assert method.model.idle.tolist() == [1.0, 1.0]
+    assert any(bool((o > 0).any()) for o in method.importance.values())
+
+
 @pytest.mark.parametrize("best", [{}, {"monitor": "validation-loss", "restore_best": True, "lr": 0.3, "epochs": 12}], ids=["last", "best"])
 def test_importance_is_the_path_to_the_weights_that_are_kept(best: dict[str, Any]) -> None:
     """With weight decay and a penalty too: the gradient is that of the loss alone, and the step the optimiser's own."""
