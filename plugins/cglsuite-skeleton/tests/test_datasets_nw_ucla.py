@@ -163,6 +163,23 @@ def test_bad_npz_is_named(changes: dict[str, Any], message: str, tmp_path: Path)
         nw_ucla(root_of(tmp_path))
 
 
+def test_an_npz_runs_nothing_that_it_names(tmp_path: Path) -> None:
+    """An array of objects is a pickle: it is not opened."""
+    ran = tmp_path / "ran"
+
+    class Runs:
+        def __reduce__(self) -> Any:
+            return Path.touch, (ran,)
+
+    folder = tmp_path / "nw_ucla"
+    with np.load(write_npz(folder), allow_pickle=False) as archive:
+        arrays = dict(archive)
+    np.savez(folder / "nw_ucla_skeleton.npz", **(arrays | {"label": np.array([Runs()] * 4, dtype=object)}))
+    with pytest.raises(DataError, match="nw_ucla_skeleton.npz cannot be read"):
+        nw_ucla(root_of(tmp_path))
+    assert not ran.exists()
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_a_truncated_npz_is_named(share: float, tmp_path: Path) -> None:
     path = write_npz(tmp_path / "nw_ucla")

@@ -17,6 +17,7 @@ import careless_methods
 import numpy as np
 import pytest
 import scipy.sparse
+import stored_records
 import torch
 from odd_methods import with_specs
 
@@ -25,6 +26,7 @@ from cglsuite.cells import Store, resolve_cell, run_cell
 from cglsuite.cells.process.cleanliness import Watch, _versions
 from cglsuite.cells.process.code_census import CodeCensus
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.run import _refused
 from cglsuite.cells.spec import CellSpec
 from cglsuite.traces import LEFT_RUNNING, SHARED, Traces, settled
 
@@ -251,3 +253,15 @@ def test_every_kind_of_data_has_a_version() -> None:
         assert list(_versions(whole)) != before, kind
     assert list(_versions([_deeply(torch.zeros(3), 4), "text", None, 3])) == []  # deeper than that nothing is looked at
     assert list(_versions([np.empty(0), np.array([object()]), torch.inference_mode(torch.zeros)(1)])) == [0, 0, -1]
+
+
+@pytest.mark.parametrize("status", ["failed", "diverged", "oom", "skipped"])
+def test_what_ended_without_a_result_keeps_its_status_and_reason(status: str) -> None:
+    """The changes are told besides; a result is discarded for them."""
+    found = _refused(stored_records.record(status=status, reason="it grew"), ["torch was patched", "a thread is left"])
+    assert (found.status, found.reason) == (status, "it grew. Besides, torch was patched; a thread is left")
+    assert found.provenance["unclean"] == ["torch was patched", "a thread is left"]
+    done = _refused(stored_records.record(), ["torch was patched"])
+    assert done.status == "unclean"
+    assert str(done.reason).startswith("torch was patched. No result is kept")
+    assert not list(done.matrix)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 import torch
 
+from cglsuite.testing.judge.hearing import Hearing
 from cglsuite.testing.judge.metering import compacted, digest_of, size_of, verbatim
 
 
@@ -34,3 +39,21 @@ def test_items_are_found_wherever_they_are() -> None:
     assert verbatim(torch.cat([torch.zeros(7), rows.flatten()])[:1], rows) == 5
     assert verbatim(int.from_bytes(rows[0].numpy().tobytes(), "little"), rows) == 1
     assert verbatim(rows.mean(dim=0), rows) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "beyond"),
+    [
+        ({}, 0),
+        ({"x": torch.zeros(4, 5)}, 4 * 5 - 4 * 3),
+        ({"tasks": torch.zeros(9, dtype=torch.int64)}, 5),
+        ({"y": torch.zeros(4, 2, dtype=torch.bool)}, 0),
+        ({"y": torch.zeros(4, 7, dtype=torch.bool)}, 4 * 7 - 4 * 2),  # labels are no place for features either
+    ],
+)
+def test_values_in_memory_items_beyond_what_items_have(change: dict[str, torch.Tensor], beyond: int) -> None:
+    """Of 4 nodes with 3 features and a label, or one for each of 2 outputs."""
+    four = torch.zeros(4, dtype=torch.int64)
+    shelf = {"x": torch.zeros(4, 3), "ids": four, "y": four, "tasks": four}
+    hearing: Any = SimpleNamespace(stream=SimpleNamespace(n_features=3, n_outputs=2))
+    assert Hearing._oversized(hearing, {"shelves": {"kept": shelf | change}}) == beyond

@@ -68,3 +68,15 @@ def test_a_method_is_tried_in_the_streams_that_it_declares(monkeypatch: pytest.M
     of = {name: catalogue.scenario(name) for name in TINY_SCENARIOS}
     assert tried == [name for name in TINY_SCENARIOS if of[name].setting == "task-il" and of[name].level in ("NC", "GC")]
     assert 1 < len(tried) < len(TINY_SCENARIOS)
+
+
+def test_a_check_of_the_declaration_alone_runs_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue = tiny_catalogue(with_specs(tiny_catalogue(), [MethodSpec(name="narrow", summary="n", factory="json:loads")]))
+
+    def run(case: Any, quick: bool, wanted: Any) -> Any:
+        raise AssertionError(f"a stream is run for {wanted}")
+
+    monkeypatch.setattr(methods, "_of_the_case", run)
+    bench: Any = SimpleNamespace(describe=lambda *_: None)
+    report = judged("narrow", catalogue, bench, only=("declaration",))
+    assert [(finding.check, finding.status) for finding in report.findings] == [("declaration", "ok")]
