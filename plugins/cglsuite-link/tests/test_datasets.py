@@ -231,6 +231,7 @@ def test_areas_of_the_ends_are_the_domain(tmp_path: Path) -> None:
         ({"labels": [0] * 199}, "200 features, 199 labels and 200 lists of links"),
         ({"labels": [10] * 200}, r"labels are 10\.\.10; expected 0\.\.9"),
         ({"links": [[200]] + [[]] * 199}, r"links lead to nodes 200\.\.200; expected 0\.\.199"),
+        ({"links": [[-1, 7]] + [[]] * 199}, r"links lead to nodes -1\.\.7; expected 0\.\.199"),
         ({"features": None}, "wiki-cs"),
     ],
 )

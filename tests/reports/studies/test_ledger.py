@@ -25,6 +25,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.host import load_catalogue
 from cglsuite.reference.reproduction import Selection, reproduction_of
+from cglsuite.reference.values import UNITS
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
@@ -508,3 +509,8 @@ def test_settings_are_not_for_a_ledger(tmp_path: Path) -> None:
     """Values of changed presets stand beside nothing."""
     with pytest.raises(UsageError, match="training.epochs=5 is set"):
         load_ledger(CORA, tmp_path, overrides={"training.epochs": 5}, engine=engine())
+
+
+def test_values_have_as_many_digits_as_papers_print() -> None:
+    """One for percent, three for fractions and errors."""
+    assert {unit: show_ledger._digits(unit) for unit in UNITS} == {"%": 1, "MAE x100": 1, "fraction": 3, "-MAE": 3, "MAE": 3}

@@ -107,6 +107,15 @@ def test_seeds_are_the_units_where_there_is_one_order(sweep_of: Make) -> None:
     assert any("Too few units for intervals." in text for text in texts(page_with(show_sweep.curves(study)), "figcaption"))
 
 
+def test_several_seeds_of_an_order_are_averaged(sweep_of: Make) -> None:
+    """Three orders with two seeds each: the unit is the order, its value the mean of its seeds."""
+    study = sweep_of({"backbone.width": WIDTHS}, seeds={"order": [0, 1, 2], "init": [0, 3], "design": "cross"})
+    row = sweep_curves(study).set_index(["label", "value"]).loc[("bare", "64")]
+    assert (row["n"], row["unit"]) == (3, "orders")
+    assert row["mean"] == pytest.approx(np.mean([accuracy("bare", 64, 2, s) for s in (0, 3)]))
+    assert row["std"] == pytest.approx(0.0, abs=1e-12)
+
+
 def test_gaps_are_told(sweep_of: Make) -> None:
     """A point that rests on fewer cells than the others of its curve."""
     study = sweep_of(

@@ -1,0 +1,28 @@
+"""What is missing behind published rows is run as a campaign is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cglsuite.cells.storage.store import Store
+from cglsuite.reference import reproduction
+
+
+def test_missing_cells_are_run_with_progress_where_their_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def planned(dataset: str | None) -> Any:
+        return SimpleNamespace(cell=None if dataset is None else SimpleNamespace(scenario=SimpleNamespace(dataset=dataset)))
+
+    here, away, unresolved = planned("here"), planned("away"), planned(None)
+    executor = SimpleNamespace(run=lambda cells, store, options: asked.append((list(cells), options)))
+    monkeypatch.setattr(reproduction, "find_executor", lambda catalogue, name: executor if name == "local" else None)
+    engine: Any = SimpleNamespace(reference="none:none")
+    reproduction.run_missing([here, away, unresolved], SimpleNamespace(), Store(tmp_path), absent={"away": "no file"}, engine=engine)  # type: ignore[arg-type]
+    ((cells, options),) = asked
+    assert cells == [here]
+    assert (options.progress, options.workers, options.label, options.engine) == (True, 1, "reproduction", "none:none")
