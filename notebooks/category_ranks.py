@@ -81,6 +81,14 @@ show_category_ranks.tests(study)
 show_category_ranks.averages(study)
 
 # %% [markdown]
+# ### Beside the printed tables
+#
+# The same methods in the same scenarios, ranked by our means and by the printed ones.
+
+# %%
+show_category_ranks.beside(study)
+
+# %% [markdown]
 # ## Cells without a result
 
 # %%

@@ -14,13 +14,20 @@ from scipy import stats as scipy_stats
 
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import UnknownNameError, UsageError
-from cglsuite.host import Catalogue
+from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reference import published_results, welch_begin_fig7
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.results.tables import summary
 from cglsuite.reports.studies.categories import compute as study_module
 from cglsuite.reports.studies.categories import page as show_category_ranks
-from cglsuite.reports.studies.categories.compute import CategoryStudy, begin_figure_7, begin_ranks, category_study, printed_tests
+from cglsuite.reports.studies.categories.compute import (
+    CategoryStudy,
+    begin_figure_7,
+    begin_ranks,
+    beside_print,
+    category_study,
+    printed_tests,
+)
 
 CAMPAIGN_PARTS = ("overview", "boxes", "tests", "averages", "problems", "provenance")
 DISAGREEING = {
@@ -119,6 +126,43 @@ def test_a_campaign_by_hand(made: tuple[CampaignResults, Catalogue], study: Cate
     assert (row["t"], row["p"], row["df"]) == pytest.approx((expected.statistic, expected.pvalue, expected.df))
     assert "joint" not in set(panel.averages["method"])
     assert study.outside == ("bare", "joint")
+
+
+def test_ranks_beside_those_of_the_printed_tables(made: tuple[CampaignResults, Catalogue], study: CategoryStudy) -> None:
+    """The same methods on Cora with BeGin's backbone: SI has no printed value, joint training does not compete, and GAT is not printed."""
+    frame = summary(made[0])
+    mine = frame[(frame["metric"] == "average_performance") & (frame["preset"] == "cora/task-il@begin-1") & (frame["backbone"] == "gcn")]
+    ours = dict(zip(mine["method"], mine["mean"], strict=True))
+    table = published_results().query(
+        "paper == 'BeGin' and dataset == 'Cora' and setting == 'task-IL' and metric == 'AP' and variant == ''"
+    )
+    names = {"bare": "Bare", "ewc": "EWC", "er-gnn": "ER-GNN", "gem": "GEM", "packnet": "PackNet"}
+    printed = {name: float(table.loc[table["method"] == names[name], "mean"].iloc[0]) for name in names}
+    found = beside_print(study)
+    part = found[(found["metric"] == "AP") & (found["setting"] == "task-il")].set_index("category")
+    members = {name: [m for m in some if m in printed] for name, some in CATEGORIES.items()}
+    competing = [m for some in members.values() for m in some]
+    for side, values in (("ours", ours), ("printed", printed)):
+        ranks = dict(zip(competing, scipy_stats.rankdata([-values[m] for m in competing], method="min"), strict=True))
+        for name, some in members.items():
+            assert part.loc[name, side] == pytest.approx(sum(ranks[m] for m in some) / len(some)), (side, name)
+    tau = scipy_stats.kendalltau(*([scipy_stats.rankdata([-v[m] for m in printed], method="min") for v in (ours, printed)])).statistic
+    assert part["tau"].to_list() == pytest.approx([tau] * 3)
+    assert set(part["methods"]) == {5}
+    assert set(part["scenarios"]) == {1}
+    page = page_with(show_category_ranks.beside(study))
+    assert numbers(part[["ours", "printed"]]) <= exact_numbers(page)
+    assert "Kendall's τ of 5 methods" in text_of(page, "tr.group", "AP, task-il")
+
+
+@pytest.mark.plugins
+def test_methods_of_isolation_take_part_by_what_plugins_declare() -> None:
+    declared = study_module._declared(load_catalogue(), ["bare", "ewc", "gem", "packnet", "hat"])
+    assert declared == {
+        "regularization-based": ("ewc",),
+        "replay-based": ("gem",),
+        "parameter-isolation-based": ("packnet", "hat"),
+    }
 
 
 def test_categories_that_plugins_declare(made: tuple[CampaignResults, Catalogue]) -> None:

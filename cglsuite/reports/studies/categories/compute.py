@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,8 @@ from cglsuite import stats
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.errors import UnknownNameError
 from cglsuite.reference import published_results, welch_begin_fig7
+from cglsuite.reference.matching import backbone_key, keyed_results, method_key, preset_key
+from cglsuite.reference.papers import paper_of
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.tables import summary
@@ -33,6 +36,7 @@ __all__ = [
     "Ranked",
     "begin_figure_7",
     "begin_ranks",
+    "beside_print",
     "category_study",
     "printed_tests",
 ]
@@ -47,7 +51,9 @@ METRICS: Mapping[str, str] = {"AP": "4", "AF": "5", "INT": "6"}
 """The metrics of the figure, and the table that prints each of them."""
 _ISOLATION = "parameter-isolation-based"
 SHORT_NAMES: Mapping[str, str] = {"regularization-based": "Reg", "replay-based": "Rep", _ISOLATION: "PI"}
-"""The paper's categories, with their names in plugins and narrow tables."""
+"""The paper's categories, with their names in narrow tables."""
+_DECLARED: Mapping[str, str] = {**SHORT_NAMES, _ISOLATION: "Iso"}
+"""The same by what plugins declare."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,11 +136,12 @@ class CategoryStudy:
     """Ranks of the methods of a campaign.
 
     Args:
-        categories: methods by category. outside: methods with a result and without one of these categories.
-        ranked: one per metric and setting.
+        metrics: names of their definitions. categories: methods by category. outside: methods with a result and without one of these
+            categories. ranked: one per metric and setting.
     """
 
     results: CampaignResults
+    metrics: tuple[str, ...]
     categories: Mapping[str, Sequence[str]]
     outside: tuple[str, ...]
     ties: str
@@ -179,7 +186,67 @@ def category_study(
             if len(part):
                 ranked.append(_ranked(spec.label or name, setting, spec.direction, part, chosen, ties))
     outside = tuple(method for method in methods if method.lower() not in members)
-    return CategoryStudy(results=results, categories=chosen, outside=outside, ties=ties, ranked=tuple(ranked))
+    return CategoryStudy(results=results, metrics=tuple(metrics), categories=chosen, outside=outside, ties=ties, ranked=tuple(ranked))
+
+
+def beside_print(study: CategoryStudy) -> pd.DataFrame:
+    """Our mean ranks by category beside those of the printed tables, over the same methods in the same scenarios.
+
+    Only scenarios of a paper's protocol unchanged, on its own backbone, and methods of which it prints a value, take part.
+
+    Returns:
+        Columns metric (its label), setting, category, scenarios, ranks (how many are pooled), ours and printed (mean ranks, 1 is best),
+        methods (in the panel, whatever their category) and tau (Kendall's, between both average ranks of all of them; NaN where there are
+        fewer than three).
+    """
+    rows = []
+    for name in study.metrics:
+        spec: MetricSpec = study.results.metrics[name]
+        pairs = _printed_pairs(study, name)
+        for setting, part in pairs.groupby("setting", sort=False):
+            panels = {
+                side: _ranked(spec.label or name, str(setting), spec.direction, part.assign(value=part[side]), study.categories, study.ties)
+                for side in ("ours", "printed")
+            }
+            rows += _beside(panels["ours"], panels["printed"])
+    columns = ["metric", "setting", "category", "scenarios", "ranks", "ours", "printed", "methods", "tau"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _printed_pairs(study: CategoryStudy, metric: str) -> pd.DataFrame:
+    """Our mean and the printed one of every scenario and method that has both: columns scenario, setting, method, ours, printed."""
+    table = keyed_results()
+    table = table[(table["variant"] == "") & table["mean"].notna()]
+    levels = {group.preset: str(group.records[0].scenario["level"]) for group in study.results.groups}
+    settings = _settings(study.results)
+    frame = summary(study.results)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in as_rows(frame[frame["metric"] == metric]):
+        preset, paper = row["preset"], paper_of(row["preset"].partition("@")[2])
+        if paper is None or backbone_key(row["backbone"]) != backbone_key(paper.backbone):
+            continue
+        labels = [label for label, definition in paper.metrics.items() if definition == metric]
+        place = preset_key(preset, settings[preset], levels[preset])
+        mine = table[(table["place"] == place) & table["metric"].isin(labels) & (table["backbone"] == paper.backbone)]
+        mine = mine[mine["method_key"] == method_key(row["method"])]
+        if len(mine) == 1:
+            facts = {"scenario": preset, "setting": settings[preset], "method": row["method"]}
+            rows.setdefault((preset, row["method"]), facts | {"ours": row["mean"], "printed": float(mine["mean"].iloc[0])})
+    return pd.DataFrame(list(rows.values()), columns=["scenario", "setting", "method", "ours", "printed"])
+
+
+def _beside(ours: Ranked, printed: Ranked) -> list[dict[str, Any]]:
+    from scipy import stats as scipy_stats
+
+    both = ours.averages.merge(printed.averages, on="method", suffixes=("", "_printed"))
+    tau = float(scipy_stats.kendalltau(both["rank"], both["rank_printed"]).statistic) if len(both) > 2 else math.nan
+    rows = []
+    for category in ours.categories:
+        mine, theirs = (panel.ranks[panel.ranks["category"] == category] for panel in (ours, printed))
+        facts = {"metric": ours.metric, "setting": ours.setting, "category": category, "methods": len(both), "tau": tau}
+        facts |= {"scenarios": int(mine["scenario"].nunique()), "ranks": len(mine)}
+        rows.append(facts | {"ours": float(mine["rank"].mean()), "printed": float(theirs["rank"].mean())})
+    return rows
 
 
 def _declared(catalogue: Catalogue, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -187,7 +254,7 @@ def _declared(catalogue: Catalogue, methods: Sequence[str]) -> dict[str, tuple[s
     specs = catalogue.specs(MethodSpec)
     category_of = {method: specs[method].category if method in specs else "other" for method in methods}
     return {
-        name: tuple(m for m in methods if category_of[m] == short) for name, short in SHORT_NAMES.items() if short in category_of.values()
+        name: tuple(m for m in methods if category_of[m] == short) for name, short in _DECLARED.items() if short in category_of.values()
     }
 
 

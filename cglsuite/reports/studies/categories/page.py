@@ -26,6 +26,7 @@ __all__ = [
     "begin_averages",
     "begin_boxes",
     "begin_tests",
+    "beside",
     "boxes",
     "overview",
     "problems",
@@ -136,6 +137,26 @@ def _test_row(row: Mapping[str, Any], width: int) -> list[Fragment]:
     interval = element("td", text, class_="number", data_low=repr(float(row["low"])), data_high=repr(float(row["high"])))
     cells = [number_cell(row["t"], 4), number_cell(row["df"], 1), _p_cell(row["p"], 4), number_cell(row["estimate"], 2, plus=True)]
     return [name, _counts(row), *cells, interval]
+
+
+def beside(study: CategoryStudy) -> Fragment:
+    """Our mean ranks by category beside those of the printed tables, over the same methods in the same scenarios."""
+    frame = category_study.beside_print(study)
+    if frame.empty:
+        return empty("No scenario of this campaign is a paper's protocol unchanged with printed values of methods in a category.")
+    head = [head_cell("category", "name")]
+    head += [head_cell(text, "number") for text in ("scenarios", "ranks", "mean rank, ours", "mean rank, printed", "difference")]
+    rows: list[list[Fragment]] = []
+    for (metric, setting), part in frame.groupby(["metric", "setting"], sort=False):
+        tau = part["tau"].iloc[0]
+        agreement = f"; Kendall's τ of {part['methods'].iloc[0]} methods' average ranks: {number_text(tau, 2)}" if tau == tau else ""
+        rows.append([group_title(f"{metric}, {setting}{agreement}", len(head))])
+        for row in as_rows(part):
+            numbers = [number_cell(row["scenarios"], 0), number_cell(row["ranks"], 0)]
+            numbers += [number_cell(row[side], 2) for side in ("ours", "printed")]
+            rows.append([row_head(row["category"]), *numbers, number_cell(row["ours"] - row["printed"], 2, plus=True)])
+    about = "Methods are ranked within each scenario by our means and by the printed ones, over the methods that have both; 1 is best. "
+    return table(head, rows, about + f"Ties share {_TIES[study.ties]}.")
 
 
 def averages(study: CategoryStudy) -> Fragment:
