@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "dataset_statistics",
+    "disagreements",
     "known_artefacts",
     "leak_of",
     "leaks",
+    "mechanisms",
     "names",
     "protocols",
     "published_results",
@@ -72,6 +74,28 @@ def known_artefacts() -> pd.DataFrame:
         nobody can have the data; ``remark`` for what a reader should know and no verdict depends on.
     """
     return _read("known_artefacts.csv")
+
+
+def mechanisms() -> pd.DataFrame:
+    """Named reasons why values here differ from printed ones, each a change of settings that records confirm or refute; all text.
+
+    Returns:
+        Columns mechanism (its name), paper, problem, setting, dataset, method, metric (which rows of ``published_results`` it is about, as
+        in :func:`known_artefacts`), change (the settings under which the published value is expected, ``key=value`` separated by ``;``),
+        named (on which order seeds, or data sets, it was found, separated by ``|``: it has to hold on others) and reason. See
+        :mod:`cglsuite.reports.studies.papers.mechanisms`.
+    """
+    return _read("mechanisms.csv")
+
+
+def disagreements() -> pd.DataFrame:
+    """Values that two papers print of the same thing and that differ, with the setting that is crossed with both protocols; all text.
+
+    Returns:
+        Columns problem, setting, dataset, method, metric (a printed label), presets, switch, values, given (other settings,
+        ``key=value``), orders (seeds of order and initialisation): lists are separated by ``|``.
+    """
+    return _read("disagreements.csv")
 
 
 def names() -> pd.DataFrame:

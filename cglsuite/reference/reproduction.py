@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from cglsuite.errors import NotApplicable, UnknownNameError, UsageError
 from cglsuite.executors.base import RunOptions
 from cglsuite.executors.campaign_run import cell_states, find_executor
 from cglsuite.reference.matching import REFERENCE, Recipe, RecipeBook, dataset_key, keyed_results, method_key
-from cglsuite.reference.papers import Paper, paper_named
+from cglsuite.reference.papers import PAPERS, Paper, paper_named
 from cglsuite.reference.presence import absent_data
 from cglsuite.reference.values import known_about
 
@@ -33,10 +33,12 @@ __all__ = [
     "Reproduction",
     "Selection",
     "absences",
+    "campaign_of",
     "lacking",
     "planned_groups",
     "reproduction_of",
     "run_missing",
+    "selections_of",
     "without_configuration",
 ]
 
@@ -47,10 +49,10 @@ _JOINT = "joint"
 class Selection:
     """Which published rows: those of a paper, and of a data set, setting and method where these are given, by their names here or there.
 
-    ``repeats``: how many of the protocol's repetitions; ``None`` = all.
+    ``paper``: empty = all papers (see :func:`selections_of`). ``repeats``: how many of the protocol's repetitions; ``None`` = all.
     """
 
-    paper: str
+    paper: str = ""
     dataset: str = ""
     setting: str = ""
     method: str = ""
@@ -59,7 +61,7 @@ class Selection:
     @property
     def title(self) -> str:
         """What was asked for, in words."""
-        return ", ".join(filter(None, (self.paper, self.dataset, self.setting, self.method)))
+        return ", ".join(filter(None, (self.paper or "all papers", self.dataset, self.setting, self.method)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +104,34 @@ class Reproduction:
 # --- which rows ------------------------------------------------------------------------------------------------------------------
 
 
+def selections_of(selection: Selection) -> list[Selection]:
+    """A selection by paper: itself if it names one, else one for every paper whose tables have such rows, in the order of the papers.
+
+    A paper whose protocol has fewer repetitions than are asked for gives all that it has.
+
+    Raises:
+        UnknownNameError: a data set, setting or method that no paper's tables have; the nearest are named.
+        NotApplicable: known names that no table combines in a cell. UsageError: fewer repetitions than one.
+    """
+    if selection.paper:
+        return [selection]
+    if selection.repeats is not None and selection.repeats < 1:
+        raise UsageError(f"{selection.repeats} seeds: expected at least 1")
+    found = []
+    for paper in PAPERS:
+        repeats = None if selection.repeats is None else min(selection.repeats, paper.most_repeats)
+        one = replace(selection, paper=paper.name, repeats=repeats)
+        try:
+            _selected(one, paper)
+        except (UnknownNameError, NotApplicable):
+            continue
+        found.append(one)
+    if not found:
+        _refuse_unknown(selection, keyed_results(), "the papers")
+        raise NotApplicable(f"no paper's table has {selection.title.partition(', ')[2]}")
+    return found
+
+
 def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
     """The published rows of a selection with their recipes, and the campaigns that these amount to.
 
@@ -136,22 +166,29 @@ def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
 def _selected(selection: Selection, paper: Paper) -> pd.DataFrame:
     table = keyed_results()
     rows = table[table["paper"] == paper.name]
+    _refuse_unknown(selection, rows, paper.name)
     kept = rows
-    asked = (
-        ("dataset", "data set", selection.dataset, dataset_key),
-        ("setting", "setting", selection.setting, str.lower),
-        ("method", "method", selection.method, method_key),
-    )
-    for column, word, given, key in asked:
-        if not given:
-            continue
-        known = rows[column].map(key)
-        if key(given) not in set(known):
-            raise UnknownNameError(f"{word} of {paper.name}", given, rows[column].unique())
-        kept = kept[known.loc[kept.index] == key(given)]
+    for column, (_, key) in _NAMED.items():
+        if given := getattr(selection, column):
+            kept = kept[kept[column].map(key) == key(given)]
     if kept.empty:
         raise NotApplicable(f"no table of {paper.name} has {selection.title.partition(', ')[2]}: {_elsewhere(selection, rows)}")
     return kept
+
+
+_NAMED: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    "dataset": ("data set", dataset_key),
+    "setting": ("setting", str.lower),
+    "method": ("method", method_key),
+}
+"""What rows are selected by: in words, and the form in which names are compared."""
+
+
+def _refuse_unknown(selection: Selection, rows: pd.DataFrame, whose: str) -> None:
+    for column, (word, key) in _NAMED.items():
+        given = getattr(selection, column)
+        if given and key(given) not in set(rows[column].map(key)):
+            raise UnknownNameError(f"{word} of {whose}", given, rows[column].unique())
 
 
 def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selection:
@@ -180,11 +217,13 @@ def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) ->
     by_design: dict[tuple[Any, ...], list[Recipe]] = defaultdict(list)
     for recipe in recipes:
         by_design[recipe.design].append(recipe)
-    return {design: _campaign(selection, paper, members) for design, members in by_design.items()}
+    return {design: campaign_of(selection, paper, members) for design, members in by_design.items()}
 
 
-def _campaign(selection: Selection, paper: Paper, recipes: Sequence[Recipe]) -> Campaign:
-    """Joint training, which has no first task, is never pre-trained: what a pre-trained method is compared with is the same."""
+def campaign_of(selection: Selection, paper: Paper, recipes: Sequence[Recipe]) -> Campaign:
+    """The campaign of recipes of one design, with the repetitions of the paper's protocol.
+
+    Joint training, which has no first task, is never pre-trained: what a pre-trained method is compared with is the same."""
     one = max(recipes, key=lambda recipe: len(recipe.orders))
     methods = [r.method for r in recipes] + [_JOINT for r in recipes if r.needs_joint]
     methods = list(dict.fromkeys(methods + [REFERENCE for r in recipes if r.needs_reference]))

@@ -68,4 +68,14 @@ def cglsuite_notebooks() -> list[NotebookSpec]:
             summary="the reproduction ledger: every published value, the records that reproduce it, and a computed verdict",
             path="cglsuite:_notebooks/reproduction.ipynb",
         ),
+        NotebookSpec(
+            name="ledger",
+            summary="the ledgers of all papers: what is reached, run and equivalent by table, offsets, misses with their mechanisms, hours",
+            path="cglsuite:_notebooks/ledger.ipynb",
+        ),
+        NotebookSpec(
+            name="findings",
+            summary="a store's findings: differences that survive order and seed, rankings by protocol, drift, what memory and seconds buy",
+            path="cglsuite:_notebooks/findings.ipynb",
+        ),
     ]

@@ -138,6 +138,7 @@ def test_the_command_prints_both_parts(tmp_path: Path, capsys: pytest.CaptureFix
     found = printed["forgetting"]
     assert found["drift"] + found["weights"] == pytest.approx(found["forgetting"])
     assert found["forgetting"] == pytest.approx(printed["metrics"]["forgetting_from_diagonal"])
+    assert json.loads((tmp_path / "splits" / f"{printed['key']}.json").read_text()) == found  # kept beside the record
     assert main.run(given) == 0
     last = capsys.readouterr().out.rstrip().splitlines()[-1]
     assert last.split() == ["mean", *(f"{100 * found[name]:+.1f}" for name in ("forgetting", "drift", "weights"))]

@@ -120,7 +120,7 @@ def cell(
     """Run one cell, unless the store has its result, and print its matrix, metrics, times and memory.
 
     --split-forgetting prints two parts of forgetting, where the graph around old queries grows: the old weights in the new graph (drift),
-    and the new weights instead of the old ones. The second training is not stored.
+    and the new weights instead of the old ones. They are kept in the folder splits of the store.
 
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
@@ -153,9 +153,13 @@ def cell(
             print_json({"key": None, "status": "skipped", "reason": planned.reason, "request": request.to_json()})
         raise NotApplicable(f"{request.label}: not applicable: {planned.reason}")
     if split_forgetting:
+        from cglsuite.reports.studies.findings.forgetting import keep_split
+
         _check_split(planned)
     record = _obtain(planned, catalogue, store, engine, rerun, watch, quiet, overrides.checkpoint_every_s)
     split = _split(planned, catalogue) if split_forgetting and record.done else None
+    if split is not None:
+        keep_split(store.path, record.key, _split_values(split))
     if as_json:
         print_json(record.to_json() | ({} if split is None else {"forgetting": _split_values(split)}))
     else:

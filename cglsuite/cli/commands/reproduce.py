@@ -20,11 +20,11 @@ from cglsuite.errors import UsageError
 from cglsuite.inputs import MOST_PROCESSES
 
 if TYPE_CHECKING:
+    from cglsuite.campaigns.overrides import Overrides
     from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
     from cglsuite.reference.reproduction import PlannedGroup, Reproduction, Selection
-    from cglsuite.reports.studies.ledger.compute import Ledger
 
 __all__ = ["reproduce"]
 
@@ -35,10 +35,10 @@ _COLUMNS = ("done", "missing", "no data", "n/a")
 
 
 @click.command()
-@click.option("--paper", required=True, metavar="NAME", help="BeGin, CGLB, AGALE, DRIFT or SkeletonCGL.")
-@click.option("--dataset", default="", metavar="NAME", help="Only rows of this data set, by its name here or in the paper.")
+@click.option("--paper", default="", metavar="NAME", help="BeGin, CGLB, AGALE, DRIFT or SkeletonCGL.  [default: all]")
+@click.option("--dataset", default="", metavar="NAME", help="Only rows of this data set, by its name here or in a paper.")
 @click.option("--setting", default="", metavar="NAME", help="Only rows of this setting: task-IL, class-IL, domain-IL, time-IL, task-free.")
-@click.option("--method", default="", metavar="NAME", help="Only rows of this method, by its name here or in the paper.")
+@click.option("--method", default="", metavar="NAME", help="Only rows of this method, by its name here or in a paper.")
 @click.option("--seeds", type=Whole(1, 1_000_000), metavar="N", help="Only the first N repetitions of the protocol.  [default: all]")
 @click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else 1]")
 @click.option("--device", type=DeviceWord(), help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
@@ -65,7 +65,8 @@ def reproduce(
 ) -> int:
     """Run the missing cells behind published rows, and write a ledger of our results next to theirs.
 
-    The ledger is a CSV, a JSON and a page; their paths are printed. Its verdicts are computed from records.
+    The ledger is a CSV, a JSON and a page; their paths are printed. Its verdicts are computed from records. Without --paper, all papers
+    that have such rows share one plan and one ledger, whose page counts by table and says why values differ.
 
     Exit status: 0 ok, 1 a cell or the page failed, 2 wrong request, 3 nothing can be run here.
     """
@@ -78,32 +79,38 @@ def reproduce(
         planned_groups,
         reproduction_of,
         run_missing,
+        selections_of,
         without_configuration,
     )
-    from cglsuite.reports.studies.ledger.compute import load_ledger
 
     catalogue, store = session.catalogue(), Store(store_path)
     selection = Selection(paper=paper, dataset=dataset, setting=setting, method=method, repeats=seeds)
     overrides = without_configuration(Overrides(device=device, workers=workers))
-    wanted = reproduction_of(selection, catalogue)
+    wanted = [reproduction_of(one, catalogue) for one in selections_of(selection)]
     _look_for(store, named=store_path is not None, needed=plan_only and out is not None, planning=plan_only)
-    cells = wanted.plan(catalogue, overrides)
+    plans = [one.plan(catalogue, overrides) for one in wanted]
+    cells = _distinct(plans)
     missing = lacking(cells, store)
     absent = absences(missing, catalogue, fetch=not plan_only)
-    groups = planned_groups(cells, store, absent, store.records())
+    records = list(store.records())
+    groups = [planned_groups(plan, store, absent, records) for plan in plans]
     if plan_only:
-        _print_plan(wanted, groups, overrides.workers or 1, as_json)
+        _print_plan(selection, wanted, groups, overrides.workers or 1, as_json)
     else:
         run_missing(missing, catalogue, store, absent=absent, workers=overrides.workers)
     written = plan_only and out is None
     if not written:
-        ledger = load_ledger(selection, store, overrides=overrides, catalogue=catalogue)
-        written = _write(ledger, store, out, catalogue, overrides.device or "", as_json)
-    if not any(group.to_run or group.counts.get("done") for group in groups):
+        written = _write(selection, store, out, catalogue, overrides, as_json)
+    if not any(group.to_run or group.counts.get("done") for some in groups for group in some):
         _log.warning("nothing of %s can be run here: %s", selection.title, "; ".join(_reasons(wanted, groups)))
         return NOT_APPLICABLE
     failed = not plan_only and _log_failures(missing, absent, store)
     return FAILED if failed or not written else 0
+
+
+def _distinct(plans: Sequence[Sequence[PlannedCell]]) -> list[PlannedCell]:
+    """Every cell once, whichever papers need it."""
+    return list({planned.key or planned.request.label: planned for plan in plans for planned in plan}.values())
 
 
 def _look_for(store: Store, *, named: bool, needed: bool, planning: bool) -> None:
@@ -119,30 +126,60 @@ def _look_for(store: Store, *, named: bool, needed: bool, planning: bool) -> Non
 # --- the plan --------------------------------------------------------------------------------------------------------------------
 
 
-def _print_plan(wanted: Reproduction, groups: Sequence[PlannedGroup], workers: int, as_json: bool) -> None:
-    rows = [_planned_row(group) for group in groups]
-    totals = {column: sum(row[column] for row in rows) for column in _COLUMNS}
-    known = [group.expected_s for group in groups if group.to_run and group.expected_s is not None]
-    untimed = sum(group.to_run for group in groups if group.to_run and group.expected_s is None)
-    expected = math.fsum(known) / workers if known else None
-    refused = Counter(entry.reason for entry in wanted.entries if entry.reason)
+def _print_plan(
+    selection: Selection, wanted: Sequence[Reproduction], groups: Sequence[Sequence[PlannedGroup]], workers: int, as_json: bool
+) -> None:
+    plans = [_plan(one, some, workers) for one, some in zip(wanted, groups, strict=True)]
+    every = [group for some in groups for group in some]
+    totals = {column: sum(plan["totals"][column] for plan in plans) for column in _COLUMNS}
+    known, untimed = _expected(every, workers), _untimed(every)
+    whole = {"totals": totals, "expected_s": known, "cells_of_unknown_time": untimed}
     if as_json:
-        facts = {"selection": asdict(wanted.selection), "published_values": len(wanted.entries), "without_a_cell": dict(refused)}
-        print_json({**facts, "groups": rows, "totals": totals, "expected_s": expected, "cells_of_unknown_time": untimed})
+        several = {"selection": asdict(selection), "papers": plans, "published_values": sum(plan["published_values"] for plan in plans)}
+        print_json(plans[0] if selection.paper else several | whole)
         return
+    rows = [row for plan in plans for row in plan["groups"]]
     if rows:
         header = ["PRESET", "METHOD", *(c.upper() for c in _COLUMNS), "BACKBONE", "EXPECTED"]
         shown = [[r["preset"], r["method"], *(r[c] or "" for c in _COLUMNS), r["backbone"], _duration(r["expected_s"])] for r in rows]
-        echo(table(header, [*shown, ["total", "", *(n or "" for n in totals.values()), "", _duration(expected)]]))
+        echo(table(header, [*shown, ["total", "", *(n or "" for n in totals.values()), "", _duration(known)]]))
+    if len(plans) > 1:
+        echo(table(["PAPER", "VALUES", *(c.upper() for c in _COLUMNS), "EXPECTED"], [_paper_row(plan) for plan in plans]))
     if totals["missing"]:
-        timed = f"about {_duration(expected)} with {workers} {'worker' if workers == 1 else 'workers'}" if known else ""
+        timed = f"about {_duration(known)} with {workers} {'worker' if workers == 1 else 'workers'}" if known is not None else ""
         unknown = f"{untimed} cells of unknown time (no record of their preset and method)" if untimed else ""
         echo("expected: " + ", and ".join(filter(None, (timed, unknown))))
     hindered: Counter[str] = Counter()
-    for group in groups:
+    for group in every:
         hindered.update({reason: group.counts.get("no data", 0) + group.counts.get("n/a", 0) for reason in group.reasons})
     _print_reasons("cells cannot be run here:", hindered)
-    _print_reasons(f"of {len(wanted.entries)} published values have no cell here:", refused)
+    refused = Counter(entry.reason for one in wanted for entry in one.entries if entry.reason)
+    _print_reasons(f"of {sum(plan['published_values'] for plan in plans)} published values have no cell here:", refused)
+
+
+def _plan(wanted: Reproduction, groups: Sequence[PlannedGroup], workers: int) -> dict[str, Any]:
+    """The plan of one paper in JSON types."""
+    rows = [_planned_row(group) for group in groups]
+    refused = Counter(entry.reason for entry in wanted.entries if entry.reason)
+    facts = {"selection": asdict(wanted.selection), "published_values": len(wanted.entries), "without_a_cell": dict(refused)}
+    totals = {column: sum(row[column] for row in rows) for column in _COLUMNS}
+    times = {"expected_s": _expected(groups, workers), "cells_of_unknown_time": _untimed(groups)}
+    return {**facts, "groups": rows, "totals": totals, **times}
+
+
+def _paper_row(plan: dict[str, Any]) -> list[Any]:
+    counts = [plan["totals"][column] or "" for column in _COLUMNS]
+    return [plan["selection"]["paper"], plan["published_values"], *counts, _duration(plan["expected_s"])]
+
+
+def _expected(groups: Sequence[PlannedGroup], workers: int) -> float | None:
+    """Seconds of what is to be run and has a record like it."""
+    known = [group.expected_s for group in groups if group.to_run and group.expected_s is not None]
+    return math.fsum(known) / workers if known else None
+
+
+def _untimed(groups: Sequence[PlannedGroup]) -> int:
+    return sum(group.to_run for group in groups if group.to_run and group.expected_s is None)
 
 
 def _print_reasons(subject: str, counts: Counter[str]) -> None:
@@ -166,8 +203,9 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _reasons(wanted: Reproduction, groups: Sequence[PlannedGroup]) -> list[str]:
-    reasons = [entry.reason for entry in wanted.entries if entry.reason] + [reason for group in groups for reason in group.reasons]
+def _reasons(wanted: Sequence[Reproduction], groups: Sequence[Sequence[PlannedGroup]]) -> list[str]:
+    reasons = [entry.reason for one in wanted for entry in one.entries if entry.reason]
+    reasons += [reason for some in groups for group in some for reason in group.reasons]
     common = [reason for reason, _ in Counter(reasons).most_common()]
     return common[:3] + ([f"and {len(common) - 3} more"] if len(common) > 3 else [])
 
@@ -175,33 +213,58 @@ def _reasons(wanted: Reproduction, groups: Sequence[PlannedGroup]) -> list[str]:
 # --- the ledger ------------------------------------------------------------------------------------------------------------------
 
 
-def _write(ledger: Ledger, store: Store, out: Path | None, catalogue: Catalogue, device: str, as_json: bool) -> bool:
+def _write(selection: Selection, store: Store, out: Path | None, catalogue: Catalogue, overrides: Overrides, as_json: bool) -> bool:
     """Write the ledger's files and its page, print their paths, and return whether the page is complete."""
     from cglsuite.executors.progress import say
     from cglsuite.reports.rendering.notebook import render_notebook
     from cglsuite.reports.rendering.parameters import shown_path
-    from cglsuite.reports.studies.ledger.compute import besides, write_ledger
 
-    selection = ledger.reproduction.selection
     folder = out or Path("rendered") / f"reproduction-{_slug(selection)}"
-    paths = write_ledger(ledger, folder)
-    chosen = {"paper": selection.paper, "dataset": selection.dataset, "setting": selection.setting, "method": selection.method}
-    given = {**chosen, "seeds": selection.repeats or 0, "store": shown_path(store.path), "device": device, "train_missing": False}
-    page = render_notebook("reproduction", given, folder / "reproduction.html", catalogue=catalogue, title=ledger.title)
+    written = _one_ledger if selection.paper else _all_ledgers
+    paths, facts, chosen, (title, said) = written(selection, store, folder, catalogue, overrides)
+    given = {**chosen, "seeds": selection.repeats or 0, "store": shown_path(store.path), "device": overrides.device or ""}
+    if selection.paper:
+        given["train_missing"] = False
+    notebook = "reproduction" if selection.paper else "ledger"
+    page = render_notebook(notebook, given, folder / f"{notebook}.html", catalogue=catalogue, title=title)
     files = [str(path) for path in (*paths, page.path)]
     if as_json:
-        print_json({"files": files, "verdicts": ledger.counts, "page": page.status, **besides(ledger)})
+        print_json({"files": files, "page": page.status, **facts})
     else:
         echo("\n".join(files))
-    say(f"{ledger.title}: {_summary(ledger)}")
+    say(f"{title}: {said}")
     if not page.done:
         _log.error("page %s: %s: %s", page.path, page.status, page.reason)
     return page.done
 
 
-def _summary(ledger: Ledger) -> str:
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in ledger.counts.items())
-    return f"{counts} ({len(ledger.rows)} published values)"
+_Written = tuple[list[Path], dict[str, Any], dict[str, str], tuple[str, str]]
+"""Paths, what JSON has beside them, the rows that were chosen, and the title with a summary."""
+
+
+def _one_ledger(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:
+    from cglsuite.reports.studies.ledger.compute import besides, load_ledger, write_ledger
+
+    ledger = load_ledger(selection, store, overrides=overrides, catalogue=catalogue)
+    said = f"{_counted(ledger.counts)} ({len(ledger.rows)} published values)"
+    chosen = _chosen(ledger.reproduction.selection)
+    return write_ledger(ledger, folder), {"verdicts": ledger.counts, **besides(ledger)}, chosen, (ledger.title, said)
+
+
+def _all_ledgers(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:
+    from cglsuite.reports.studies.papers.compute import load_papers, write_papers
+
+    papers = load_papers(selection, store, overrides=overrides, catalogue=catalogue)
+    said = f"{_counted({name: n for name, n in papers.totals.items() if n and name != 'printed'})} ({len(papers.rows)} published values)"
+    return write_papers(papers, folder), {"totals": papers.totals}, _chosen(selection), (papers.title, said)
+
+
+def _chosen(selection: Selection) -> dict[str, str]:
+    return {"paper": selection.paper, "dataset": selection.dataset, "setting": selection.setting, "method": selection.method}
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} {name}" for name, n in counts.items())
 
 
 def _slug(selection: Selection) -> str:

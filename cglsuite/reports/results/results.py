@@ -15,7 +15,7 @@ from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search
 from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
@@ -24,7 +24,7 @@ from cglsuite.hashing import canonical, digest
 from cglsuite.markup import displayed
 from cglsuite.reports.kit.text import scenario_words, value_text
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
-from cglsuite.specs import NO_PRETRAINING, MetricSpec
+from cglsuite.specs import NO_PRETRAINING, MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
 if TYPE_CHECKING:
@@ -32,7 +32,15 @@ if TYPE_CHECKING:
 
     from cglsuite.host import Catalogue
 
-__all__ = ["CampaignResults", "Group", "ReportedCell", "group_cells", "load_campaign_results", "load_pooled_results"]
+__all__ = [
+    "CampaignResults",
+    "Group",
+    "ReportedCell",
+    "group_cells",
+    "load_campaign_results",
+    "load_pooled_results",
+    "results_of",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +235,33 @@ def load_pooled_results(
     folder = Path(campaign).parent if isinstance(campaign, (str, Path)) else Path()
     others = [folder / other if isinstance(other, str) else other for other in ([also] if isinstance(also, str) else also)]
     return [load_campaign_results(one, *args, **kwargs) for one in (campaign, *others)]
+
+
+def results_of(
+    records: Iterable[Record], catalogue: Catalogue, store: Path, *, variants: Mapping[str, PresetVariant] | None = None
+) -> CampaignResults:
+    """Records of a folder as results of no campaign: what reports on campaigns say about plans is empty.
+
+    Args:
+        records: their metrics are taken as they are. variants: overridden switches by preset name.
+    """
+    specs = catalogue.specs(MetricSpec)
+    return CampaignResults(
+        campaign=Campaign.parse({"name": "results", "grid": {"scenarios": ["none/class-il@none-1"], "methods": ["none"]}}),
+        store=store,
+        cells=tuple(map(_of_record, records)),
+        metrics=specs,
+        joint={name: catalogue.resolve(spec) for name, spec in specs.items() if spec.needs_joint},
+        variants=variants or {},
+    )
+
+
+def _of_record(record: Record) -> ReportedCell:
+    cell = record.cell
+    seeds = Seeds(**{axis: cell["seeds"][axis] for axis in ("order", "split", "init")})
+    request = CellRequest(scenario=cell["scenario"], method=cell["method"], backbone=cell["backbone"], seeds=seeds, device=cell["device"])
+    planned = PlannedCell(request=request, state="ready", key=record.key)
+    return ReportedCell(planned=planned, state=record.status, record=record)
 
 
 def _as_campaign(given: Campaign | Mapping[str, Any] | str | Path) -> Campaign:

@@ -102,6 +102,26 @@ def test_the_plan_says_why_things_cannot_be_run(capfd: pytest.CaptureFixture[str
     assert (status, out.splitlines()[0]) == (3, "3 of 3 published values have no cell here:")
 
 
+def test_without_a_paper_all_that_have_such_rows_are_planned(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A plan per paper and one of all; Cora is in BeGin's tables alone, CoraFull in those of four papers, and not here."""
+    ledger_lab.fill(tmp_path / "store", lambda p: ledger_lab.flat(p, 0.9) if p.request.method == "bare" else None, method="Bare", repeats=3)
+    chosen = ("--dataset", "cora", "--setting", "task-il", "--method", "bare")
+    status, out, _ = call(capfd, "reproduce", *chosen, "--plan-only", "--json")
+    plan = json.loads(out)
+    assert status == 0
+    assert [one["selection"]["paper"] for one in plan["papers"]] == ["BeGin"]
+    assert plan["totals"] == plan["papers"][0]["totals"] == {"done": 3, "missing": 17, "no data": 0, "n/a": 0}
+    assert (plan["published_values"], plan["expected_s"], plan["cells_of_unknown_time"]) == (3, 70.0, 10)
+    status, out, err = call(capfd, "reproduce", "--method", "Bare", "--setting", "task-IL", "--plan-only")
+    shown = [line.split() for line in out.splitlines()]
+    (header,) = [i for i, line in enumerate(shown) if line[:2] == ["PAPER", "VALUES"]]
+    assert [line[0] for line in shown[header + 1 : header + 4]] == ["BeGin", "CGLB", "AGALE"]
+    assert status == 0
+    assert "published values have no cell here:" in out
+    status, _, err = call(capfd, "reproduce", "--dataset", "CoraFull", "--plan-only")
+    assert (status, "nothing of all papers, CoraFull can be run here" in err) == (3, True)
+
+
 # --- running ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -164,6 +184,21 @@ def test_a_ledger_from_records_alone(capfd: pytest.CaptureFixture[str], tmp_path
     assert log.read_text() == ""
 
 
+def test_a_ledger_of_all_papers_from_records_alone(capfd: pytest.CaptureFixture[str], tmp_path: Path, log: Path) -> None:
+    """Its files and its page; nothing is run."""
+    ledger_lab.fill(tmp_path / "store", lambda p: ledger_lab.flat(p, 0.9) if p.request.method == "bare" else None, method="Bare", repeats=3)
+    words = ("reproduce", "--dataset", "Cora", "--setting", "task-IL", "--method", "Bare", "--plan-only", "--out", "ledger")
+    status, out, err = call(capfd, *words)
+    assert status == 0
+    assert out.splitlines()[-3:] == ["ledger/ledger.csv", "ledger/ledger.json", "ledger/ledger.html"]
+    assert "Reproduction of all papers, Cora, task-IL, Bare: 3 reachable, 2 run, 1 equivalent" in err
+    totals = json.loads((tmp_path / "ledger" / "ledger.json").read_text())["totals"]
+    assert (totals["printed"], totals["equivalent"], totals["different, without"]) == (3, 1, 1)
+    given = json.loads((tmp_path / "ledger" / "ledger.html").read_text())
+    assert (given["notebook"], given["paper"], given["method"], "train_missing" in given) == ("ledger", "", "Bare", False)
+    assert log.read_text() == ""
+
+
 def test_a_page_that_is_not_finished(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Status 1 and the reason; the ledger's files are there all the same."""
 
@@ -194,7 +229,8 @@ def test_a_page_that_is_not_finished(capfd: pytest.CaptureFixture[str], tmp_path
         ),
         (("--paper", "BeGin", "--seeds", "11"), 2, "11 seeds: the protocol of BeGin has 10 repetitions"),
         (("--paper", "BeGin", "--seeds", "0"), 2, "Invalid value for '--seeds'"),
-        (("--dataset", "Cora"), 2, "Missing option '--paper'"),
+        (("--dataset", "Coraa"), 2, "unknown data set of the papers 'Coraa'. Did you mean 'Cora'"),
+        (("--seeds", "0"), 2, "Invalid value for '--seeds'"),
         (("--paper", "BeGin", "--dataset", "Cora", "--plan-only", "--out", "x", "--store", "nowhere"), 2, "there is no store at"),
         (("--paper", "BeGin", "--dataset", "Cora", "--store", "log"), 2, "is a file"),
     ],

@@ -8,20 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.campaigns.campaign import Campaign
-from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.hashing import canonical
 from cglsuite.markup import Fragment
 from cglsuite.reference.papers import paper_of
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.published import compare
-from cglsuite.reports.results.results import CampaignResults, ReportedCell
+from cglsuite.reports.results.results import CampaignResults, results_of
 from cglsuite.reports.results.variants import record_variants
 from cglsuite.reports.site.boards import Board, Row, boards
 from cglsuite.reports.site.datasets import tasks_row
 from cglsuite.reports.site.hosted.gathering import Marked
 from cglsuite.reports.site.leaderboard import Used, settings_used
-from cglsuite.specs import MetricSpec, Seeds
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -104,19 +101,12 @@ def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, st
     """The boards of a preset; verified records never share one with others."""
     first = records[0].record
     variants = record_variants((one.record for one in _one_per_configuration(records)), catalogue)
-    specs = catalogue.specs(MetricSpec)
-    shared: dict[str, Any] = {
-        "campaign": _nothing_planned(),
-        "store": store,
-        "metrics": specs,
-        "joint": {name: catalogue.resolve(spec) for name, spec in specs.items() if spec.needs_joint},
-        "variants": variants,
-    }
+    nothing = results_of((), catalogue, store, variants=variants)
     protocol = str(first.cell["scenario"]).partition("@")[2]
     paper = paper_of(protocol)
     found = Scenario(
         preset=preset,
-        title=CampaignResults(cells=(), **shared).preset_title(preset),
+        title=nothing.preset_title(preset),
         dataset=str(first.cell["scenario"]).partition("/")[0],
         setting=str(first.scenario.get("setting") or ""),
         problem=str(first.scenario.get("level") or ""),
@@ -128,7 +118,7 @@ def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, st
         of_level = [one for one in records if one.mark.level == level]
         if not of_level:
             continue
-        results = CampaignResults(cells=tuple(map(_reported, of_level)), **shared)
+        results = results_of((one.record for one in of_level), catalogue, store, variants=variants)
         (board,) = boards(results, catalogue)
         if level == "unverified":
             board = replace(board, title=f"{board.title}, unverified")
@@ -156,19 +146,6 @@ def _one_per_configuration(records: Sequence[Marked]) -> Iterable[Marked]:
         seen[id(configuration)] = text
         distinct.setdefault((one.record.cell["method"], one.record.cell["backbone"], text), one)
     return distinct.values()
-
-
-def _nothing_planned() -> Campaign:
-    """Results of a folder are of no campaign; what reports on campaigns say about plans is empty."""
-    return Campaign.parse({"name": "results", "grid": {"scenarios": ["none/class-il@none-1"], "methods": ["none"]}})
-
-
-def _reported(one: Marked) -> ReportedCell:
-    cell = one.record.cell
-    seeds = Seeds(**{axis: cell["seeds"][axis] for axis in ("order", "split", "init")})
-    request = CellRequest(scenario=cell["scenario"], method=cell["method"], backbone=cell["backbone"], seeds=seeds, device=cell["device"])
-    planned = PlannedCell(request=request, state="ready", key=one.record.key)
-    return ReportedCell(planned=planned, state=one.record.status, record=one.record)
 
 
 def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:

@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ from cglsuite.reference.values import MARGINS, UNITS, printed_deviation, remarks
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.studies.ledger.judging import RULE, TESTED, VERDICTS, adjusted, judged, offsets
 from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, own_times, ratios
-from cglsuite.reports.studies.ledger.statistics import load_statistics
+from cglsuite.reports.studies.ledger.statistics import STATISTICS, load_statistics
 from cglsuite.reports.studies.ledger.trials import Tuning
 from cglsuite.reports.studies.orders.compute import repeat_totals
 from cglsuite.reports.studies.orders.pooling import pool
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cglsuite.reference.matching import Recipe
     from cglsuite.reports.results.results import ReportedCell
 
-__all__ = ["LEDGER", "Ledger", "besides", "load_ledger", "write_ledger"]
+__all__ = ["LEDGER", "Ledger", "Ours", "Value", "besides", "load_ledger", "write_ledger"]
 
 LEDGER = 3
 """Version of the ledger's files."""
@@ -67,7 +67,7 @@ class Ledger:
         ratios: one row per published running time: see :func:`cglsuite.reports.studies.ledger.ratios.ratios`. times: of our methods, see
             :func:`cglsuite.reports.studies.ledger.ratios.own_times`. statistics: of the data sets, see
             :func:`cglsuite.reports.studies.ledger.statistics.load_statistics`. searches: in the store, that chose the values of a row.
-        results: of every campaign that serves a row.
+        results: of every campaign that serves a row. absent: by data set, why its files cannot be had here.
     """
 
     reproduction: Reproduction
@@ -79,6 +79,7 @@ class Ledger:
     searches: tuple[Mapping[str, Any], ...]
     results: tuple[CampaignResults, ...]
     store: Path
+    absent: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -113,6 +114,7 @@ def load_ledger(
     catalogue: Catalogue | None = None,
     engine: Engine | None = None,
     train_missing: bool = False,
+    besides: bool = True,
 ) -> Ledger:
     """The ledger of a selection from the records in a store.
 
@@ -120,6 +122,7 @@ def load_ledger(
         selection: which published rows; or its fields as a mapping. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
         overrides: device and workers; a ledger uses unchanged presets, so overrides of values are not allowed.
         train_missing: first run the cells missing from the store whose data are available.
+        besides: also count the data sets that are here, for ``statistics``, which reads them; otherwise that frame is empty.
 
     Returns:
         A ledger whose ``rows`` have the columns :data:`COLUMNS`. Means, deviations, ``difference`` (ours - published) with its 90 %
@@ -149,7 +152,7 @@ def load_ledger(
     }
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
     absent = absences(missing, catalogue)
-    ours = {design: _Ours(results) for design, results in loaded.items()}
+    ours = {design: Ours(results) for design, results in loaded.items()}
     tuning = Tuning.of(store.search_outcomes(), (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
     for place, entry in enumerate(reproduction.entries):
@@ -165,20 +168,23 @@ def load_ledger(
         values=pd.DataFrame(repetitions, columns=["row", "unit", "value"]),
         ratios=ratios(reproduction.times, loaded, absent),
         times=own_times(loaded),
-        statistics=load_statistics(
-            catalogue, paper=selection.paper, dataset=reproduction.selection.dataset, setting=reproduction.selection.setting
-        ),
+        statistics=_statistics(reproduction.selection, catalogue) if besides else pd.DataFrame(columns=STATISTICS),
         searches=tuning.searches,
         results=tuple(loaded.values()),
         store=store.path,
+        absent=absent,
     )
+
+
+def _statistics(selection: Selection, catalogue: Catalogue) -> pd.DataFrame:
+    return load_statistics(catalogue, paper=selection.paper, dataset=selection.dataset, setting=selection.setting)
 
 
 # --- one row ---------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Value:
+class Value:
     """Our value of a row: one per repetition, in stored units, with the repetitions' seeds, and keys; or a reason.
 
     ``verdict``: of a row without a value.
@@ -197,7 +203,7 @@ class _Value:
 
     @property
     def mean(self) -> float:
-        """Over repetitions."""
+        """The mean over repetitions."""
         return float(np.mean(self.values)) if self.values else math.nan
 
     @property
@@ -215,19 +221,19 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return frame.astype(kinds).fillna(dict.fromkeys(words, "")).assign(comparable=frame["comparable"].eq(True))
 
 
-def _row(entry: Entry, ours: Mapping[Any, _Ours], absent: Mapping[str, str], runs: int | None) -> tuple[dict[str, Any], _Value]:
+def _row(entry: Entry, ours: Mapping[Any, Ours], absent: Mapping[str, str], runs: int | None) -> tuple[dict[str, Any], Value]:
     """A row of the ledger, and our value of it; the verdict of a row that can be tested is left open."""
     row, recipe = entry.row, entry.recipe
     entry_facts: dict[str, Any] = {name: row[name] for name in _PUBLISHED if name in row}
     entry_facts |= {"shown": shown_value(row), "published_mean": row["mean"], "published_std": printed_deviation(row)}
     entry_facts |= {"remark": remarks(row), "unit_note": unit_note(row), "published_n": runs}
     if recipe is None:
-        return entry_facts | {"verdict": "not runnable here", "reason": entry.reason}, _Value()
+        return entry_facts | {"verdict": "not runnable here", "reason": entry.reason}, Value()
     side = ours[recipe.design]
     cells = side.cells(recipe)
     entry_facts |= _identity(recipe, cells)
     if all(cell.state in _NOT_APPLICABLE for cell in cells):
-        return entry_facts | {"verdict": "not runnable here", "reason": cells[0].reason}, _Value()
+        return entry_facts | {"verdict": "not runnable here", "reason": cells[0].reason}, Value()
     value = side.value(recipe)
     if not value.n:
         away = absent.get(next((cell.planned.cell.scenario.dataset for cell in cells if cell.planned.cell is not None), ""))
@@ -256,7 +262,7 @@ def _repetition(recipe: Recipe, cell: ReportedCell) -> Any:
     return (seeds.split, seeds.init) if recipe.orders else seeds
 
 
-class _Ours:
+class Ours:
     """The results of one campaign, for the rows that it serves."""
 
     def __init__(self, results: CampaignResults) -> None:
@@ -270,14 +276,14 @@ class _Ours:
         rules = {design.rule for design in order_designs(list(recipe.orders))}
         return [cell for cell in mine if cell.planned.cell is None or cell.planned.cell.scenario.class_order in rules]
 
-    def value(self, recipe: Recipe) -> _Value:
+    def value(self, recipe: Recipe) -> Value:
         """The mean of a metric over records, or of a spread over orders over repetitions."""
         cells = self.cells(recipe)
         if not any(cell.done for cell in cells):
             return _why_none(cells)
         return self._spread(recipe, cells) if recipe.orders else self._mean(recipe)
 
-    def _mean(self, recipe: Recipe) -> _Value:
+    def _mean(self, recipe: Recipe) -> Value:
         """Of a metric that compares with joint training: over the records that have their counterpart."""
         frame = self._results.frame
         own = frame[frame["method"] == recipe.method]
@@ -289,28 +295,28 @@ class _Ours:
         if recipe.needs_joint:
             keys += list(frame[frame["method"] == UPPER_BOUND].merge(measured[seeds], on=seeds)["key"])
         units = tuple("/".join(map(str, place)) for place in measured[seeds].itertuples(index=False))
-        return _Value(values=tuple(map(float, measured[recipe.metric])), units=units, records=tuple(dict.fromkeys(keys)))
+        return Value(values=tuple(map(float, measured[recipe.metric])), units=units, records=tuple(dict.fromkeys(keys)))
 
-    def _undefined(self, recipe: Recipe) -> _Value:
+    def _undefined(self, recipe: Recipe) -> Value:
         """The reason why a metric has no value although the method has records."""
         if not recipe.needs_joint:
-            return _Value(reason=f"{recipe.metric} is undefined", verdict="failed")
+            return Value(reason=f"{recipe.metric} is undefined", verdict="failed")
         if any(cell.done for cell in self.joint):
-            return _Value(reason=f"{recipe.metric} compares with joint training, but no joint record has the same seeds")
+            return Value(reason=f"{recipe.metric} compares with joint training, but no joint record has the same seeds")
         why = _why_none(self.joint)
         return replace(why, reason=f"{recipe.metric} compares with joint training: {why.reason}")
 
-    def _spread(self, recipe: Recipe, cells: Sequence[ReportedCell]) -> _Value:
+    def _spread(self, recipe: Recipe, cells: Sequence[ReportedCell]) -> Value:
         """Over the repetitions in which every order was run: a maximum over fewer orders is another quantity."""
         whole = {_repetition(recipe, cell) for cell in cells} - {_repetition(recipe, cell) for cell in cells if not cell.done}
         if not whole:
-            return _Value(reason=f"{sum(cell.done for cell in cells)} of its {len(cells)} cells are done: no repetition has all orders")
+            return Value(reason=f"{sum(cell.done for cell in cells)} of its {len(cells)} cells are done: no repetition has all orders")
         table, unit = self._repeats, "task" if len(recipe.orders) == 1 else "class"
         rows = table[(table["unit"] == unit) & (table["method"] == recipe.method)]
         if rows.empty or rows["refused"].iloc[0]:
-            return _Value(reason=rows["refused"].iloc[0] if len(rows) else f"no {unit} was scored in every order")
+            return Value(reason=rows["refused"].iloc[0] if len(rows) else f"no {unit} was scored in every order")
         keys = tuple(c.record.key for c in cells if c.record is not None and _repetition(recipe, c) in whole)
-        return _Value(values=tuple(map(float, rows[recipe.metric])), units=tuple(map(str, rows["seed"])), records=keys)
+        return Value(values=tuple(map(float, rows[recipe.metric])), units=tuple(map(str, rows["seed"])), records=keys)
 
     @cached_property
     def joint(self) -> list[ReportedCell]:
@@ -325,11 +331,11 @@ class _Ours:
 _NOT_APPLICABLE = ("n/a", "skipped")
 
 
-def _why_none(cells: Sequence[ReportedCell]) -> _Value:
+def _why_none(cells: Sequence[ReportedCell]) -> Value:
     """The fate of cells without any result."""
     ended = any(cell.record is not None for cell in cells)
     reason = f"none of its {len(cells)} cells has a result: {_ends(cells)}" if ended else f"none of its {len(cells)} cells has been run"
-    return _Value(reason=reason, verdict="failed" if ended else "not run")
+    return Value(reason=reason, verdict="failed" if ended else "not run")
 
 
 def _lacking(cells: Sequence[ReportedCell]) -> str:
@@ -347,7 +353,7 @@ def _ends(cells: Sequence[ReportedCell]) -> str:
 # --- the verdict -----------------------------------------------------------------------------------------------------------------
 
 
-def _compared(row: Mapping[str, Any], ours: _Value) -> dict[str, Any]:
+def _compared(row: Mapping[str, Any], ours: Value) -> dict[str, Any]:
     unit = UNITS[row["unit"]]
     difference = unit.scale * ours.mean - row["mean"]
     return {

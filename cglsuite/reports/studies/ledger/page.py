@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -18,11 +18,30 @@ from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
 
 if TYPE_CHECKING:
+    from cglsuite.reports.results.results import CampaignResults
     from cglsuite.reports.studies.ledger.compute import Ledger
 
-__all__ = ["failed", "judged", "not_run", "not_runnable", "offsets", "overview", "provenance", "totals"]
+__all__ = [
+    "BADGES",
+    "failed",
+    "interval_cell",
+    "judged",
+    "not_run",
+    "not_runnable",
+    "offset_table",
+    "offsets",
+    "overview",
+    "p_cell",
+    "provenance",
+    "provenance_of",
+    "totals",
+    "unit_digits",
+    "unreached",
+    "waiting",
+]
 
-_BADGES = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", "published artefact": "note"}
+BADGES = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", "published artefact": "note"}
+"""The colour of a verdict."""
 _KEYS_SHOWN = 30
 _KEY_LENGTH = 12
 
@@ -123,16 +142,16 @@ def _table(title: str, part: pd.DataFrame) -> Fragment:
 
 
 def _cells(row: Mapping[str, Any]) -> list[Fragment]:
-    digits = _digits(row["unit"])
-    badge = element("td", element("span", row["verdict"], class_=f"badge {_BADGES[row['verdict']]}"))
+    digits = unit_digits(row["unit"])
+    badge = element("td", element("span", row["verdict"], class_=f"badge {BADGES[row['verdict']]}"))
     metric = element("td", f"{row['metric']} ", element("br"), element("code", row["metric_here"]), class_="name")
     where = [element("td", row["unit"]), element("td", row["table"], element("br"), element("span", row["variant"], class_="quiet"))]
     published = element("td", row["shown"].replace("-", "−"), class_="number", data_value=repr(float(row["published_mean"])))
     ours = mean_std_cell(row["our_mean"], row["our_std"], scale=1.0, digits=digits)
     numbers = [published, number_cell(_known(row["published_n"]), 0), ours, _count(row), number_cell(_known(row["our_trials"]), 0)]
-    numbers += [number_cell(row["difference"], digits, plus=True), _interval(row, digits)]
+    numbers += [number_cell(row["difference"], digits, plus=True), interval_cell(row, digits)]
     numbers += [number_cell(row[name], digits) for name in ("margin", "smallest_margin")]
-    numbers.append(_p_cell(row["p_holm"]))
+    numbers.append(p_cell(row["p_holm"]))
     why = "; ".join(filter(None, (row["reason"], row["lacking"], row["remark"], row["unit_note"])))
     same = str(row["method_here"]).replace("-", "").lower() == str(row["method"]).replace("-", "").lower()
     backbone = row["backbone"] if row["backbone"] != "GCN" else ""
@@ -140,7 +159,8 @@ def _cells(row: Mapping[str, Any]) -> list[Fragment]:
     return [head, badge, metric, *numbers, *where, element("td", why, class_="quiet long"), _keys(row["records"])]
 
 
-def _interval(row: Mapping[str, Any], digits: int) -> Fragment:
+def interval_cell(row: Mapping[str, Any], digits: int) -> Fragment:
+    """``low`` to ``high`` of a row."""
     low, high = row["low"], row["high"]
     if math.isnan(low):
         return number_cell(None)
@@ -148,13 +168,14 @@ def _interval(row: Mapping[str, Any], digits: int) -> Fragment:
     return exact_cell(text, low=low, high=high)
 
 
-def _p_cell(value: float) -> Fragment:
+def p_cell(value: float) -> Fragment:
+    """A p value to three digits."""
     if math.isnan(value):
         return number_cell(None)
     return element("td", "< 0.001" if value < 0.001 else f"{value:.3f}", class_="number", data_value=repr(float(value)))
 
 
-def _digits(unit: str) -> int:
+def unit_digits(unit: str) -> int:
     """Number of digits, as in papers: one for units of the order of 100, three for units of the order of 1."""
     return 1 if UNITS[unit].scale > 1 else 3
 
@@ -182,15 +203,19 @@ def _keys(records: str) -> Fragment:
 
 def offsets(ledger: Ledger) -> Fragment:
     """By table and metric: the mean difference over its rows, with an interval from a joint bootstrap of orders."""
-    frame = ledger.offsets
+    return offset_table(ledger.offsets)
+
+
+def offset_table(frame: pd.DataFrame) -> Fragment:
+    """The same of what :func:`cglsuite.reports.studies.ledger.judging.offsets` returns, of one ledger or several."""
     if frame.empty:
         return empty("No row has been compared: there is no offset.")
     rows = []
     for row in as_rows(frame):
-        digits = _digits(row["unit"])
+        digits = unit_digits(row["unit"])
         cells = [row_head(f"{row['paper']}, table {row['table']}"), element("td", row["metric"]), element("td", row["unit"])]
         cells += [number_cell(row["rows"], 0), number_cell(row["higher"], 0), number_cell(row["mean"], digits, plus=True)]
-        cells.append(element("td", row["reason"], class_="quiet long") if row["reason"] else _interval(row, digits))
+        cells.append(element("td", row["reason"], class_="quiet long") if row["reason"] else interval_cell(row, digits))
         rows.append(cells)
     head = [head_cell("table", "name"), head_cell("metric"), head_cell("unit")]
     head += [head_cell(text, "number") for text in ("rows", "ours higher", "mean difference", "95 % interval")]
@@ -205,16 +230,17 @@ def offsets(ledger: Ledger) -> Fragment:
 def not_run(ledger: Ledger) -> Fragment:
     """By preset and method: how many published values wait for cells."""
     rows = ledger.rows[ledger.rows["verdict"] == "not run"]
-    return _waiting(rows) if len(rows) else empty("Every row that can be run here has been run.")
+    return waiting(rows) if len(rows) else empty("Every row that can be run here has been run.")
 
 
 def failed(ledger: Ledger) -> Fragment:
     """By preset and method: how many published values have cells that were run and gave no result, and why."""
     rows = ledger.rows[ledger.rows["verdict"] == "failed"]
-    return _waiting(rows) if len(rows) else empty("No row lacks a value because of failed cells.")
+    return waiting(rows) if len(rows) else empty("No row lacks a value because of failed cells.")
 
 
-def _waiting(rows: pd.DataFrame) -> Fragment:
+def waiting(rows: pd.DataFrame) -> Fragment:
+    """By preset, method and reason: rows that have no value yet."""
     shown = []
     parts: Any = rows.groupby(["preset", "method", "reason"], sort=False)
     for (preset, method, reason), part in parts:
@@ -227,7 +253,12 @@ def _waiting(rows: pd.DataFrame) -> Fragment:
 
 def not_runnable(ledger: Ledger) -> Fragment:
     """By reason: what cannot be run here, the most frequent first."""
-    rows = ledger.rows[ledger.rows["verdict"] == "not runnable here"]
+    return unreached(ledger.rows)
+
+
+def unreached(rows: pd.DataFrame) -> Fragment:
+    """The same of the rows of one ledger or several."""
+    rows = rows[rows["verdict"] == "not runnable here"]
     if rows.empty:
         return empty("Every row can be run here.")
     shown = []
@@ -242,11 +273,16 @@ def not_runnable(ledger: Ledger) -> Fragment:
 
 def provenance(ledger: Ledger) -> Facts:
     """Code that made the records behind the rows, with lines for the page footer."""
+    return provenance_of(ledger.title, len(ledger.rows), ledger.results)
+
+
+def provenance_of(title: str, published: int, results: Sequence[CampaignResults]) -> Facts:
+    """The same of several ledgers: the title of all, how many published values they have, and their campaigns' results."""
     from cglsuite import __version__
     from cglsuite.reports.results.tables import sources
 
-    used = [results for results in ledger.results if results.used]
-    frames = [sources(results) for results in used]
+    used = [one for one in results if one.used]
+    frames = [sources(one) for one in used]
     rows = []
     if frames:
         kinds = pd.concat(frames).groupby(["distribution", "version", "source"], sort=True)["records"].sum().reset_index()
@@ -255,6 +291,6 @@ def provenance(ledger: Ledger) -> Facts:
             rows.append([row_head(row["distribution"]), element("td", row["version"]), source, number_cell(row["records"], 0)])
     head = [head_cell("distribution", "name"), head_cell("version"), head_cell("source"), head_cell("records", "number")]
     about = "Code that made the records; source: first digits of the SHA-256 of its files."
-    cells = sum(len(results.used) for results in ledger.results)
-    footer = (f"{ledger.title}: {len(ledger.rows)} published values, {cells} records.", f"cglsuite {__version__}.")
+    cells = sum(len(one.used) for one in results)
+    footer = (f"{title}: {published} published values, {cells} records.", f"cglsuite {__version__}.")
     return Facts(table(head, rows, about) if rows else empty("No cell of these rows has a result yet."), footer)

@@ -1,0 +1,103 @@
+# %% [markdown]
+# # The ledger of all papers
+#
+# Every value that five papers print in their tables: which of them can be reached with the data and methods at hand, which were run, what
+# came out, and why it differs where it does. Everything is computed from records; nothing is trained.
+
+# %% tags=["hide-input"]
+import importlib.util
+import runpy
+
+if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone ADDRESS suite`; on Binder everything is installed
+    runpy.run_path("suite/binder/install.py", run_name="__main__")
+
+# %% tags=["parameters"]
+paper = ""  # BeGin, CGLB, AGALE, DRIFT or SkeletonCGL; empty: all
+dataset = ""  # its name in a paper or in this suite; empty: all
+setting = ""  # empty: all
+method = ""  # its name in a paper or in this suite; empty: all
+seeds = 0  # use only the first repetitions of each protocol; 0: all
+store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
+device = ""  # auto, cpu or cuda; empty: $CGLSUITE_DEVICE, else auto
+
+# %%
+from cglsuite.campaigns.overrides import Overrides
+from cglsuite.reports.studies.papers import page as show_papers
+from cglsuite.reports.studies.papers.compute import load_papers
+
+chosen = {"paper": paper, "dataset": dataset, "setting": setting, "method": method, "repeats": seeds or None}
+papers = load_papers(chosen, store or None, overrides=Overrides(device=device or None))
+show_papers.overview(papers)
+
+# %% [markdown]
+# ## By table
+#
+# **Equivalent**, **different** and **undecided** are the verdicts of two tests with a margin that was fixed beforehand; not significant is
+# not agreement. A **published artefact** is known to deviate from the paper's own protocol, and counts as none of these.
+
+# %%
+show_papers.tables(papers)
+
+# %% [markdown]
+# ## Where two papers disagree
+#
+# Two papers print different values of the same method on the same data in the same setting. One switch is crossed with both protocols: if
+# it is the reason, it moves the value under either, and the protocols agree where they share it.
+
+# %%
+show_papers.disagreements(papers)
+
+# %% [markdown]
+# ## Plan and hours
+
+# %%
+show_papers.cells(papers)
+
+# %% [markdown]
+# ## Offsets
+#
+# Is a table off as a whole? Rows share orders, splits and seeds, so these are drawn jointly for all rows.
+
+# %%
+show_papers.offsets(papers)
+
+# %% [markdown]
+# ## Values that differ
+
+# %%
+show_papers.missed(papers)
+
+# %% [markdown]
+# ## Mechanisms
+#
+# A mechanism is a change of settings under which the printed value is expected. It was named on some orders or data sets, and it counts
+# where it holds on others.
+
+# %%
+show_papers.mechanisms(papers)
+
+# %% [markdown]
+# ## All compared values
+#
+# Folded by paper, data set and setting; `ledger.csv` has all rows with the keys of their records.
+
+# %%
+show_papers.compared(papers)
+
+# %% [markdown]
+# ## Not run
+
+# %%
+show_papers.not_run(papers)
+
+# %% [markdown]
+# ## What cannot be reached
+
+# %%
+show_papers.not_runnable(papers)
+
+# %% [markdown]
+# ## Provenance
+
+# %%
+show_papers.provenance(papers)
