@@ -180,17 +180,15 @@ def rankings(findings: Findings) -> Fragment:
     frame = findings.rankings
     if frame.empty:
         return empty("No two presets share three methods and two repetitions.")
-    head = [head_cell("from", "name"), head_cell("to", "name"), head_cell("change")]
+    head = [head_cell("from, to"), head_cell("change")]
     head += [head_cell(text, "number") for text in ("methods", "n", "Kendall's τ", "95 % interval", "τ within a protocol")]
     rows = []
     for row in as_rows(frame):
-        names = [
-            row_head(findings.results.preset_title(row["first"])),
-            element("td", findings.results.preset_title(row["second"]), class_="name"),
-        ]
+        first, second = (findings.results.preset_title(row[name]) for name in ("first", "second"))
+        name = element("th", first, element("br"), element("span", f"to {second}", class_="quiet"), class_="long", scope="row")
         interval = _tau_range(row) if not row["reason"] else element("td", f"refused: {row['reason']}", class_="quiet long")
         counts = [number_cell(row["methods"], 0), number_cell(row["n"], 0), number_cell(row["tau"], 2)]
-        rows.append([*names, element("td", row["kind"]), *counts, interval, number_cell(row["within"], 2)])
+        rows.append([name, element("td", row["kind"]), *counts, interval, number_cell(row["within"], 2)])
     about = (
         "Mean over repetitions of Kendall's τ between both rankings of the same repetition (same order, split and init seed), with "
         "Student's interval over repetitions. Within a protocol: the mean τ between two repetitions of one of them, which a change of the "
