@@ -1,18 +1,35 @@
-"""The gallery can be rendered again from the records that are committed with it, and its numbers are theirs."""
+"""The gallery can be rendered again from the records that are committed with it, and its numbers are theirs.
+
+``reports/gallery/gallery.toml`` says which page comes from what. A page that is out of date fails here with the command that renders it.
+"""
 
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
+from gallery import NOT_KEPT, Entry, entries, made_from, outdated, readme, recorded
 from report_lab import assert_holds_together
 
 from cglsuite.cells.records.frame import results_frame
 from cglsuite.cells.storage.store import Store
+from cglsuite.host import Catalogue, load_catalogue
+from cglsuite.reference.reproduction import Selection, planned_groups, reproduction_of
+from cglsuite.reports.studies.findings.compute import load_findings
+from cglsuite.reports.studies.findings.message import headlines
+from cglsuite.reports.studies.papers.disagreements import crossings
+from cglsuite.reports.studies.papers.page import answer
 
 GALLERY = Path(__file__).parents[3] / "reports" / "gallery"
 PAGES = sorted(GALLERY.rglob("*.html"))
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue()
 
 
 def records() -> list[object]:
@@ -22,6 +39,79 @@ def records() -> list[object]:
 def test_every_record_can_be_read() -> None:
     files = Store(GALLERY / "records").record_files()
     assert len(records()) == len(files) >= 108
+
+
+# --- the list, the table, the pages and the records ---------------------------------------------------------------------------------
+
+
+def test_every_page_is_in_the_list_and_every_listed_page_is_there() -> None:
+    listed = {path for one in entries() for path in one.files()}
+    assert listed == set(PAGES)
+    assert len({one.name for one in entries()}) == len(entries())
+    for one in entries():
+        assert all((GALLERY.parent / name).is_file() for name in one.campaigns)
+
+
+def test_the_table_is_that_of_the_list() -> None:
+    text = (GALLERY / "README.md").read_text(encoding="utf-8")
+    assert readme(text) == text, "run: python tests/tools/gallery.py"
+    rows = {line for line in text.splitlines() if line.startswith("| [")}
+    for one in entries():
+        (row,) = [row for row in rows if f"[{next(iter(one.pages.values()))}]" in row]
+        assert (NOT_KEPT in row) == (not one.kept)
+
+
+def test_what_is_recorded_is_of_pages_with_records() -> None:
+    kept = {path.relative_to(GALLERY).as_posix(): one.name for one in entries() if one.kept for path in one.files()}
+    assert {page: facts["entry"] for page, facts in recorded().items()} == kept
+
+
+@pytest.mark.plugins
+@pytest.mark.parametrize("one", [one for one in entries() if one.kept], ids=lambda one: one.name)
+def test_pages_are_of_the_records_that_are_there(one: Entry, catalogue: Catalogue) -> None:
+    reasons = outdated(one, catalogue)
+    assert not reasons, f"{'; '.join(reasons)}; run: python tests/tools/gallery.py {one.name}"
+    assert all(facts["n"] for facts in recorded().values())
+
+
+@pytest.mark.plugins
+@pytest.mark.parametrize("one", [one for one in entries() if not one.kept], ids=lambda one: one.name)
+def test_pages_whose_records_were_not_kept_have_none(one: Entry, catalogue: Catalogue) -> None:
+    """As soon as there are some, the page is to be rendered from them."""
+    assert made_from(one, catalogue)["n"] == 0
+
+
+@pytest.mark.plugins
+def test_findings_are_those_of_the_records(catalogue: Catalogue) -> None:
+    """Every sentence, to the last digit, and the table of 28.6 or 77.2."""
+    store = Store(GALLERY / "records")
+    page = BeautifulSoup((GALLERY / "findings.html").read_text(encoding="utf-8"), "html.parser")
+    shown = [" ".join(item.get_text().split()) for item in page.select(".key-results li")]
+    said = [" ".join(text.split()) for _, text in headlines(load_findings(store, catalogue=catalogue))]
+    assert [text.partition(": ")[2] for text in shown] == said, "run: python tests/tools/gallery.py findings"
+    ledger = BeautifulSoup((GALLERY / "ledger.html").read_text(encoding="utf-8"), "html.parser")
+    lines = [item.get_text() for item in ledger.select(".key-results li")]
+    assert {answer(one) for one in crossings(store, catalogue)} <= set(lines), "run: python tests/tools/gallery.py ledger"
+
+
+@pytest.mark.plugins
+def test_a_plan_counts_the_cells_of_the_gallery_as_done(catalogue: Catalogue) -> None:
+    """``cglsuite reproduce --plan-only --store reports/gallery/records`` in a clean clone, by exact keys and not by designs alone.
+
+    After a change of numerical code, ``cglsuite migrate`` gives the records that reruns reproduce their new keys.
+    """
+    store = Store(GALLERY / "records")
+    wanted = reproduction_of(Selection(paper="BeGin", dataset="Cora", repeats=3), catalogue)
+    groups = planned_groups(wanted.plan(catalogue), store, absent={})
+    made = {record.environment.get("torch") for record in store.records() if record.cell["scenario"].endswith("@begin-2")}
+    if made != {version("torch")}:
+        pytest.skip(
+            f"records are of torch {', '.join(map(str, sorted(made)))}, whose keys have that version: {version('torch')} is installed"
+        )
+    assert sum(group.counts.get("done", 0) for group in groups) == recorded()["reproduction.html"]["n"]
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_prints_what_the_records_say() -> None:
