@@ -77,6 +77,8 @@ class Engine:
             )
         except NotApplicable as error:
             return PlannedCell(request=request, state="n/a", reason=str(error))
+        if request.slots:
+            cell = dataclasses.replace(cell, slots=request.slots)
         return PlannedCell(request=request, state="ready", cell=cell, key=self.cell_key(cell, catalogue))
 
     def plan_all(self, requests: Iterable[CellRequest], catalogue: Catalogue) -> list[PlannedCell]:
@@ -92,7 +94,15 @@ class Engine:
         plans = []
         for request in requests:
             # The requests of a group share one mapping of overrides, whose text is made once.
-            same = (request.scenario, request.method, request.backbone, id(request.overrides), request.threads, request.device)
+            same = (
+                request.scenario,
+                request.method,
+                request.backbone,
+                id(request.overrides),
+                request.threads,
+                request.device,
+                request.slots,
+            )
             if (name := texts.get(same, "")) == "":
                 name = texts[same] = canonical(dataclasses.replace(request, seeds=Seeds()))
             if name not in first:

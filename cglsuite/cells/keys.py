@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from cglsuite.specs import Seeds
 
 __all__ = [
+    "ARITHMETIC",
     "cell_key",
     "claimed_key",
     "design_key",
     "dynamic_importers",
     "execution",
+    "numerics_facts",
     "prefix_keys",
     "references",
     "seeded_keys",
@@ -35,6 +37,9 @@ __all__ = [
 ]
 
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
+_BATCHED = "cglsuite.learning.batched.seated:make_runner"
+ARITHMETIC = "batched-1"
+"""What the numerics of a cell in a stack say of its arithmetic: sums are made in another order than by a cell that trains by itself."""
 _PRETRAINING = "cglsuite.learning.pretraining.weights:pretrain"
 
 
@@ -92,8 +97,14 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
         "torch": _version("torch"),
         "device": cell.device,
-        "numerics": dataclasses.asdict(numerics_of(cell.device, cell.threads)),
+        "numerics": numerics_facts(cell),
     }
+
+
+def numerics_facts(cell: CellSpec) -> dict[str, Any]:
+    """A cell's numerical settings, as its key and its record state them; of one in a stack also the arithmetic and the slots."""
+    facts = dataclasses.asdict(numerics_of(cell.device, cell.threads))
+    return facts | {"arithmetic": ARITHMETIC, "slots": cell.slots} if cell.slots else facts
 
 
 def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
@@ -104,10 +115,10 @@ def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...
         "method": catalogue.method(cell.method).factory,
         "measure": catalogue.measure(cell.scenario.performance).factory,
     }
-    core: tuple[str, ...] = ()
+    core: tuple[str, ...] = (_BATCHED,) if cell.slots else ()
     if cell.pretraining != NO_PRETRAINING:
         factories["pretraining"] = catalogue.pretraining(cell.pretraining).factory
-        core = (_PRETRAINING,)
+        core = (*core, _PRETRAINING)
     if cell.scenario.task_free is not None:
         factories["schedule"] = catalogue.schedule(cell.scenario.task_free.schedule).factory
     return {

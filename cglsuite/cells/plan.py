@@ -26,7 +26,8 @@ PlannedState = Literal["ready", "n/a", "waiting"]
 class CellRequest:
     """One cell as requested on the command line or by a campaign: names, overrides of the preset by dotted key, seeds, device.
 
-    ``backbone=None`` means the preset's. Workers receive requests and resolve them with their own catalogue.
+    ``backbone=None`` means the preset's. ``slots``: see :class:`cglsuite.cells.CellSpec`. Workers receive requests and resolve them with
+    their own catalogue.
     """
 
     scenario: str
@@ -36,6 +37,7 @@ class CellRequest:
     seeds: Seeds = Seeds()  # noqa: RUF009 - frozen
     threads: int = 1
     device: str = "cpu"
+    slots: int = 0
 
     @property
     def label(self) -> str:
@@ -45,7 +47,8 @@ class CellRequest:
 
     def to_json(self) -> dict[str, Any]:
         """JSON types only."""
-        return asdict(self)
+        given = asdict(self)
+        return given if self.slots else {name: value for name, value in given.items() if name != "slots"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellRequest:

@@ -13,8 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ import torch
 
 from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
-from cglsuite.cells.keys import cell_key, design_key, dynamic_importers, prefix_keys, share_key, sources
+from cglsuite.cells.keys import cell_key, design_key, dynamic_importers, numerics_facts, prefix_keys, share_key, sources
 from cglsuite.cells.process.cleanliness import ROLES, Watch
 from cglsuite.cells.records.describe import describe, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
@@ -82,6 +81,13 @@ def run_cell(
         TaskElsewhere: with ``in_common``, a task that this cell begins with is being trained on another machine.
         KeyboardInterrupt: passed on; checkpoints stay.
     """
+    if cell.slots and not _in_company():
+        from cglsuite.cells.batched import side_by_side
+
+        told: dict[str, Any] = {"progress": progress, "in_common": in_common, "observers": observers}
+        told["checkpoint_every_s"] = checkpoint_every_s
+        alone: Record = side_by_side(cell, [partial(run_cell, cell, catalogue, store, **told)])[0]
+        return alone
     wake_collector()  # by now everything large is imported
     key = cell_key(cell, catalogue)
     if (cached := store.cached(key)) is not None:
@@ -89,6 +95,10 @@ def run_cell(
     prepare_device(cell.device)  # before the process is watched: what an accelerator's distribution registers is not the method's
     outcome: RunResult | None = None
     checkpoints = store_checkpoints(cell, catalogue, store, checkpoint_every_s)
+    if cell.slots:
+        from cglsuite.learning.batched.company import pause
+
+        checkpoints.pause = pause
     observation = _observation(observers, cell, key)  # before the process is watched: what observers start is not the method's
     watch = Watch(cell, catalogue)
     prefixes: list[str] = []
@@ -127,6 +137,13 @@ def run_cell(
             checkpoints.drop(prefix)
     _end(observation, record)
     return record
+
+
+def _in_company() -> bool:
+    """Whether cells run side by side here."""
+    from cglsuite.learning.batched.company import member
+
+    return member() is not None
 
 
 def _observation(observers: Observers | Sequence[Observer], cell: CellSpec, key: str) -> Observation | None:
@@ -200,7 +217,12 @@ def make_runner(
     cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream, on_task: Callable[[int], None] = lambda k: None
 ) -> TaskRunner | TaskFreeRunner:
     """The runner of a cell over its stream, whose models start from pre-trained weights where the cell says so."""
-    return launch.make_runner(
+    make: Callable[..., TaskRunner | TaskFreeRunner] = launch.make_runner
+    if cell.slots:
+        from cglsuite.learning.batched import seated
+
+        make = seated.make_runner
+    return make(
         stream,
         catalogue.resolve(catalogue.get("method", cell.method)),
         first_backbone(cell, catalogue, stream),
@@ -252,6 +274,8 @@ class StoreCheckpoints:
     def __init__(self, store: Store, family: str, every_s: float | None = None) -> None:
         self.store, self.family = store, family
         self.before_save: Callable[[], None] = lambda: None
+        self.pause: Callable[[float], None] = time.sleep
+        """Called to wait; where several cells train in one thread, the others go on meanwhile."""
         given = variable("CGLSUITE_CHECKPOINT_EVERY") if every_s is None else every_s
         self.every_s = CHECKPOINT_EVERY_S if given is None else float(given)
         """How much finished work an interruption may cost, in seconds."""
@@ -284,7 +308,7 @@ class StoreCheckpoints:
                 level = logging.INFO if holder.here else logging.WARNING
                 logger.log(level, "waiting for a shared first task: %s", holder.wait)
                 waiting = True
-            time.sleep(backoff.missed(name, near=holder is not None and holder.here))
+            self.pause(backoff.missed(name, near=holder is not None and holder.here))
         with lease:
             yield not self.store.checkpoint_path(name).exists()
 
@@ -371,7 +395,7 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": torch.version.cuda if cell.device == "cuda" else None,
         **(_gpu() if cell.device == "cuda" else {}),
-        "numerics": asdict(numerics_of(cell.device, cell.threads)),
+        "numerics": numerics_facts(cell),
         **job_facts(),
     }
 

@@ -41,7 +41,10 @@ _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone"
 
 @dataclass(frozen=True, kw_only=True)
 class CellSpec:
-    """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is its display name."""
+    """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is its display name.
+
+    ``slots``: the size of the stack that it trains in (:func:`cglsuite.cells.run_cells`); 0 = it trains by itself.
+    """
 
     scenario: ScenarioSpec
     preset: str
@@ -56,6 +59,7 @@ class CellSpec:
     threads: int = 1
     device: str = "cpu"
     dtype: str = "float32"
+    slots: int = 0
 
     def __repr__(self) -> str:
         seeds = f"order {self.seeds.order}, split {self.seeds.split}, init {self.seeds.init}"

@@ -40,8 +40,8 @@ class Worker:
 
     def __init__(self, script: list[list[dict[str, Any]]], index: int, log: list[tuple[str, int]]) -> None:
         self.script, self.index, self.log = [list(events) for events in script], index, log
-        self.held: str | None = None
-        self.since, self.overdue, self.finished_s, self.foreign = 0.0, False, math.inf, ""
+        self.held: dict[str, float] = {}
+        self.company, self.overdue, self.finished_s, self.foreign = 0, False, math.inf, ""
         self.events_descriptor, writing = os.pipe()
         os.write(writing, b"x")
         os.close(writing)

