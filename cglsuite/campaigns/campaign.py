@@ -92,7 +92,7 @@ from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.repeats import refuse_repeats
 from cglsuite.campaigns.search import parse_scope
-from cglsuite.cells.batched import MOST_SLOTS
+from cglsuite.cells.batching.companies import MOST_SLOTS
 from cglsuite.errors import UsageError, nearest
 from cglsuite.files.named import naming
 from cglsuite.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular

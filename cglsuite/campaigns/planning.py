@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
 from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
-from cglsuite.cells.batched import why_alone
+from cglsuite.cells.batching.companies import why_alone
 from cglsuite.cells.device import planned_device
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import CellRequest, PlannedCell

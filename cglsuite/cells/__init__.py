@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cglsuite.lazily import lazily
 
 if TYPE_CHECKING:
-    from cglsuite.cells.batched import run_cells
+    from cglsuite.cells.batching.together import run_cells
     from cglsuite.cells.drift import ForgettingSplit, split_forgetting
     from cglsuite.cells.keys import cell_key, design_key
     from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer, Observers
@@ -42,7 +42,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "records.frame": ("results_frame",),
-        "batched": ("run_cells",),
+        "batching.together": ("run_cells",),
         "drift": ("ForgettingSplit", "split_forgetting"),
         "keys": ("cell_key", "design_key"),
         "observing.observers": ("Epoch", "ObservedCell", "Observer", "Observers"),

@@ -82,7 +82,7 @@ def run_cell(
         KeyboardInterrupt: passed on; checkpoints stay.
     """
     if cell.slots and not _in_company():
-        from cglsuite.cells.batched import side_by_side
+        from cglsuite.cells.batching.companies import side_by_side
 
         told: dict[str, Any] = {"progress": progress, "in_common": in_common, "observers": observers}
         told["checkpoint_every_s"] = checkpoint_every_s

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.cells.batched import company_of, side_by_side
+from cglsuite.cells.batching.companies import company_of, side_by_side
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.failure import failure_record
 from cglsuite.cells.job import job_facts

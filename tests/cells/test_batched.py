@@ -12,7 +12,7 @@ import torch
 
 from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.cells import run_cells
-from cglsuite.cells.batched import company_of, why_alone
+from cglsuite.cells.batching.companies import company_of, why_alone
 from cglsuite.cells.keys import cell_key, design_key, numerics_facts
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import run_cell

@@ -122,6 +122,7 @@ class FakeCell:
     threads: int
     device: str
     dtype: str = "float32"
+    slots: int = 0
 
     @property
     def configuration(self) -> dict[str, Any]:

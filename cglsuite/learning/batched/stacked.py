@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.convolutional import ConvolutionalBackbone
 from cglsuite.backbones.layers import GCNConv, GINConv, _keep, drop
 from cglsuite.graphs import MessageGraph, SparseMatrix
+from cglsuite.learning.batched.operations import biased, column, joined, propagated, scalar
 
 __all__ = ["Asked", "Items", "Masks", "Parts", "Pass", "Shape", "Stack", "masks_of", "shape_of"]
 
@@ -248,8 +248,8 @@ class Stack:
         square.mul_(_BETAS[1]).add_((gradient * gradient).mul_(1 - _BETAS[1]))
         scale = [math.sqrt(1 - _BETAS[1] ** t) for t in steps]
         factor = [-rate / (1 - _BETAS[0] ** t) for rate, t in zip(rates, steps, strict=True)]
-        below = square.sqrt().div_(_column(scale, weights)).add_(_EPS)
-        weights.add_((mean * _column(factor, weights)).div_(below))
+        below = square.sqrt().div_(column(scale, weights)).add_(_EPS)
+        weights.add_((mean * column(factor, weights)).div_(below))
         if not everyone:
             for rows, changed in ((self.weights, weights), (self._mean, mean), (self._square, square)):
                 rows[chosen] = changed
@@ -261,7 +261,7 @@ class Stack:
         weights, gradient = self.weights[chosen], self.gradient[chosen]
         if decay:
             gradient = gradient + weights * decay
-        self.weights[chosen] = weights - gradient * _column(rates, weights)
+        self.weights[chosen] = weights - gradient * column(rates, weights)
 
     def _encoded(
         self,
@@ -276,7 +276,7 @@ class Stack:
         for i, layer in enumerate(described.body):
             if i > 0:
                 hidden = self._mapped(hidden, leaves[f"body.{i}.linear.weight"])
-            hidden = _propagated(layer, hidden, graph, leaves.get(f"body.{i}.bias"))
+            hidden = propagated(layer, hidden, graph, leaves.get(f"body.{i}.bias"))
             if described.norms:
                 hidden = functional.batch_norm(
                     hidden,
@@ -301,20 +301,20 @@ class Stack:
         if all(left is None for left in own.values()):
             if isinstance(x, SparseMatrix):
                 return x @ weight.transpose(0, 1).reshape(weight.shape[1], -1)
-            return _joined(torch.bmm(x.expand(self.slots, *x.shape), weight))
+            return joined(torch.bmm(x.expand(self.slots, *x.shape), weight))
         nothing = torch.zeros(graph.n_nodes, weight.shape[2], device=weight.device)
         products = [nothing if (left := own.get(slot)) is None else left @ part for slot, part in enumerate(weight.unbind(0))]
         return torch.cat(products, dim=1)
 
     def _mapped(self, hidden: Tensor, weight: Tensor) -> Tensor:
         """``H W`` of every slot: float32 [N, slots·a] and [slots, a, b] to [N, slots·b]."""
-        return _joined(torch.bmm(hidden.view(len(hidden), self.slots, -1).transpose(0, 1), weight))
+        return joined(torch.bmm(hidden.view(len(hidden), self.slots, -1).transpose(0, 1), weight))
 
     def _read(self, leaves: Mapping[str, Tensor], hidden: Tensor, graph: MessageGraph) -> Tensor:
         if self._model.head is not None:
             mapped = self._mapped(hidden, leaves["head.linear.weight"])
-            return _propagated(self._model.head, mapped, graph, leaves.get("head.bias"))
-        return _biased(self._mapped(hidden, leaves["head.weight"]), leaves["head.bias"])
+            return propagated(self._model.head, mapped, graph, leaves.get("head.bias"))
+        return biased(self._mapped(hidden, leaves["head.weight"]), leaves["head.bias"])
 
     def _side_by_side(self, parts: Mapping[int, Any], n: int, block: int, device: torch.device) -> Tensor:
         whole = torch.zeros(n, self.slots, block, device=device)
@@ -358,7 +358,7 @@ class Pass:
 
     def _differentiate(self, gradient: Tensor, slots: Sequence[int]) -> None:
         with torch.enable_grad():
-            seed = _Seed.apply(self._hidden, gradient.view_as(self._hidden))  # type: ignore[no-untyped-call]
+            seed = scalar(self._hidden, gradient.view_as(self._hidden))
         found = torch.autograd.grad(seed, list(self._leaves.values()), allow_unused=True)
         for name, added in zip(self._leaves, found, strict=True):
             if added is not None and len(slots) == self.stack.slots:
@@ -443,60 +443,6 @@ def _how(layer: nn.Module) -> tuple[str, float]:
     return "gin", float(layer.eps)  # type: ignore[arg-type]
 
 
-def _propagated(how: tuple[str, float], hidden: Tensor, graph: MessageGraph, bias: Tensor | None) -> Tensor:
-    """What :class:`GCNConv` and :class:`GINConv` do after their map, on any number of columns."""
-    kind, eps = how
-    if kind == "gin":
-        out = graph.propagate("sum-self", hidden) if eps == 0 else (1 + eps) * hidden + graph.propagate("sum", hidden)
-    else:
-        out = graph.propagate(kind, hidden)  # type: ignore[arg-type]
-    return out if bias is None else _biased(out, bias)
-
-
-def _biased(x: Tensor, b: Tensor) -> Tensor:
-    out: Tensor = _Biased.apply(x, b)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _Seed(torch.autograd.Function):
-    """A scalar whose gradient with respect to ``x`` is given. Torch checks gradients that it is given itself by what it imports for its
-    compiler, a second of every process's start."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, gradient: Tensor) -> Tensor:
-        ctx.gradient = gradient
-        return x.new_zeros(())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, one: Tensor) -> tuple[Tensor, None]:
-        return ctx.gradient, None
-
-
-class _Biased(torch.autograd.Function):
-    """``x + b``, float32 [N, slots·block] and [slots, block].
-
-    The gradient of b is a product per slot: torch's sum over rows adds up in another order for columns at the end of a row.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, b: Tensor) -> Tensor:
-        ctx.slots = len(b)
-        return x + b.reshape(-1)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        n = len(gradient)
-        ones = gradient.new_ones(1, 1, n).expand(ctx.slots, 1, n)
-        return gradient, torch.bmm(ones, gradient.reshape(n, ctx.slots, -1).transpose(0, 1)).squeeze(1)
-
-
-def _joined(by_slot: Tensor) -> Tensor:
-    """float32 [slots, N, b] to [N, slots·b]."""
-    return by_slot.transpose(0, 1).reshape(by_slot.shape[1], -1)
-
-
 def _is_torch_linear(name: str) -> bool:
     """Whether a parameter is the weight of a linear head, which torch keeps as [out, in]."""
     return name == "head.weight"
@@ -508,11 +454,6 @@ def _leaf_shape(name: str, parameter: Tensor) -> tuple[int, ...]:
     rows, columns = parameter.shape[::-1] if _is_torch_linear(name) else parameter.shape
     first = name == "body.0.linear.weight"  # its rows are input features, which all models share
     return (rows if first else _padded(rows), _padded(columns))
-
-
-def _column(values: Sequence[float], like: Tensor) -> Tensor:
-    """float32 [n, 1]."""
-    return torch.tensor(values, dtype=like.dtype, device=like.device).unsqueeze(1)
 
 
 def _part(name: str, leaf: Tensor, parameter: Tensor) -> Tensor:

@@ -1,25 +1,21 @@
-"""Which cells may train as one stacked model, which of them belong together, and the call that trains them."""
+"""Which cells may train as one stacked model, and which of them belong together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.keys import sources
 from cglsuite.cells.records.describe import foreign_code
-from cglsuite.errors import NotApplicable, SpecError
 from cglsuite.hashing import digest
+from cglsuite.learning.reproducibility.numerics import applied, numerics_of
 from cglsuite.specs import NO_PRETRAINING
 
 if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
     from cglsuite.cells.spec import CellSpec
-    from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["MOST_SLOTS", "company_of", "run_cells", "side_by_side", "why_alone"]
+__all__ = ["MOST_SLOTS", "company_of", "side_by_side", "why_alone"]
 
 MOST_SLOTS = 64
 """Of one stack: beyond, its matrices leave every cache, and nothing is gained."""
@@ -67,68 +63,15 @@ def company_of(cell: CellSpec) -> str:
     return digest([*names, settings])
 
 
-def run_cells(
-    cells: Sequence[CellSpec],
-    catalogue: Catalogue,
-    store: Store,
-    *,
-    batch: int,
-    progress: Callable[[int, int, int], None] | None = None,
-    checkpoint_every_s: float | None = None,
-) -> list[Record]:
-    """The records of several cells, trained side by side in stacks of ``batch`` slots: :func:`cglsuite.cells.run_cell` for each.
-
-    A record depends on its cell and on ``batch`` alone, not on the other cells or their number: bits included. It has another key than
-    that of the cell trained by itself, and says so (``environment.numerics.arithmetic``). A cell that diverges or fails has a status of
-    its own.
-
-    Args:
-        batch: the slots of a stack, at least 2.
-        progress: called with (place among ``cells``, tasks learnt, tasks in all).
-        checkpoint_every_s: see :func:`cglsuite.cells.run_cell`.
-
-    Returns:
-        a record per cell, in their order.
-
-    Raises:
-        SpecError: ``batch`` is out of range. NotApplicable: a cell cannot be batched; the message says why.
-        UsageError: see :func:`cglsuite.cells.run_cell`.
-        KeyboardInterrupt: passed on; checkpoints stay.
-    """
-    if not 2 <= batch <= MOST_SLOTS:
-        raise SpecError(f"batch = {batch}: expected a number of slots from 2 to {MOST_SLOTS}")
-    for cell in cells:
-        if reason := why_alone(cell, catalogue):
-            raise NotApplicable(f"{cell!r} cannot be batched: {reason}")
-    from cglsuite.cells.run import run_cell
-
-    stacked = [replace(cell, slots=batch) for cell in cells]
-    companies: dict[str, list[int]] = {}
-    for place, cell in enumerate(stacked):
-        companies.setdefault(company_of(cell), []).append(place)
-
-    def work(place: int) -> Callable[[], Record]:
-        told = partial(progress, place) if progress is not None else None
-        return partial(run_cell, stacked[place], catalogue, store, progress=told, checkpoint_every_s=checkpoint_every_s)
-
-    records: dict[int, Record] = {}
-    for places in companies.values():
-        for start in range(0, len(places), batch):
-            chosen = places[start : start + batch]
-            records |= dict(zip(chosen, side_by_side(stacked[chosen[0]], [work(place) for place in chosen]), strict=True))
-    return [records[place] for place in range(len(cells))]
-
-
 def side_by_side(cell: CellSpec, works: Sequence[Callable[[], Any]]) -> list[Any]:
     """Do ``works``, each of which runs one cell like ``cell``, in one company; their results in order.
 
     Raises:
         the first error that ended one of them, once all have ended.
     """
-    from cglsuite.cells.run import numerics
     from cglsuite.learning.batched.company import Company
 
-    with numerics(cell):  # members come and go, and none may restore what another one still needs
+    with applied(numerics_of(cell.device, cell.threads)):  # members come and go, and none may restore what another one still needs
         outcomes = Company(cell.slots).run(works)
     for outcome in outcomes:
         if outcome.error is not None:

@@ -1,0 +1,1 @@
+"""Cells that train as one stacked model."""
