@@ -101,13 +101,10 @@ class Worker:
         return [key for key in keys if key in held]
 
     def _company(self, catalogue: Catalogue, coming: Iterable[str]) -> list[str]:
-        """The first key, and up to as many others as its stack has slots that train well with it; those without an outcome."""
+        """The first key, and all others that train well with it: where one ends, the next takes its slot."""
         first, *others = coming
-        name, slots = self._company_name(catalogue, first), self.requests[first].slots
-        if not name:
-            return [first]
-        fit = (key for key in others if self._company_name(catalogue, key) == name)
-        return [first, *itertools.islice(fit, slots - 1)]
+        name = self._company_name(catalogue, first)
+        return [first, *(key for key in others if name and self._company_name(catalogue, key) == name)]
 
     def _company_name(self, catalogue: Catalogue, key: str) -> str:
         """What cells of one company have in common; empty for a cell that trains by itself, or that has an outcome already."""

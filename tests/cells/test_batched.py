@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 from cglsuite import Catalogue, Seeds, load_catalogue
@@ -89,6 +91,11 @@ def test_a_result_depends_neither_on_company_nor_on_the_slot(method: str, catalo
     turned = batched([third, second, first], catalogue, stores())
     assert together[0] == alone
     assert turned == together[::-1]
+
+
+def test_more_cells_than_slots_follow_one_another(catalogue: Catalogue, stores: Callable[[], Store]) -> None:
+    cells = [make(catalogue, seed=seed) for seed in range(5)]
+    assert batched(cells, catalogue, stores()) == [batched([cell], catalogue, stores())[0] for cell in cells]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -210,3 +217,15 @@ def test_what_cannot_be_batched_is_refused_with_the_reason(what: str, catalogue:
 def test_a_stack_has_two_slots_or_more(slots: int, catalogue: Catalogue, stores: Callable[[], Store]) -> None:
     with pytest.raises(SpecError, match="expected a number of slots from 2 to 64"):
         run_cells([make(catalogue)], catalogue, stores(), batch=slots)
+
+
+def test_batched_and_sequential_results_are_equivalent_in_distribution(catalogue: Catalogue, stores: Callable[[], Store]) -> None:
+    """Two one-sided tests at 5 %: the 90 % interval of the mean difference of average performance lies within two points."""
+    cells = [make(catalogue, seed=seed, training__epochs=25) for seed in range(8)]
+    store = stores()
+    stacked = [record.metrics["average_performance"] for record in run_cells(cells, catalogue, store, batch=4)]
+    alone = [run_cell(cell, catalogue, store).metrics["average_performance"] for cell in cells]
+    differences = np.array(stacked, dtype=float) - np.array(alone, dtype=float)
+    half = scipy.stats.t.ppf(0.95, len(cells) - 1) * differences.std(ddof=1) / np.sqrt(len(cells))
+    assert np.std(alone) > 0.01, "cells must differ for this test to say anything"
+    assert abs(differences.mean()) + half < 0.02

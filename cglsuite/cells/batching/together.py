@@ -64,7 +64,5 @@ def run_cells(
 
     records: dict[int, Record] = {}
     for places in companies.values():
-        for start in range(0, len(places), batch):
-            chosen = places[start : start + batch]
-            records |= dict(zip(chosen, side_by_side(stacked[chosen[0]], [work(place) for place in chosen]), strict=True))
+        records |= dict(zip(places, side_by_side(stacked[places[0]], [work(place) for place in places]), strict=True))
     return [records[place] for place in range(len(cells))]

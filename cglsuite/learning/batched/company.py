@@ -97,7 +97,7 @@ class _Request:
     def group(self) -> tuple[Any, ...]:
         """Requests with the same one are served together."""
         lesson: Lesson = self.lesson
-        return (lesson.shape, lesson.name, lesson.parts.modes, self.head, lesson.alone, lesson.watched is None, lesson.adam, lesson.decay)
+        return (lesson.shape, lesson.name, lesson.parts.modes, self.head, lesson.alone, lesson.watched is None, lesson.adam)
 
 
 class Member(greenlet):  # type: ignore[misc]  # it has no types
@@ -150,7 +150,7 @@ class Member(greenlet):  # type: ignore[misc]  # it has no types
 
 
 class Company:
-    """Up to ``slots`` members; fewer leave slots unused, which changes no number of any member.
+    """Up to ``slots`` members at a time; fewer leave slots unused, which changes no number of any member.
 
     Args:
         slots: the size of the stacks.
@@ -163,23 +163,23 @@ class Company:
         self._asked: dict[tuple[Any, ...], Asked] = {}
 
     def run(self, works: Sequence[Callable[[], Any]]) -> list[Outcome]:
-        """Do all ``works`` side by side, and return what became of each, in their order.
+        """Do all ``works`` side by side, and return what became of each, in their order. A slot that becomes free is given to the next.
+
+        Once one has raised an error, none is begun any more.
 
         Raises:
             KeyboardInterrupt: one of them was interrupted; then all are.
         """
-        if len(works) > self.slots:
-            raise ValueError(f"{len(works)} members for {self.slots} slots")
         here = _Thread.now()
-        members = [Member(self, slot, work) for slot, work in enumerate(works)]
+        members = list[Member]()
         try:
-            self._serve(members)
+            self._serve(members, works)
         finally:
             for one in members:
                 while not one.dead and one.outcome is None:
                     one.resumed(error=KeyboardInterrupt())
             here.enter()
-        outcomes = [one.outcome or Outcome() for one in members]
+        outcomes = [one.outcome or Outcome() for one in members] + [Outcome()] * (len(works) - len(members))
         for outcome in outcomes:
             if isinstance(outcome.error, KeyboardInterrupt):
                 raise outcome.error
@@ -196,16 +196,28 @@ class Company:
             self._stacks[shape] = Stack(parts.model, self.slots)
         return self._stacks[shape]
 
-    def _serve(self, members: Sequence[Member]) -> None:
-        served = _Served(members)
-        while served.members:
+    def _serve(self, members: list[Member], works: Sequence[Callable[[], Any]]) -> None:
+        """Run all ``works`` to their ends, each as one of ``members``."""
+        at_start = _Thread.now()
+        served = _Served(())
+        while True:
             for one in served.members:
                 one.resumed(served.share_s, served.error)
                 if one.outcome is not None and isinstance(one.outcome.error, KeyboardInterrupt):
                     return
+            active = [one for one in members if one.outcome is None]
+            sound = all(one.outcome is None or one.outcome.error is None for one in members)
+            if sound and len(active) < self.slots and len(members) < len(works):
+                slot = min({*range(self.slots)} - {one.slot for one in active})
+                at_start.enter()
+                members.append(Member(self, slot, works[len(members)]))
+                served = _Served(members[-1:])
+                continue
             torch.set_grad_enabled(True)
-            waiting = [(one, one.request) for one in members if one.outcome is None and one.request is not None]
-            served = self._served(waiting) if waiting else _Served(())
+            waiting = [(one, one.request) for one in active if one.request is not None]
+            if not waiting:
+                return
+            served = self._served(waiting)
 
     def _served(self, waiting: Sequence[tuple[Member, _Request]]) -> _Served:
         """Serve the most urgent requests."""
@@ -271,13 +283,13 @@ class Company:
     def _update(work: Sequence[tuple[Member, _Request]]) -> None:
         """A step of the optimiser."""
         slots, lessons = [one.slot for one, _ in work], [asked.lesson for _, asked in work]
-        stack, rates = lessons[0].stack, [lesson.rate() for lesson in lessons]
+        stack, rates, decays = lessons[0].stack, [lesson.rate() for lesson in lessons], [lesson.decay for lesson in lessons]
         for lesson in lessons:
             lesson.steps += 1
         if lessons[0].adam:
-            stack.adam(slots, rates, [lesson.steps for lesson in lessons], lessons[0].decay)
+            stack.adam(slots, rates, decays, [lesson.steps for lesson in lessons])
         else:
-            stack.sgd(slots, rates, lessons[0].decay)
+            stack.sgd(slots, rates, decays)
 
     def _monitor(self, work: Sequence[tuple[Member, _Request]]) -> None:
         """The cross-entropy of the watched items, in evaluation."""

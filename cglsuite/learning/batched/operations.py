@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from cglsuite.graphs import MessageGraph
 
-__all__ = ["biased", "column", "joined", "propagated", "scalar"]
+__all__ = ["biased", "joined", "propagated", "scalar"]
 
 
 def propagated(how: tuple[str, float], hidden: Tensor, graph: MessageGraph, bias: Tensor | None) -> Tensor:
@@ -73,8 +72,3 @@ class _Biased(torch.autograd.Function):
 def joined(by_slot: Tensor) -> Tensor:
     """float32 [slots, N, b] to [N, slots·b]."""
     return by_slot.transpose(0, 1).reshape(by_slot.shape[1], -1)
-
-
-def column(values: Sequence[float], like: Tensor) -> Tensor:
-    """float32 [n, 1]."""
-    return torch.tensor(values, dtype=like.dtype, device=like.device).unsqueeze(1)

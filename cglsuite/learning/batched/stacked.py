@@ -20,7 +20,7 @@ from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.convolutional import ConvolutionalBackbone
 from cglsuite.backbones.layers import GCNConv, GINConv, _keep, drop
 from cglsuite.graphs import MessageGraph, SparseMatrix
-from cglsuite.learning.batched.operations import biased, column, joined, propagated, scalar
+from cglsuite.learning.batched.operations import biased, joined, propagated, scalar
 
 __all__ = ["Asked", "Items", "Masks", "Parts", "Pass", "Shape", "Stack", "masks_of", "shape_of"]
 
@@ -141,6 +141,7 @@ class Stack:
             self._places[name] = length, math.prod(shape)
             length += -(-math.prod(shape) // _ROW) * _ROW  # no operation on rows ends within a vector
         self.weights, self.gradient, self._mean, self._square = (torch.zeros(slots, length, device=device) for _ in range(4))
+        self._rows = [rows.unbind(0) for rows in (self.weights, self.gradient, self._mean, self._square)]
         self._shapes = shapes
         self._leaves = {name: self._leaf(self.weights, name) for name in shapes}
         self._gradients = {name: self._leaf(self.gradient, name) for name in shapes}
@@ -228,40 +229,34 @@ class Stack:
                 place.copy_(parameter.grad)
 
     @torch.no_grad()
-    def adam(self, slots: Sequence[int], rates: Sequence[float], steps: Sequence[int], decay: float) -> None:
-        """A step of Adam (Kingma & Ba 2015) on some slots: ``θ -= η m̂ / (√v̂ + ε)``, with ``weight_decay`` added to the gradients.
+    def adam(self, slots: Sequence[int], rates: Sequence[float], decays: Sequence[float], steps: Sequence[int]) -> None:
+        """A step of Adam on some slots, each row by itself, in the arithmetic of :class:`cglsuite.learning.loop.FusedAdam`.
 
         Args:
-            rates: η of each. steps: the number of each one's step, from 1.
+            rates, decays: learning rate and weight decay of each. steps: the number of each one's step, from 1.
         """
-        everyone = len(slots) == self.slots
-        chosen = torch.tensor(slots, device=self.weights.device)
-        weights, gradient, mean, square = (
-            rows if everyone else rows[chosen] for rows in (self.weights, self.gradient, self._mean, self._square)
-        )
-        if everyone and list(slots) != list(range(self.slots)):
-            order = sorted(range(len(slots)), key=lambda i: slots[i])
-            rates, steps = [rates[i] for i in order], [steps[i] for i in order]
-        if decay:
-            gradient = gradient + weights * decay
-        mean.mul_(_BETAS[0]).add_(gradient * (1 - _BETAS[0]))
-        square.mul_(_BETAS[1]).add_((gradient * gradient).mul_(1 - _BETAS[1]))
-        scale = [math.sqrt(1 - _BETAS[1] ** t) for t in steps]
-        factor = [-rate / (1 - _BETAS[0] ** t) for rate, t in zip(rates, steps, strict=True)]
-        below = square.sqrt().div_(column(scale, weights)).add_(_EPS)
-        weights.add_((mean * column(factor, weights)).div_(below))
-        if not everyone:
-            for rows, changed in ((self.weights, weights), (self._mean, mean), (self._square, square)):
-                rows[chosen] = changed
+        for (rate, decay), chosen in _alike(rates, decays).items():
+            rows = [[self._rows[which][slots[i]] for i in chosen] for which in range(4)]
+            counts = [torch.tensor(float(steps[i]), device=self.weights.device) for i in chosen]
+            torch._fused_adam_(
+                *rows,
+                [],
+                counts,
+                lr=rate,
+                beta1=_BETAS[0],
+                beta2=_BETAS[1],
+                weight_decay=decay,
+                eps=_EPS,
+                amsgrad=False,
+                maximize=False,
+            )
 
     @torch.no_grad()
-    def sgd(self, slots: Sequence[int], rates: Sequence[float], decay: float) -> None:
+    def sgd(self, slots: Sequence[int], rates: Sequence[float], decays: Sequence[float]) -> None:
         """A step down the gradient: ``θ -= η (g + decay θ)``."""
-        chosen = torch.tensor(slots, device=self.weights.device)
-        weights, gradient = self.weights[chosen], self.gradient[chosen]
-        if decay:
-            gradient = gradient + weights * decay
-        self.weights[chosen] = weights - gradient * column(rates, weights)
+        for slot, rate, decay in zip(slots, rates, decays, strict=True):
+            weights, gradient = self._rows[0][slot], self._rows[1][slot]
+            weights.add_(gradient.add(weights, alpha=decay), alpha=-rate)
 
     def _encoded(
         self,
@@ -441,6 +436,14 @@ def _how(layer: nn.Module) -> tuple[str, float]:
     if isinstance(layer, GCNConv):
         return layer.operator, 0.0
     return "gin", float(layer.eps)  # type: ignore[arg-type]
+
+
+def _alike(rates: Sequence[float], decays: Sequence[float]) -> dict[tuple[float, float], list[int]]:
+    """The places of equal pairs."""
+    places: dict[tuple[float, float], list[int]] = {}
+    for place, pair in enumerate(zip(rates, decays, strict=True)):
+        places.setdefault(pair, []).append(place)
+    return places
 
 
 def _is_torch_linear(name: str) -> bool:
