@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.cells.keys import numerics_facts
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import left_out
 from cglsuite.errors import CglsuiteError, UsageError
 from cglsuite.hashing import digest, plain
-from cglsuite.learning.reproducibility.numerics import numerics_of
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ def replanned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[Pla
         seeds=seeds,
         threads=cell["threads"],
         device=cell["device"],
+        slots=cell.get("slots", 0),
     )
     try:
         preset = engine.plan(request, catalogue)
@@ -207,7 +208,7 @@ def elsewhere(record: Record, here: Mapping[str, Any]) -> str:
 
 
 def _changes(record: Record, used: Mapping[str, Mapping[str, str]]) -> Iterator[Change]:
-    numerics = dataclasses.asdict(numerics_of(record.cell["device"], record.cell["threads"]))
+    numerics = numerics_facts(record.cell["device"], record.cell["threads"], record.cell.get("slots", 0))
     if (former := record.environment.get("numerics", numerics)) != numerics:
         yield Change("numerics", _kind(record), digest(former)[:12], digest(numerics)[:12])
     then = {part["role"]: part for part in record.makers if part["role"] != "metric"}

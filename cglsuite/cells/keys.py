@@ -97,14 +97,14 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
         "torch": _version("torch"),
         "device": cell.device,
-        "numerics": numerics_facts(cell),
+        "numerics": numerics_facts(cell.device, cell.threads, cell.slots),
     }
 
 
-def numerics_facts(cell: CellSpec) -> dict[str, Any]:
-    """A cell's numerical settings, as its key and its record state them; of one in a stack also the arithmetic and the slots."""
-    facts = dataclasses.asdict(numerics_of(cell.device, cell.threads))
-    return facts | {"arithmetic": ARITHMETIC, "slots": cell.slots} if cell.slots else facts
+def numerics_facts(device: str, threads: int, slots: int = 0) -> dict[str, Any]:
+    """Numerical settings of a cell, as its key and its record state them; of one in a stack of ``slots`` also the arithmetic."""
+    facts = dataclasses.asdict(numerics_of(device, threads))
+    return facts | {"arithmetic": ARITHMETIC, "slots": slots} if slots else facts
 
 
 def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:

@@ -395,7 +395,7 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": torch.version.cuda if cell.device == "cuda" else None,
         **(_gpu() if cell.device == "cuda" else {}),
-        "numerics": numerics_facts(cell),
+        "numerics": numerics_facts(cell.device, cell.threads, cell.slots),
         **job_facts(),
     }
 

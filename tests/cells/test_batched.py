@@ -13,8 +13,10 @@ import scipy.stats
 import torch
 
 from cglsuite import Catalogue, Seeds, load_catalogue
+from cglsuite.campaigns.migrate import replanned
 from cglsuite.cells import run_cells
 from cglsuite.cells.batching.companies import company_of, why_alone
+from cglsuite.cells.engine import default_engine
 from cglsuite.cells.keys import cell_key, design_key, numerics_facts
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import run_cell
@@ -149,10 +151,10 @@ def test_the_key_says_batched_and_nothing_moves_for_others(catalogue: Catalogue,
     stacked, wider = (dataclasses.replace(cell, slots=slots) for slots in (3, 4))
     assert len({cell_key(one, catalogue) for one in (cell, stacked, wider)}) == 3
     assert design_key(stacked) == design_key(cell)
-    assert {"arithmetic", "slots"}.isdisjoint(numerics_facts(cell))
+    assert {"arithmetic", "slots"}.isdisjoint(numerics_facts("cpu", 1))
     record = run_cells([cell], catalogue, stores(), batch=3)[0]
     assert record.key == cell_key(stacked, catalogue)
-    assert record.environment["numerics"] == numerics_facts(cell) | {"arithmetic": "batched-1", "slots": 3}
+    assert record.environment["numerics"] == numerics_facts("cpu", 1) | {"arithmetic": "batched-1", "slots": 3}
     assert record.cell["slots"] == 3
 
 
@@ -229,3 +231,9 @@ def test_batched_and_sequential_results_are_equivalent_in_distribution(catalogue
     half = scipy.stats.t.ppf(0.95, len(cells) - 1) * differences.std(ddof=1) / np.sqrt(len(cells))
     assert np.std(alone) > 0.01, "cells must differ for this test to say anything"
     assert abs(differences.mean()) + half < 0.02
+
+
+def test_a_batched_record_is_planned_again_as_batched(catalogue: Catalogue, stores: Callable[[], Store]) -> None:
+    record = run_cells([make(catalogue)], catalogue, stores(), batch=3)[0]
+    again, reason = replanned(record, catalogue, default_engine())
+    assert (again.key if again else reason) == record.key

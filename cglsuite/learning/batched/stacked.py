@@ -236,10 +236,13 @@ class Stack:
             rates, decays: learning rate and weight decay of each. steps: the number of each one's step, from 1.
         """
         for (rate, decay), chosen in _alike(rates, decays).items():
-            rows = [[self._rows[which][slots[i]] for i in chosen] for which in range(4)]
+            weights, gradients, means, squares = ([rows[slots[i]] for i in chosen] for rows in self._rows)
             counts = [torch.tensor(float(steps[i]), device=self.weights.device) for i in chosen]
             torch._fused_adam_(
-                *rows,
+                weights,
+                gradients,
+                means,
+                squares,
                 [],
                 counts,
                 lr=rate,

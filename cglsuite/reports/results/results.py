@@ -321,6 +321,7 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engi
     parts = list(changes.values())
     pairs: list[tuple[str, Any, Any]] = [("torch", record.environment.get("torch"), importlib.metadata.version("torch"))]
     pairs += [("device", record.cell["device"], cell.device), ("threads", record.cell["threads"], cell.threads)]
+    pairs += [("slots of a stack", record.cell.get("slots", 0), cell.slots)]
     parts += [f"{name} {a}, now {b}" for name, a, b in pairs if str(a) != str(b)]
     return "; ".join(parts) or "different key version"
 
