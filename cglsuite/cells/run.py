@@ -274,7 +274,7 @@ class StoreCheckpoints:
     def __init__(self, store: Store, family: str, every_s: float | None = None) -> None:
         self.store, self.family = store, family
         self.before_save: Callable[[], None] = lambda: None
-        self.pause: Callable[[float], None] = time.sleep
+        self.pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
         """Called to wait; where several cells train in one thread, the others go on meanwhile."""
         given = variable("CGLSUITE_CHECKPOINT_EVERY") if every_s is None else every_s
         self.every_s = CHECKPOINT_EVERY_S if given is None else float(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.campaigns.migrate import replanned
 from cglsuite.cells import run_cells
-from cglsuite.cells.batching.companies import company_of, why_alone
+from cglsuite.cells.batching.companies import company_of, side_by_side, why_alone
 from cglsuite.cells.engine import default_engine
 from cglsuite.cells.keys import cell_key, design_key, numerics_facts
 from cglsuite.cells.records.record import Record
@@ -237,3 +238,13 @@ def test_a_batched_record_is_planned_again_as_batched(catalogue: Catalogue, stor
     record = run_cells([make(catalogue)], catalogue, stores(), batch=3)[0]
     again, reason = replanned(record, catalogue, default_engine())
     assert (again.key if again else reason) == record.key
+
+
+def test_members_that_begin_with_the_same_task_train_it_once(catalogue: Catalogue, stores: Callable[[], Store]) -> None:
+    """The second one waits for the first one's state while that goes on in the same thread."""
+    orders = [make(catalogue, "ewc", scenario__class_order=order) for order in ("0,1,2,3,4,5", "0,1,4,5,2,3")]
+    alone = [batched([cell], catalogue, stores())[0] for cell in orders]
+    cells, store = [dataclasses.replace(cell, slots=SLOTS) for cell in orders], stores()
+    records = side_by_side(cells[0], [partial(run_cell, cell, catalogue, store, in_common=lambda: 1) for cell in cells])
+    assert sorted(record.provenance["trained_tasks"] for record in records) == [2, 3]
+    assert [result(record) for record in records] == alone
