@@ -1,6 +1,7 @@
 """Processor time of cells that train as one stacked model against that of the same cells one by one. A command, not a test.
 
     python tests/benchmarks/batched.py [--widths 16,64,256] [--cells 1,5,16] [--epochs 60] [--tasks 2] [--method bare]
+                                       [--protocols BeGin,CGLB]
 
 On a synthetic graph of Cora's size (2,708 nodes, 1,433 sparse features, 10,556 directed edges, 7 classes), and on Cora where CGLSUITE_DATA
 names a data folder; under BeGin's protocol (batch norm, dropout, one graph) and CGLB's (neither, a graph per task). The cells differ in
@@ -80,12 +81,13 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--tasks", type=int, default=2)
     parser.add_argument("--method", default="bare")
+    parser.add_argument("--protocols", type=lambda text: text.split(","), default=list(PROTOCOLS))
     args = parser.parse_args()
     catalogue = load_catalogue()
     datasets = ["synthetic-csbm", *(["cora"] if os.environ.get("CGLSUITE_DATA") else [])]
     print(f"{'dataset':16s} {'protocol':9s} {'width':>5s} {'cells':>5s} {'alone s':>9s} {'stacked s':>9s} {'gain':>6s}  (seconds per cell)")
     for dataset in datasets:
-        for protocol in PROTOCOLS:
+        for protocol in args.protocols:
             for width, n, alone, stacked in rows(catalogue, dataset, protocol, args):
                 print(
                     f"{dataset:16s} {protocol:9s} {width:5d} {n:5d} {alone:9.3f} {stacked:9.3f} {alone / stacked:6.2f}",
