@@ -85,7 +85,7 @@ def _tensor(parameter: Any) -> Tensor:
 
 def masks_of(model: ConvolutionalBackbone, graph: MessageGraph) -> Masks:
     """One forward pass's dropout, drawn from torch's global generator as the model would draw it by itself; of evaluation nothing."""
-    if not model.training:
+    if not model.training or not (model.dropout or model.input_dropout):
         return [None] * (len(model.body) + 1)
     x, masks = graph.features, Masks()
     if model.input_dropout > 0:
