@@ -248,3 +248,15 @@ def test_members_that_begin_with_the_same_task_train_it_once(catalogue: Catalogu
     records = side_by_side(cells[0], [partial(run_cell, cell, catalogue, store, in_common=lambda: 1) for cell in cells])
     assert sorted(record.provenance["trained_tasks"] for record in records) == [2, 3]
     assert [result(record) for record in records] == alone
+
+
+@pytest.mark.parametrize(("width", "threads"), [(16, 1), (64, 1), (16, 2)])
+def test_a_graph_that_fills_kernels_changes_nothing(width: int, threads: int, catalogue: Catalogue, stores: Callable[[], Store]) -> None:
+    """Vector blocks, cache blocks and threads divide larger matrices otherwise than tiny ones."""
+    size = {"dataset.n_nodes": 1501, "dataset.n_features": 300, "backbone.width": width, "training.epochs": 3, "scenario.n_tasks": 2}
+    cells = [
+        resolve_cell(catalogue, FULL, "bare", overrides={**TINY, **size}, seeds=Seeds(order=seed, init=seed), threads=threads)
+        for seed in range(SLOTS)
+    ]
+    together = batched(cells, catalogue, stores())
+    assert [batched([cell], catalogue, stores())[0] for cell in cells] == together
