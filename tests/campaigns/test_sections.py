@@ -47,6 +47,7 @@ def test_defaults() -> None:
             "timeout_s": None,
             "checkpoint_every_s": None,
             "threads": 1,
+            "batch": None,
             "executor": "local",
             "share_prefixes": True,
             "watch": [],
@@ -96,6 +97,7 @@ def test_every_key_is_read() -> None:
     timeout_s = 2.5
     checkpoint_every_s = 0
     threads = 3
+    batch = 16
     executor = "grid"
     share_prefixes = false
     watch = ["csv"]
@@ -136,6 +138,7 @@ def test_every_key_is_read() -> None:
             "timeout_s": 2.5,
             "checkpoint_every_s": 0,
             "threads": 3,
+            "batch": 16,
             "executor": "grid",
             "share_prefixes": False,
             "watch": ["csv"],
