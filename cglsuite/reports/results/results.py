@@ -23,6 +23,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.hashing import canonical, digest
 from cglsuite.markup import displayed
 from cglsuite.reports.kit.text import scenario_words, value_text
+from cglsuite.reports.results.arithmetic import by_arithmetic, told_apart
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 from cglsuite.specs import NO_PRETRAINING, MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -67,7 +68,8 @@ class ReportedCell:
 class Group:
     """Records that differ only in their seeds, so a mean over them is meaningful.
 
-    ``variant`` names the settings that distinguish groups of the same preset, method and backbone; usually empty.
+    ``variant`` names the settings that distinguish groups of the same preset, method and backbone; usually empty. ``pooled`` is the test by
+    which batched cells were pooled with the others; empty if there are none.
     """
 
     preset: str
@@ -75,6 +77,7 @@ class Group:
     backbone: str
     variant: str
     cells: tuple[ReportedCell, ...]
+    pooled: str = ""
 
     @property
     def records(self) -> list[Record]:
@@ -329,6 +332,7 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engi
 def group_cells(cells: Iterable[ReportedCell]) -> list[Group]:
     """Finished cells by preset, method, backbone and configuration; a group never mixes code or machine classes.
 
+    Batched cells are pooled with the others only where both were tested to be equivalent (:mod:`cglsuite.reports.results.arithmetic`).
     If different code made the records of one group, those that are not stale count, else the most numerous. A record counts once.
     """
     families: dict[tuple[str, str, str], dict[str, list[ReportedCell]]] = defaultdict(lambda: defaultdict(list))
@@ -342,8 +346,10 @@ def group_cells(cells: Iterable[ReportedCell]) -> list[Group]:
     for (preset, method, backbone), by_configuration in families.items():
         variants = _variants([members[0].record for members in by_configuration.values() if members[0].record is not None])
         for members, variant in zip(by_configuration.values(), variants, strict=True):
-            kept = _homogeneous(members)
-            groups.append(Group(preset=preset, method=method, backbone=backbone, variant=variant, cells=tuple(kept)))
+            for part in told_apart([_homogeneous(some) for some in by_arithmetic(members)]):
+                name = ", ".join(filter(None, (variant, part.said)))
+                group = Group(preset=preset, method=method, backbone=backbone, variant=name, cells=tuple(part.cells), pooled=part.pooled)
+                groups.append(group)
     return groups
 
 
