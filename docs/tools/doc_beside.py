@@ -1,4 +1,4 @@
-"""``{{ beside SETTING DATASET... : METHOD... }}``: repetitions in the records of the gallery beside the values that BeGin prints."""
+"""``{{ beside SETTING [@PROTOCOL] DATASET... : METHOD... }}``: repetitions in the gallery beside the values that BeGin prints."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ def beside(frame: Any, words: Sequence[str]) -> str:
     where the benchmark ran another.
 
     Args:
-        frame: the records' table. words: the setting, data sets, a colon, methods.
+        frame: the records' table. words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), data sets, a
+            colon, methods.
     """
-    setting, *datasets = words[: words.index(":")]
+    setting, *others = words[: words.index(":")]
+    protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
+    datasets = [word for word in others if not word.startswith("@")]
     methods = words[words.index(":") + 1 :]
-    frame = frame[(frame.status == "done") & (frame.protocol == _PROTOCOL) & (frame.setting == setting)]
+    frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting)]
     rows: list[tuple[str, ...]] = []
     cells: list[dict[str, _Cell]] = []
     for dataset in datasets:
@@ -60,10 +63,14 @@ def _unbroken(value: str) -> str:
 
 
 def _groups(frame: Any) -> list[Any]:
-    """Cells that differ in nothing but their seeds, those as benchmarked first."""
+    """Cells that differ in nothing but their seeds, those as benchmarked first. What a search tried on one order and did not choose is left
+    out where its choice has been run often enough for a verdict."""
+    from cglsuite.reference.values import LEAST_RUNS
+
     keys = [_FORM, _SCHEME, *(f"configuration.{key}" for key in _CHOSEN)]
     found = [group for _, group in frame.groupby(keys, dropna=False, sort=False)]
-    return sorted(found, key=_of_the_paper)
+    judged = {_of_the_paper(group) for group in found if len(group) >= LEAST_RUNS}
+    return sorted((group for group in found if len(group) >= LEAST_RUNS or _of_the_paper(group) not in judged), key=_of_the_paper)
 
 
 def _of_the_paper(group: Any) -> bool:
@@ -87,6 +94,8 @@ def _cell(group: Any, place: tuple[str, str, str], metric: str) -> _Cell:
     from cglsuite.reference.values import LEAST_RUNS, own_mean, verdict_on
 
     printed = _printed(*place, metric)
+    if printed is None:
+        return _Cell("–", "–", "none")
     values = [float(value) for value in group[_METRICS[metric]]]
     if len(values) < LEAST_RUNS:
         return _Cell(", ".join(f"{100 * v:.1f}" for v in values) or "–", text(printed["printed"]), "none")
@@ -95,15 +104,17 @@ def _cell(group: Any, place: tuple[str, str, str], metric: str) -> _Cell:
     return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(printed["printed"]), "another form", found)
 
 
-def _printed(dataset: str, setting: str, method: str, metric: str) -> dict[str, Any]:
-    """The row of the paper's main tables."""
+def _printed(dataset: str, setting: str, method: str, metric: str) -> dict[str, Any] | None:
+    """The row of the paper's main tables, if there is one: joint training has no AF."""
     from cglsuite.reference.matching import dataset_key, keyed_results, method_key
 
     rows = keyed_results()
     mine = (rows["paper"] == _PAPER) & (rows["dataset"].map(dataset_key) == dataset_key(dataset)) & (rows["variant"] == "")
     mine &= (rows["setting"].str.lower() == setting) & (rows["method_key"] == method_key(method)) & (rows["metric"] == metric)
-    (row,) = rows[mine].to_dict(orient="records")
-    return {str(key): value for key, value in row.items()}
+    found = rows[mine].to_dict(orient="records")
+    if len(found) > 1:
+        raise ValueError(f"{_PAPER} prints {len(found)} values of {metric} for {method} on {dataset} in {setting}; expected one")
+    return {str(key): value for key, value in found[0].items()} if found else None
 
 
 def _judge(cells: list[_Cell]) -> None:

@@ -121,6 +121,7 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
         for (m, as_begin), values in ours.items()
         for value in values
     ]
+    rows.append(rows[0] | {"configuration.training.lr": 0.01})  # tried by the search, and not chosen
     frame = pd.DataFrame(rows).astype({key: "object" for key in rows[0] if key.startswith("configuration")})
     frame = frame.where(frame.notna(), None)
     page = tool("doc_beside").beside(frame, ["task-il", "cora", ":", "packnet", "hat", "cat", "pi-gnn"])
@@ -141,6 +142,10 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
     assert paper[2:] == ["3", "91.0 ± 1.0", "92.0 ± 2.0", "another form", "0.0 ± 0.0", "-2.1 ± 1.9", "another form"]
     assert single[2:6] == ["1", "50.0", "56.9 ± 10.7", "none"]
     assert missing[2:] == ["not run", "–", "90.8 ± 2.8", "none", "–", "0.0 ± 0.0", "none"]
+    later = tool("doc_beside").beside(frame.assign(protocol="begin-2"), ["task-il", "@begin-2", "cora", ":", "packnet", "joint"])
+    rows_of = [line.strip("| ").split(" | ") for line in later.replace("\xa0", " ").splitlines()[2:]]
+    assert rows_of[0] == lines[0], "another version of the protocol, by name"
+    assert rows_of[1][2:] == ["not run", "–", "92.4 ± 1.5", "none", "–", "–", "none"], "joint training has no printed AF"
 
 
 def test_every_command_has_its_help(catalogue: Catalogue) -> None:
