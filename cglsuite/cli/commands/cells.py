@@ -39,7 +39,7 @@ from cglsuite.cli.requests import (
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.errors import NotApplicable, UsageError
 from cglsuite.inputs import MOST_PROCESSES
-from cglsuite.reports.results.absence import why_absent
+from cglsuite.reports.results.measures import why_absent
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.specs import MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME

@@ -1,4 +1,4 @@
-"""The measures plotted against settings: one of performance and one of forgetting, for task streams and task-free streams."""
+"""The measures plotted against settings: one of performance and one of forgetting; and why a metric has no value."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from cglsuite.errors import UsageError
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
+    from cglsuite.specs import MetricSpec
 
-__all__ = ["TASK_FREE_MEASURES", "TASK_MEASURES", "Measure", "measures_of", "stream_facts"]
+__all__ = ["TASK_FREE_MEASURES", "TASK_MEASURES", "Measure", "measures_of", "stream_facts", "why_absent"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,3 +57,14 @@ def measures_of(records: Iterable[Record]) -> Mapping[str, Measure]:
     if len(kinds) > 1:
         raise UsageError("this analysis mixes task-free streams and task streams: their metrics are not comparable; take one at a time")
     return TASK_FREE_MEASURES if kinds == {True} else TASK_MEASURES
+
+
+def why_absent(spec: MetricSpec, record: Record) -> str:
+    """Why a metric has no value for a finished record; reads on from the metric's name."""
+    if excluded := spec.excluded(record.scenario):
+        return excluded
+    if spec.needs_joint:
+        return "needs joint in the same scenario, with the same backbone and seeds"
+    if len(record.tasks) == 1:
+        return "does not apply to a stream of one task"
+    return f"is undefined here: {spec.undefined or 'entries of the performance matrix are missing'}"

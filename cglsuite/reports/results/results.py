@@ -23,7 +23,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.hashing import canonical, digest
 from cglsuite.markup import displayed
 from cglsuite.reports.kit.text import scenario_words, value_text
-from cglsuite.reports.results.arithmetic import by_arithmetic, told_apart
+from cglsuite.reports.results.cells import ReportedCell, by_arithmetic, told_apart
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 from cglsuite.specs import NO_PRETRAINING, MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -42,26 +42,6 @@ __all__ = [
     "load_pooled_results",
     "results_of",
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportedCell:
-    """One planned cell and its record, if the store has one.
-
-    ``state``: the record's status (``done``, ``failed``, ...); ``missing``, ``n/a`` or ``waiting`` (for its search) if there is none.
-    ``stale``: empty, or how the record's code or machine class differs from the current one.
-    """
-
-    planned: PlannedCell
-    state: str
-    reason: str = ""
-    record: Record | None = None
-    stale: str = ""
-
-    @property
-    def done(self) -> bool:
-        """Whether there is a result."""
-        return self.record is not None and self.record.done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,7 +312,7 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engi
 def group_cells(cells: Iterable[ReportedCell]) -> list[Group]:
     """Finished cells by preset, method, backbone and configuration; a group never mixes code or machine classes.
 
-    Batched cells are pooled with the others only where both were tested to be equivalent (:mod:`cglsuite.reports.results.arithmetic`).
+    Batched cells are pooled with the others only where both were tested to be equivalent (:mod:`cglsuite.reports.results.cells`).
     If different code made the records of one group, those that are not stale count, else the most numerous. A record counts once.
     """
     families: dict[tuple[str, str, str], dict[str, list[ReportedCell]]] = defaultdict(lambda: defaultdict(list))

@@ -10,7 +10,7 @@ from cglsuite.markup import Fragment, element, join
 from cglsuite.reports.kit.htmltable import duration, empty, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.kit.notices import notice
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.absence import why_absent
+from cglsuite.reports.results.measures import why_absent
 from cglsuite.reports.results.overview import NOTHING_DONE, preset_caption
 from cglsuite.reports.results.performance import is_fraction, performance_name, performance_names
 from cglsuite.reports.results.variants import value_as_text

@@ -11,7 +11,7 @@ from report_lab import CAMPAIGN, catalogue_of, toy_engine
 
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, PluginRecord
-from cglsuite.reports.results.absence import why_absent
+from cglsuite.reports.results.measures import why_absent
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.specs import KINDS
 

@@ -513,4 +513,4 @@ def test_settings_are_not_for_a_ledger(tmp_path: Path) -> None:
 
 def test_values_have_as_many_digits_as_papers_print() -> None:
     """One for percent, three for fractions and errors."""
-    assert {unit: show_ledger._digits(unit) for unit in UNITS} == {"%": 1, "MAE x100": 1, "fraction": 3, "-MAE": 3, "MAE": 3}
+    assert {unit: show_ledger.unit_digits(unit) for unit in UNITS} == {"%": 1, "MAE x100": 1, "fraction": 3, "-MAE": 3, "MAE": 3}

@@ -17,7 +17,7 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.absence import why_absent
+from cglsuite.reports.results.measures import why_absent
 from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction, metric_bounds, performance_names
 

@@ -1,4 +1,5 @@
-"""Cells of one design that trained in a stack (:func:`cglsuite.cells.run_cells`), beside those that trained by themselves.
+"""A cell of a report, and which cells of one design belong together: those that trained in a stack (:func:`cglsuite.cells.run_cells`) stand
+beside those that trained by themselves.
 
 A stack adds up in another order, so results of the two agree in distribution and not to the bit. They are pooled only where that was
 tested: two one-sided tests (:func:`cglsuite.stats.agreement`) put the difference of the average performances within the margin of the
@@ -14,19 +15,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cglsuite.reference.values import MARGINS
 from cglsuite.reports.results.performance import is_fraction
-from cglsuite.stats import MeanEstimate, Refused, agreement
 
 if TYPE_CHECKING:
+    from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.records.record import Record
-    from cglsuite.reports.results.results import ReportedCell
 
-__all__ = ["Part", "by_arithmetic", "told_apart"]
+__all__ = ["Part", "ReportedCell", "by_arithmetic", "told_apart"]
 
 _FEWEST = 3
 _ALPHA = 0.05
-_MARGIN = MARGINS["average_performance"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedCell:
+    """One planned cell and its record, if the store has one.
+
+    ``state``: the record's status (``done``, ``failed``, ...); ``missing``, ``n/a`` or ``waiting`` (for its search) if there is none.
+    ``stale``: empty, or how the record's code or machine class differs from the current one.
+    """
+
+    planned: PlannedCell
+    state: str
+    reason: str = ""
+    record: Record | None = None
+    stale: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result."""
+        return self.record is not None and self.record.done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +106,12 @@ def _repetition(cell: ReportedCell) -> tuple[Any, ...]:
 
 def _equivalent(one: Sequence[ReportedCell], other: Sequence[ReportedCell]) -> str:
     """What the test found, if both sets of cells are equivalent; empty if they are not, or there are too few of them to tell."""
+    from cglsuite.reference.values import MARGINS
+    from cglsuite.stats import MeanEstimate, Refused, agreement
+
     if min(len(one), len(other)) < _FEWEST or not is_fraction(_record(one[0])):
         return ""
+    margin = MARGINS["average_performance"]
     ours, theirs = (_performances(some) for some in (one, other))
     estimate = MeanEstimate(
         mean=float(ours.mean()),
@@ -99,7 +121,7 @@ def _equivalent(one: Sequence[ReportedCell], other: Sequence[ReportedCell]) -> s
         n=(ours.size,),
     )
     try:
-        found = agreement(estimate, float(theirs.mean()), float(theirs.std(ddof=1)), theirs.size, margin=_MARGIN, alpha=_ALPHA)
+        found = agreement(estimate, float(theirs.mean()), float(theirs.std(ddof=1)), theirs.size, margin=margin, alpha=_ALPHA)
     except Refused:
         return ""
     if found.p_equivalent > _ALPHA:
@@ -107,7 +129,7 @@ def _equivalent(one: Sequence[ReportedCell], other: Sequence[ReportedCell]) -> s
     low, high = (-100.0 * end for end in (found.high, found.low))
     return (
         f"equivalent to those that trained by themselves: {100 * (1 - 2 * _ALPHA):.0f} % interval of the difference in average performance "
-        f"{low:+.1f} to {high:+.1f}, within ±{100 * _MARGIN:.0f} points"
+        f"{low:+.1f} to {high:+.1f}, within ±{100 * margin:.0f} points"
     )
 
 
