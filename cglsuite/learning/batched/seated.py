@@ -70,7 +70,7 @@ def _seated(make_backbone: Callable[..., Any]) -> Callable[..., Any]:
 @cache
 def _class_with(base: Any) -> Any:
     """``base`` with :class:`SeatedBackbone` in front of it, under its own name."""
-    return type(base.__name__, (SeatedBackbone, base), {"__module__": base.__module__, "__doc__": base.__doc__})
+    return type(base.__name__, (SeatedBackbone, base), {"__module__": base.__module__})
 
 
 class _Seat:
