@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "ReportedCell", "by_arithmetic", "told_apart"]
 
-_FEWEST = 3
 _ALPHA = 0.05
 
 
@@ -106,22 +105,15 @@ def _repetition(cell: ReportedCell) -> tuple[Any, ...]:
 
 def _equivalent(one: Sequence[ReportedCell], other: Sequence[ReportedCell]) -> str:
     """What the test found, if both sets of cells are equivalent; empty if they are not, or there are too few of them to tell."""
-    from cglsuite.reference.values import MARGINS
-    from cglsuite.stats import MeanEstimate, Refused, agreement
+    from cglsuite.reference.values import LEAST_RUNS, MARGINS, own_mean
+    from cglsuite.stats import Refused, agreement
 
-    if min(len(one), len(other)) < _FEWEST or not is_fraction(_record(one[0])):
+    if min(len(one), len(other)) < LEAST_RUNS or not is_fraction(_record(one[0])):
         return ""
     margin = MARGINS["average_performance"]
-    ours, theirs = (_performances(some) for some in (one, other))
-    estimate = MeanEstimate(
-        mean=float(ours.mean()),
-        error=float(ours.std(ddof=1)) / ours.size**0.5,
-        df=float(ours.size - 1),
-        spread=float(ours.std(ddof=1)),
-        n=(ours.size,),
-    )
+    ours, theirs = (own_mean(_performances(some)) for some in (one, other))
     try:
-        found = agreement(estimate, float(theirs.mean()), float(theirs.std(ddof=1)), theirs.size, margin=margin, alpha=_ALPHA)
+        found = agreement(ours, theirs.mean, theirs.spread, len(other), margin=margin, alpha=_ALPHA)
     except Refused:
         return ""
     if found.p_equivalent > _ALPHA:
@@ -133,5 +125,5 @@ def _equivalent(one: Sequence[ReportedCell], other: Sequence[ReportedCell]) -> s
     )
 
 
-def _performances(cells: Sequence[ReportedCell]) -> Any:
-    return np.array([np.nanmean(np.asarray(_record(cell).matrix[-1], dtype=np.float64)) for cell in cells])
+def _performances(cells: Sequence[ReportedCell]) -> list[float]:
+    return [float(np.nanmean(np.asarray(_record(cell).matrix[-1], dtype=np.float64))) for cell in cells]
