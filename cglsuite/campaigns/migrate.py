@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.cells.keys import numerics_facts
+from cglsuite.cells.keys import numerics_facts, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Record
@@ -154,7 +154,7 @@ def machine() -> dict[str, Any]:
     from cglsuite.cells.run import processor
 
     return {
-        "torch": torch.__version__,
+        "torch": torch_version(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": torch.version.cuda if torch.cuda.is_available() else None,
         "cpu": processor(),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 from typing import TYPE_CHECKING
 
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.job import job_facts
+from cglsuite.cells.keys import torch_version
 from cglsuite.cells.records.describe import describe, providers
 from cglsuite.cells.records.record import Record, Status
 
@@ -40,7 +40,7 @@ def failure_record(
         },
         environment={
             "python": platform.python_version(),
-            "torch": importlib.metadata.version("torch"),
+            "torch": torch_version(),
             "platform": f"{platform.system()} {platform.machine()}",
             "cpu": None,
             "cuda": None,

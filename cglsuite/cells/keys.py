@@ -28,12 +28,14 @@ __all__ = [
     "design_key",
     "dynamic_importers",
     "execution",
+    "keyed_torch",
     "numerics_facts",
     "prefix_keys",
     "references",
     "seeded_keys",
     "share_key",
     "sources",
+    "torch_version",
 ]
 
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
@@ -67,7 +69,9 @@ def cell_key(cell: CellSpec, catalogue: Catalogue) -> str:
 
 def claimed_key(cell: CellSpec, sources: Mapping[str, str], torch: str, numerics: Mapping[str, Any]) -> str:
     """:func:`cell_key` by other code: by what a record says of its sources (digests by role), torch and numerics."""
-    return digest([_design(cell), {"sources": sources, "torch": torch, "device": cell.device, "numerics": numerics}])
+    return digest(
+        [_design(cell), {"sources": sources, "torch": keyed_torch(torch, cell.device), "device": cell.device, "numerics": numerics}]
+    )
 
 
 def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
@@ -95,10 +99,25 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
     """The other inputs that the bits of a result depend on."""
     return {
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
-        "torch": _version("torch"),
+        "torch": keyed_torch(torch_version(), cell.device),
         "device": cell.device,
         "numerics": numerics_facts(cell.device, cell.threads, cell.slots),
     }
+
+
+def torch_version() -> str:
+    """The version of torch as its distribution states it, with the label of a build (``2.13.0+cpu``) where the distribution has one."""
+    return _version("torch")
+
+
+def keyed_torch(version: str, device: str) -> str:
+    """What the key of a cell on ``device`` holds of torch ``version``: on CUDA nothing of the build's label.
+
+    A CPU build has CPU kernels of its own (``2.13.0+cpu``), so its label counts there. The cells of a GPU are planned where there may be
+    none, by a build that cannot run them, and builds for CUDA state their label in one place and not in another. The record names the CUDA
+    that ran.
+    """
+    return version.partition("+")[0] if device == "cuda" else version
 
 
 def numerics_facts(device: str, threads: int, slots: int = 0) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import torch
 
 from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
-from cglsuite.cells.keys import cell_key, design_key, dynamic_importers, numerics_facts, prefix_keys, share_key, sources
+from cglsuite.cells.keys import cell_key, design_key, dynamic_importers, numerics_facts, prefix_keys, share_key, sources, torch_version
 from cglsuite.cells.process.cleanliness import ROLES, Watch
 from cglsuite.cells.records.describe import describe, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
@@ -389,7 +389,7 @@ def _record(
 def _environment(cell: CellSpec) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": torch_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu": processor(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),

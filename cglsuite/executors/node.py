@@ -8,7 +8,6 @@ Engines start it on as many machines as they like: :mod:`cglsuite.executors.remo
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import logging
 import os
 import signal
@@ -22,6 +21,7 @@ from types import FrameType
 from cglsuite.cells.device import check_device, visible_gpus
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.job import in_job
+from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.observing.observers import Observers
 from cglsuite.cells.observing.writers import observer_of
 from cglsuite.cells.plan import PlanFile, PlannedCell
@@ -121,8 +121,8 @@ def _observers(plan: PlanFile) -> Observers:
 
 
 def _refuse_other_torch(plan: PlanFile) -> None:
-    here = importlib.metadata.version("torch")
-    if plan.torch and here != plan.torch:
+    here, devices = torch_version(), {request.device for _, request in plan.cells}
+    if plan.torch and any(keyed_torch(here, device) != keyed_torch(plan.torch, device) for device in devices):
         raise _Refusal(
             f"torch {here} is installed here and {plan.torch} where the plan was made; it is part of every key. Install the same"
         )

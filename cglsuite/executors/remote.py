@@ -6,13 +6,13 @@ waiting, restarts of parts, and attaching when a second command runs beside the 
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from cglsuite.cells.engine import load_engine
+from cglsuite.cells.keys import torch_version
 from cglsuite.cells.plan import PlanFile, PlannedCell
 from cglsuite.cells.storage.lease import Lease
 from cglsuite.cells.storage.store import Store
@@ -208,7 +208,7 @@ class _Run:
         sharing = {key: family for key, family in self.families.sharing().items() if key in cells}
         foreign = {key: names for key, names in self.foreign.items() if key in cells}
         run = {
-            "torch": importlib.metadata.version("torch"),
+            "torch": torch_version(),
             "timeout_s": self.options.timeout_s,
             "checkpoint_every_s": self.options.checkpoint_every_s,
             "workers": self.options.workers,

@@ -76,6 +76,26 @@ def test_each_of_them_is_in_the_key_of_a_cuda_cell_alone(switch: str, monkeypatc
     assert after["cuda"] != before["cuda"]
 
 
+def test_its_key_holds_nothing_of_the_label_of_a_build_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is planned where there may be no GPU, by a build for the CPU; the key of a CPU cell tells builds apart."""
+    catalogue = tiny_catalogue()
+    cells = {
+        device: resolve_cell(catalogue, "testing-nodes/class-il@testing-1", "testing-fine-tuning", seeds=Seeds(), device=device)
+        for device in ("cpu", "cuda")
+    }
+    found: dict[str, dict[str, str]] = {}
+    versions = ("2.13.0", "2.13.0+cpu", "2.13.0+cu130", "2.14.0+cu130")
+    for version in versions:
+        monkeypatch.setattr(keys, "torch_version", lambda version=version: version)
+        found[version] = {device: keys.cell_key(cell, catalogue) for device, cell in cells.items()}
+        numerics = keys.numerics_facts("cuda", cells["cuda"].threads)
+        stated = {role: facts["source"] for role, facts in keys.sources(cells["cuda"], catalogue).items()}
+        assert keys.claimed_key(cells["cuda"], stated, version, numerics) == found[version]["cuda"]
+    assert len({found[version]["cuda"] for version in versions[:3]}) == 1
+    assert found["2.14.0+cu130"]["cuda"] != found["2.13.0+cu130"]["cuda"]
+    assert len({of["cpu"] for of in found.values()}) == len(versions)
+
+
 def test_its_record_holds_the_memory_of_the_device_and_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what earlier cells of the worker have left in torch's cache."""
     calls: list[str] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search
 from cglsuite.cells.engine import Engine, load_engine
+from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
 from cglsuite.cells.records.metric_values import completed
@@ -302,7 +302,8 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engi
             change = f"{made['version']} ({made['source'][:8]}), now {source['version']} ({source['source'][:8]})"
             changes.setdefault((made["source"], source["source"]), f"{role} by {source['distribution']} {change}")
     parts = list(changes.values())
-    pairs: list[tuple[str, Any, Any]] = [("torch", record.environment.get("torch"), importlib.metadata.version("torch"))]
+    made_with = str(record.environment.get("torch"))
+    pairs: list[tuple[str, Any, Any]] = [("torch", keyed_torch(made_with, cell.device), keyed_torch(torch_version(), cell.device))]
     pairs += [("device", record.cell["device"], cell.device), ("threads", record.cell["threads"], cell.threads)]
     pairs += [("slots of a stack", record.cell.get("slots", 0), cell.slots)]
     parts += [f"{name} {a}, now {b}" for name, a, b in pairs if str(a) != str(b)]
