@@ -53,6 +53,8 @@ with pretend_device.crossings() as seen:
     there[there > 1]
     there[there > 1] = torch.zeros(4, device="pretend")
     there[there > 1] = 0.0
+    there[torch.arange(2, device="pretend")] = 1.0
+    there[torch.arange(1, device="pretend"), 0] = there[:1, 0]
     there[torch.tensor([0, 2])]
     there * 2.0 + there.sum()
     torch.ones(2).to("pretend")
@@ -74,6 +76,7 @@ def test_the_device_is_as_strict_as_cuda(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == str(
         [
+            ("blocking-upload", "_index_put_impl_[number]", 1),  # and not of a tensor with one value
             ("blocking-upload", "copy_", 4),  # of the index, and of all tensors but the one that is pinned and queued
             ("cpu-index", "index", 1),
             ("download", "copy_", 1),

@@ -246,8 +246,15 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
   }
   TORCH_CHECK(!(seen.on_device && seen.generator), "Expected a 'pretend' device type for generator but found 'cpu' (", op.operator_name(), ")");
   if (WAITS.count(name)) report("wait", name, 0);
-  else if (seen.mask && name.find("index_put") != std::string::npos && (*stack)[base + 2].toTensor().numel() != 1)
-    report("wait", name + "[mask]", 0);  // one value is filled in without; reading by a mask calls nonzero, which is reported
+  if (name.find("index_put") != std::string::npos) {
+    const Tensor& value = (*stack)[base + 2].toTensor();
+    // One value is filled in through a mask without waiting; reading by a mask calls nonzero, which is reported.
+    if (seen.mask && value.numel() != 1) report("wait", name + "[mask]", 0);
+    // Through indices CUDA uploads a number first, from memory that is not pinned. Here Python has made a tensor of the number; of a tensor
+    // with one value it would have made a view.
+    const bool number = !here(value) || (value.dim() == 0 && value.storage().use_count() == 1);
+    if (!seen.mask && seen.on_device && number) report("blocking-upload", name + "[number]", static_cast<int64_t>(value.nbytes()));
+  }
 
   std::vector<std::pair<Tensor, Tensor>> lent;  // a tensor of the device and its alias
   auto down = [&](const Tensor& t) {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from torch import Tensor
 
+from cglsuite.graphs import counted
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
@@ -41,6 +41,5 @@ class ERACE(Sampling):
         """The batch with competing outputs restricted to the labels of its items."""
         if self.problem.kind != "single-label":
             return batch
-        own = torch.zeros(self.problem.n_outputs, dtype=torch.bool, device=self.problem.device)
-        own[self.problem.labels(batch)] = True
+        own = counted(self.problem.labels(batch), self.problem.n_outputs) > 0
         return replace(batch, allowed=batch.allowed & own, cache={})
