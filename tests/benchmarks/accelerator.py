@@ -27,7 +27,7 @@ import tempfile
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -229,11 +229,16 @@ def _in_child(work: Callable[[], object]) -> int:
 # --- crossings ---------------------------------------------------------------------------------------------------------------------------
 
 
-def per_step(trial: Trial, catalogue: Catalogue) -> dict[str, dict[str, float]]:
+Counting = Callable[[], AbstractContextManager[Counter[pretend_device.Crossing]]]
+
+
+def per_step(
+    trial: Trial, catalogue: Catalogue, device: str = "pretend", crossings: Counting = pretend_device.crossings
+) -> dict[str, dict[str, float]]:
     """Crossings of one step of training after the first task, by kind and line; of a full batch a step is an epoch."""
-    cell = trial.cell(catalogue, "pretend", {"training.epochs": 4 if "task-free" not in trial.stream else 1})
+    cell = trial.cell(catalogue, device, {"training.epochs": 4 if "task-free" not in trial.stream else 1})
     stream = build_stream(cell, catalogue)
-    with numerics(cell), pretend_device.crossings() as seen:
+    with numerics(cell), crossings() as seen:
         intervals: list[Counter[pretend_device.Crossing]] = []
         last: list[Counter[pretend_device.Crossing] | None] = [None]
         learnt, steps = [0], [0]

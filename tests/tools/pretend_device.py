@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["PRETEND", "Crossing", "PretendDevice", "absence", "built", "crossings", "entry_point", "install"]
+__all__ = ["PRETEND", "Crossing", "PretendDevice", "absence", "built", "crossings", "entry_point", "install", "line"]
 
 SOURCE = Path(__file__).with_name("pretend_device.cpp")
 NAME = "_pretend_device"
@@ -126,14 +126,14 @@ PRETEND = PretendDevice()
 def crossings() -> Iterator[Counter[Crossing]]:
     """Count the crossings within the context, by kind, operator and line."""
     extension, seen = install(), Counter[Crossing]()
-    extension.listen(lambda kind, operator, n_bytes: seen.update([Crossing(kind, operator.removeprefix("aten::"), _line())]))
+    extension.listen(lambda kind, operator, n_bytes: seen.update([Crossing(kind, operator.removeprefix("aten::"), line())]))
     try:
         yield seen
     finally:
         extension.listen(None)
 
 
-def _line() -> str:
+def line() -> str:
     """``module:line`` of the innermost frame of the suite or a plugin; autograd's threads have none."""
     frame = sys._getframe(1)
     while frame is not None:
