@@ -5,9 +5,9 @@
 
 On a synthetic graph of Cora's size (2,708 nodes, 1,433 sparse features, 10,556 directed edges, 7 classes), and on Cora where CGLSUITE_DATA
 names a data folder; under BeGin's protocol (batch norm, dropout, one graph) and CGLB's (neither, a graph per task). The cells differ in
-their seeds. Times are processor time, on a GPU the wall clock's, of whole cells, each with its stream, evaluations and record, in one process
-after a short warm-up, which imports everything; of several cells one by one, two are timed. The gain is their time per cell over that of the
-stack.
+their seeds. Times are processor time, on a GPU the wall clock's, of whole cells, each with its stream, evaluations and record, in one
+process after a short warm-up, which imports everything; of several cells one by one, two are timed. The gain is their time per cell over
+that of the stack.
 """
 
 from __future__ import annotations
