@@ -120,3 +120,16 @@ def test_workers_train_stacks_and_a_killed_run_goes_on(tmp_path: Path, catalogue
     assert {outcome(killed, p.key)["numerics"]["slots"] for p in cells} == {3}
     assert not killed.problems
     assert not list((killed.path / "leases").glob("*.lease"))
+
+
+def test_orders_in_stacks_train_each_shared_prefix_once(tmp_path: Path, catalogue: Catalogue) -> None:
+    """Six orders of three tasks are a tree of 3 + 6 + 6 trainings: a member waits for the tasks that another one is learning."""
+    text = CAMPAIGN.replace('design = "cross"\norder = [0, 1, 2, 3]', 'orders = "all-tasks"').replace('"bare", "gem"', '"bare"')
+    text = text.replace('scenario.class_order = "random"', "scenario.n_tasks = 3").replace("batch = 3", "batch = 8")
+    path, cells = planned(tmp_path, catalogue, text)
+    assert [p.request.slots for p in cells] == [8] * 6
+    store = Store(tmp_path / "store")
+    with start(path, store) as process:
+        assert process.wait(300) == 0
+    records = [store.cached(p.key) for p in cells]
+    assert sum(r.provenance["trained_tasks"] for r in records if r is not None) == 15
