@@ -23,6 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cglsuite.wording import several
+
 __all__ = [
     "DESCRIPTORS",
     "GRACE_S",
@@ -373,7 +375,7 @@ def _is_service(thread: threading.Thread) -> bool:
 
 def _describe_threads(before: Mapping[int, str], now: Mapping[int, str]) -> list[str]:
     names = [name for number, name in now.items() if number not in before]
-    return [f"{_counted(len(names), 'thread runs', 'threads run')} on ({', '.join(sorted(names))})"] if names else []
+    return [f"{several(len(names), 'thread runs', 'threads run')} on ({', '.join(sorted(names))})"] if names else []
 
 
 def _children(parent: int | None = None) -> dict[int, str]:
@@ -402,11 +404,7 @@ def _text(path: str) -> str:
 
 def _describe_children(before: Mapping[int, str], now: Mapping[int, str]) -> list[str]:
     commands = [f"{command:.60}" for number, command in now.items() if number not in before]
-    return [f"{_counted(len(commands), 'child process runs', 'child processes run')} on ({'; '.join(commands)})"] if commands else []
-
-
-def _counted(n: int, one: str, many: str) -> str:
-    return f"{n} {one if n == 1 else many}"
+    return [f"{several(len(commands), 'child process runs', 'child processes run')} on ({'; '.join(commands)})"] if commands else []
 
 
 def _kill_children(but: Iterable[int] = ()) -> None:

@@ -7,6 +7,7 @@ from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.host.kinds import KindView, some_names
 from cglsuite.markup import card, element, fold, grid, tidy
 from cglsuite.specs import KINDS
+from cglsuite.wording import several
 
 __all__ = ["catalogue_card", "entry_card", "kind_card"]
 
@@ -40,4 +41,4 @@ def catalogue_card(catalogue: Catalogue) -> str:
 
 
 def _provided(record: PluginRecord) -> str:
-    return ", ".join(f"{len(names)} {kind}{'s' if len(names) > 1 else ''}" for kind, names in record.provides.items())
+    return ", ".join(several(len(names), kind) for kind, names in record.provides.items())

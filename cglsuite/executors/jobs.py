@@ -20,6 +20,7 @@ from cglsuite.atomic import write_atomic
 from cglsuite.cells.plan import PlanFile
 from cglsuite.errors import UsageError
 from cglsuite.executors.base import Job
+from cglsuite.wording import several
 
 __all__ = ["StoredJob", "new_job", "stored_jobs"]
 
@@ -87,7 +88,7 @@ class StoredJob:
     def __str__(self) -> str:
         ids = sorted({name.partition("_")[0] for name in self.ids.values()})
         told = f" {', '.join(ids)}" if ids else ""
-        return f"{self.job.engine} job{told} ({self.job.parts} part{'s' if self.job.parts > 1 else ''}, submitted by {self.submitted})"
+        return f"{self.job.engine} job{told} ({several(self.job.parts, 'part')}, submitted by {self.submitted})"
 
 
 def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, python: str = "", where: str = "") -> StoredJob:

@@ -13,6 +13,7 @@ import numpy as np
 
 from cglsuite.reference import known_artefacts
 from cglsuite.stats import Agreement, MeanEstimate, Refused, agreement
+from cglsuite.wording import several
 
 __all__ = [
     "FEWEST_RUNS",
@@ -182,7 +183,7 @@ def own_mean(values: Sequence[float]) -> MeanEstimate:
     """
     x = np.asarray(values, dtype=np.float64)
     if x.size < LEAST_RUNS:
-        raise Refused(f"{x.size} repetition{'' if x.size == 1 else 's'} of ours: a verdict needs at least {LEAST_RUNS}")
+        raise Refused(f"{several(x.size, 'repetition')} of ours: a verdict needs at least {LEAST_RUNS}")
     spread = float(x.std(ddof=1))
     return MeanEstimate(mean=float(x.mean()), error=spread / math.sqrt(x.size), df=x.size - 1.0, spread=spread, n=x.shape)
 

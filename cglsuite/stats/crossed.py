@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cglsuite.stats.refusal import Refused
+from cglsuite.wording import several
 
 __all__ = [
     "LEAST_UNITS",
@@ -142,7 +143,7 @@ def mean_estimate(values: _Values, factors: Sequence[str] = ("value",)) -> MeanE
         Refused: too few levels, values that are not finite, no spread, two crossed factors that are not :func:`admissible`.
     """
     x = np.asarray(values, dtype=np.float64)
-    many = [f"{n} {name if n == 1 else name + 's'}" for n, name in zip(x.shape, factors, strict=True)]
+    many = [several(n, name) for n, name in zip(x.shape, factors, strict=True)]
     undefined = int((~np.isfinite(x)).sum())
     if undefined:
         raise Refused(f"{undefined} of {x.size} values are undefined")

@@ -23,6 +23,7 @@ from cglsuite.errors import UsageError
 from cglsuite.stats.crossed import MeanEstimate
 from cglsuite.stats.families import adjust
 from cglsuite.stats.refusal import Refused, require_frame
+from cglsuite.wording import several
 
 __all__ = ["AGREEMENTS", "Agreement", "Offset", "agreement", "agreement_verdicts", "joint_offset"]
 
@@ -179,8 +180,7 @@ def joint_offset(frame: pd.DataFrame, published: pd.DataFrame, *, level: float =
         mine = table.loc[block.index].dropna(axis=1, how="all")
         n = mine.shape[1]
         if n < 3:
-            units = "1 repetition" if n == 1 else f"{n} repetitions"
-            return Offset(**counts, low=nan, high=nan, reason=f"a data set has {units}: an interval needs at least 3")
+            return Offset(**counts, low=nan, high=nan, reason=f"a data set has {several(n, 'repetition')}: an interval needs at least 3")
         share = len(mine) / len(table)
         values = mine.to_numpy(dtype=np.float64)
         parts.append((share**2 * _bootstrap_variance(values, generator) * n / (n - 1), n - 1.0))

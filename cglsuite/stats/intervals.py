@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from cglsuite.stats.crossed import mean_estimate
 from cglsuite.stats.refusal import Refused
 from cglsuite.stats.replication import Layout
+from cglsuite.wording import several
 
 __all__ = ["BOOTSTRAP_FROM", "Interval", "layout_interval", "mean_interval"]
 
@@ -55,7 +56,7 @@ def mean_interval(
     if not np.isfinite(x).all():
         raise Refused(f"{int((~np.isfinite(x)).sum())} of {x.size} {unit} are undefined")
     if x.size < 3:
-        raise Refused(f"{x.size} {unit.removesuffix('s') if x.size == 1 else unit}: an interval needs at least 3")
+        raise Refused(f"{several(x.size, unit.removesuffix('s'), unit)}: an interval needs at least 3")
     if float(np.ptp(x)) <= 1e-12:
         raise Refused(f"all {x.size} {unit} are equal: without spread there is no interval")
     if x.size < BOOTSTRAP_FROM:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from cglsuite.stats.crossed import LEAST_UNITS, mean_estimate
 from cglsuite.stats.intervals import BOOTSTRAP_FROM, Interval, mean_interval
 from cglsuite.stats.refusal import Refused
+from cglsuite.wording import several
 
 __all__ = ["Difference", "crossed_t", "difference_interval", "paired_t", "samples", "welch", "wilcoxon"]
 
@@ -197,8 +198,7 @@ def samples(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "v
         if undefined:
             raise Refused(f"{undefined} of {values.size} {unit} are undefined")
         if values.size < LEAST_UNITS:
-            name = unit.removesuffix("s") if values.size == 1 else unit
-            raise Refused(f"{values.size} {name}: a test needs at least {LEAST_UNITS} on each side")
+            raise Refused(f"{several(values.size, unit.removesuffix('s'), unit)}: a test needs at least {LEAST_UNITS} on each side")
     if paired:
         _require_spread(x - y, f"the difference is the same in all {x.size} {unit}", max(abs(x).max(), abs(y).max()))
     else:

@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cglsuite.stats.refusal import Refused, require_frame
+from cglsuite.wording import several
 
 __all__ = ["LEVELS", "Layout", "Replicates", "layout", "replicates"]
 
@@ -53,7 +54,7 @@ class Layout:
     @property
     def text(self) -> str:
         """The numbers of replicates: ``5 orders × 3 seeds``."""
-        return " × ".join(_several(n, name) for n, name in zip(self.values.shape, self.factors, strict=True))
+        return " × ".join(several(n, name) for n, name in zip(self.values.shape, self.factors, strict=True))
 
     @property
     def description(self) -> str:
@@ -96,7 +97,7 @@ class Replicates:
     def text(self) -> str:
         """The numbers of replicates: ``5 orders × 3 seeds``, ``5 and 10 orders``."""
         sizes = zip(self.first.shape, self.second.shape, self.factors, strict=True)
-        return " × ".join(_several(n, name) if n == m else f"{n} and {m} {name}s" for n, m, name in sizes)
+        return " × ".join(several(n, name) if n == m else f"{n} and {m} {name}s" for n, m, name in sizes)
 
 
 def layout(frame: pd.DataFrame, orders_in_all: int | None = None) -> Layout:
@@ -117,7 +118,7 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None) -> Layout:
     given = {name: str(frame[name].iloc[0]) for name in levels if name in _CONDITIONS and frame[name].nunique() == 1}
     population = ""
     if orders_in_all is not None and "order" in factors and frame["order"].nunique() == orders_in_all:
-        everything = f"all {_several(orders_in_all, 'order')}"
+        everything = f"all {several(orders_in_all, 'order')}"
         if len(factors) == 2:
             _require_crossed(frame, factors)
             factors, population = tuple(name for name in factors if name != "order"), everything
@@ -234,10 +235,6 @@ def _cells(frame: pd.DataFrame, unit: str, inner: Sequence[str]) -> dict[object,
     for key, *place in zip(*(frame[name].tolist() for name in (unit, *inner)), strict=True):
         cells.setdefault(key, set()).add(tuple(place))
     return cells
-
-
-def _several(n: int, name: str) -> str:
-    return f"{n} {name}{'' if n == 1 else 's'}"
 
 
 def _listed(keys: Sequence[object]) -> str:

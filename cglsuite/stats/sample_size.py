@@ -18,6 +18,7 @@ from cglsuite.stats.crossed import LEAST_UNITS, admissible, mean_squares
 from cglsuite.stats.pairwise import samples
 from cglsuite.stats.refusal import Refused
 from cglsuite.stats.variance import VarianceComponents
+from cglsuite.wording import several
 
 __all__ = [
     "MOST_UNITS",
@@ -152,7 +153,7 @@ def orders_needed(variances: DifferenceVariances, n_seeds: int, difference: floa
     """
     plan = [n for n in range(LEAST_UNITS, MOST_UNITS + 1) if admissible(n, n_seeds)]
     if not plan:
-        raise Refused(f"{n_seeds} {'seed' if n_seeds == 1 else 'seeds'} crossed with orders: a test needs at least {LEAST_UNITS}")
+        raise Refused(f"{several(n_seeds, 'seed')} crossed with orders: a test needs at least {LEAST_UNITS}")
     if not 0.0 < wanted < 1.0:
         raise UsageError(f"power = {wanted}: expected a number between 0 and 1")
     place = bisect_left(plan, wanted, key=lambda n: crossed_power(variances, n, n_seeds, difference, alpha=alpha))

@@ -44,6 +44,7 @@ from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.specs import MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 from cglsuite.traces import wake_collector
+from cglsuite.wording import file_size
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
@@ -307,7 +308,7 @@ def _amount(name: str, value: float | None) -> str:
     if value is None:
         return "no limit" if name.startswith("budget") else "-"
     if name.endswith("bytes"):
-        return f"{value / 1e6:,.1f} MB" if value >= 1e6 else f"{value / 1e3:,.1f} kB"
+        return file_size(value)
     return f"{value:,g}"
 
 

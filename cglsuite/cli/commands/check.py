@@ -18,6 +18,7 @@ from cglsuite.cli.output import echo, paragraph, print_json
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.errors import PluginError, UnknownNameError, UsageError
 from cglsuite.specs import KINDS
+from cglsuite.wording import several
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -278,7 +279,7 @@ def _of_check(name: str, findings: Iterable[Finding]) -> Iterator[str]:
     findings = list(findings)
     fine = [f for f in findings if f.status == "ok"]
     if fine:
-        where = f"in {len(fine)} {'stream' if len(fine) == 1 else 'streams'}" if fine[0].where else ""
+        where = f"in {several(len(fine), 'stream')}" if fine[0].where else ""
         yield f"  {click.style('ok', fg='green')}       {name:<19}  {where}".rstrip()
         if explained := [f for f in fine if f.message]:
             most = max(explained, key=_carried)

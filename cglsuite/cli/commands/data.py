@@ -11,6 +11,7 @@ import click
 
 from cglsuite.cli.output import echo, heading, paragraph, print_json, properties, table, tidy
 from cglsuite.cli.session import Session, pass_session
+from cglsuite.wording import file_size, several
 
 if TYPE_CHECKING:
     from cglsuite.datafiles import DataRoot
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from cglsuite.reference.presence import Presence
 
 __all__ = ["data"]
-
-_UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 @click.group(invoke_without_command=True)
@@ -53,7 +52,7 @@ def list_data(session: Session, as_json: bool) -> None:
     echo(table(("NAME", "STATE", "SIZE", "LICENCE", "SOURCE", "MISSING"), rows))
     count = {state: sum(known.state == state for _, known in found) for state in ("here", "missing")}
     here = sum(known.size for _, known in found)
-    echo(f"\n{count['here']} data sets are here ({_bytes(here)}), {count['missing']} are missing. {_searched(root)}")
+    echo(f"\n{count['here']} data sets are here ({file_size(here)}), {count['missing']} are missing. {_searched(root)}")
 
 
 @data.command()
@@ -242,14 +241,7 @@ def _first_line(reason: str) -> str:
 
 
 def _size(known: Presence) -> str:
-    return _bytes(known.size) if known.files else "-"
-
-
-def _bytes(number: int) -> str:
-    for unit, name in _UNITS:
-        if number >= unit:
-            return f"{number / unit:.1f} {name}"
-    return f"{number} B"
+    return file_size(known.size) if known.files else "-"
 
 
 def _counting(given: DataRoot) -> Any:
@@ -276,7 +268,7 @@ def _checked(files: dict[Any, bool]) -> str:
     if not files:
         return "needs no files"
     known = sum(files.values())
-    total = f"{len(files)} file{'s' if len(files) > 1 else ''}"
+    total = several(len(files), "file")
     return f"{total}, {'no checksum is' if not known else f'{known} checksums are' if known > 1 else '1 checksum is'} known" + (
         " and right" if known else ""
     )

@@ -15,6 +15,7 @@ from cglsuite.cli.options import FolderPath, quiet_option
 from cglsuite.cli.output import echo, print_json, table
 from cglsuite.cli.requests import FAILED
 from cglsuite.errors import UsageError
+from cglsuite.wording import file_size, several
 
 if TYPE_CHECKING:
     from cglsuite.cells.storage.merging import Conflict, Merge
@@ -86,7 +87,7 @@ def publish(store_path: Path, url: str, quiet: bool, as_json: bool) -> int:
         print_json({"store": str(store_path), "url": _shown(url), **facts, "merge": _json(done.merge)})
     else:
         what = (
-            f"{_counted(done.records, 'record')} in {_counted(done.shards, 'shard')}, {_size(done.written_bytes)}"
+            f"{several(done.records, 'record')} in {several(done.shards, 'shard')}, {file_size(done.written_bytes)}"
             if done.entry
             else "nothing is new"
         )
@@ -122,7 +123,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
         facts = {"shards": done.shards, "bytes": done.read_bytes, "entries": done.entries, "faults": _problems_json(done.faults)}
         print_json({"store": str(store.path), "url": _shown(url), **facts, "merge": _json(done.merge)})
     else:
-        what = f"{_counted(done.shards, 'shard')}, {_size(done.read_bytes)}" if done.shards else "nothing is new"
+        what = f"{several(done.shards, 'shard')}, {file_size(done.read_bytes)}" if done.shards else "nothing is new"
         echo(f"Pulled into {store.path}: {what}")
         if done.shards:
             _print_counts([done.merge])
@@ -131,14 +132,6 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
     for fault in done.faults:
         _log.error("%s: %s", fault.path, fault.reason)
     return 0 if done.clean else FAILED
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _shown(url: str) -> str:

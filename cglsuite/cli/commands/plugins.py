@@ -17,6 +17,7 @@ from cglsuite.host import PluginRecord
 from cglsuite.host.catalogue import load_leniently
 from cglsuite.host.discovery import strict_by_environment
 from cglsuite.host.doctor import Diagnosis, Fault, diagnose
+from cglsuite.wording import several
 
 __all__ = ["doctor", "plugins"]
 
@@ -81,7 +82,7 @@ def _print_records(records: list[PluginRecord]) -> None:
 def _provided(record: PluginRecord) -> str:
     if record.status != "ok":
         return record.error or ""
-    return ", ".join(f"{len(names)} {kind}{'s' if len(names) > 1 else ''}" for kind, names in record.provides.items()) or "nothing"
+    return ", ".join(several(len(names), kind) for kind, names in record.provides.items()) or "nothing"
 
 
 def _lines(diagnoses: list[Diagnosis]) -> Iterable[str]:
@@ -101,7 +102,7 @@ def _lines(diagnoses: list[Diagnosis]) -> Iterable[str]:
     faults = sum(len(d.faults) for d in diagnoses)
     examined = sum(d.record is not None and d.record.status != "blocked" for d in diagnoses)
     yield ""
-    yield f"{examined} {'plugin' if examined == 1 else 'plugins'} examined, {faults or 'no'} {'fault' if faults == 1 else 'faults'}"
+    yield f"{several(examined, 'plugin')} examined, {faults or 'no'} {'fault' if faults == 1 else 'faults'}"
 
 
 def _fault_lines(label: str, faults: Iterable[Fault]) -> Iterable[str]:

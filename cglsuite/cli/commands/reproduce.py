@@ -18,6 +18,7 @@ from cglsuite.cli.output import echo, paragraph, print_json, table
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.errors import UsageError
 from cglsuite.inputs import MOST_PROCESSES
+from cglsuite.wording import several
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.overrides import Overrides
@@ -135,8 +136,8 @@ def _print_plan(
     known, untimed = _expected(every, workers), _untimed(every)
     whole = {"totals": totals, "expected_s": known, "cells_of_unknown_time": untimed}
     if as_json:
-        several = {"selection": asdict(selection), "papers": plans, "published_values": sum(plan["published_values"] for plan in plans)}
-        print_json(plans[0] if selection.paper else several | whole)
+        both = {"selection": asdict(selection), "papers": plans, "published_values": sum(plan["published_values"] for plan in plans)}
+        print_json(plans[0] if selection.paper else both | whole)
         return
     rows = [row for plan in plans for row in plan["groups"]]
     if rows:
@@ -146,7 +147,7 @@ def _print_plan(
     if len(plans) > 1:
         echo(table(["PAPER", "VALUES", *(c.upper() for c in _COLUMNS), "EXPECTED"], [_paper_row(plan) for plan in plans]))
     if totals["missing"]:
-        timed = f"about {_duration(known)} with {workers} {'worker' if workers == 1 else 'workers'}" if known is not None else ""
+        timed = f"about {_duration(known)} with {several(workers, 'worker')}" if known is not None else ""
         unknown = f"{untimed} cells of unknown time (no record of their preset and method)" if untimed else ""
         echo("expected: " + ", and ".join(filter(None, (timed, unknown))))
     hindered: Counter[str] = Counter()

@@ -13,6 +13,7 @@ from cglsuite.cli.output import descriptions, echo, heading, print_json, propert
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.display.facts import shown_value
 from cglsuite.specs import Seeds
+from cglsuite.wording import several
 
 if TYPE_CHECKING:
     from cglsuite.cells.differences import Difference
@@ -100,7 +101,7 @@ def audit(
 
 
 def _page(a: str, b: str, differences: Sequence[Difference]) -> Iterable[str]:
-    yield heading(f"{len(differences)} {'field differs' if len(differences) == 1 else 'fields differ'}")
+    yield heading(several(len(differences), "field differs", "fields differ"))
     yield properties((("A", a), ("B", b)))
     for section, title in _TITLES.items():
         if rows := [difference for difference in differences if difference.section == section]:

@@ -662,7 +662,7 @@ def test_the_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFi
     a = filled(tmp_path / "a", record(1), failed(2))
     assert run(["publish", str(a.path), str(tmp_path / "p")]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"2 records in 1 shard, \d+ kB$", out, re.M)
+    assert re.search(r"2 records in 1 shard, \d+\.\d kB$", out, re.M)
     assert run(["publish", str(a.path), str(tmp_path / "p"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["records"], told["entry"], told["merge"]["same"]) == (0, None, 2)
