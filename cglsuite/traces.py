@@ -428,9 +428,11 @@ def adopt_orphans() -> None:
     _control_process(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def end_with_parent() -> None:
-    """Have this process killed when the one that started it ends (Linux)."""
+def end_with_parent(parent: int) -> None:
+    """Have this process killed when ``parent``, which forked it, ends (Linux); it ends at once if that has happened already."""
     _control_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def hide_memory() -> None:

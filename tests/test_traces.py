@@ -95,3 +95,27 @@ def test_one_thread_that_would_block_the_exit_is_enough_to_end_at_once(words: tu
     """A daemon beside it changes nothing; alone it blocks nothing."""
     done = subprocess.run([sys.executable, "-c", ENDING, *words], capture_output=True, text=True, timeout=50, check=False)
     assert (done.returncode, done.stdout) == (status, out)
+
+
+_ORPHAN = """
+import os, time
+from cglsuite.traces import end_with_parent
+
+middle = os.fork()
+if middle == 0:
+    parent = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == parent:
+            time.sleep(0.001)
+        end_with_parent(parent)
+        print("lived on", flush=True)
+    os._exit(0)
+os.waitpid(middle, 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_a_process_whose_parent_has_ended_already_ends() -> None:
+    """Its pipe stays open until the orphan has ended, so nothing is left to wait for."""
+    done = subprocess.run([sys.executable, "-c", _ORPHAN], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -62,6 +62,7 @@ ORDER = [
     "errors",
     "old_names",
     "plaintext",
+    "wording",
     "pickles",
     "validation",
     "inputs",

@@ -134,6 +134,7 @@ def main() -> None:
 
     warm_up()
     adopt_orphans()
+    nursery = os.getpid()
     control = socket.socket(fileno=int(sys.argv[1]))
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, 4096, 1)
@@ -141,7 +142,7 @@ def main() -> None:
             return
         pid = os.fork()
         if pid == 0:
-            end_with_parent()  # no trial outlives the nursery
+            end_with_parent(nursery)  # no trial outlives the nursery
             control.close()
             os.setsid()
             os.chdir(data.decode().strip())
