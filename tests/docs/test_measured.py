@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -81,3 +83,48 @@ def test_the_same_models_asked_in_three_ways(method: str) -> None:
     for seeds in SEEDS[:3]:
         apart, pooled = (cora()[own, method, grouping, "linear", seeds] for grouping in ("task", "pooled"))
         assert (apart.matrix, apart.validation_matrix, apart.per_class) == (pooled.matrix, pooled.validation_matrix, pooled.per_class)
+
+
+@cache
+def sensitivity_of_ucla() -> dict[str, dict[str, Any]]:
+    """AOPD and MOPD of all task orders of N-UCLA under the second version, by method."""
+    from cglsuite.reports import load_pooled_results
+    from cglsuite.reports.studies.orders.compute import sensitivity
+    from cglsuite.reports.studies.orders.pooling import pool
+
+    results = load_pooled_results(str(ROOT / "reports" / "ucla-skeleton-2.toml"), [], str(ROOT / "reports" / "gallery" / "records"))
+    frame = sensitivity(pool(results))
+    frame = frame[frame["unit"] == "task"]
+    return {row["method"]: row for row in frame.to_dict(orient="records")}
+
+
+@cache
+def first_version_of_ucla() -> dict[str, tuple[str, str]]:
+    """AOPD and MOPD on the gallery's page of the first version, whose records were not kept."""
+    page = BeautifulSoup((ROOT / "reports" / "gallery" / "ucla-task-orders.html").read_text(encoding="utf-8"), "html.parser")
+    shown = next(t for t in page.find_all("table") if "AOPD published" in t.get_text(" ", strip=True))
+    header = [cell.get_text(" ", strip=True) for cell in shown.find_all("th")]
+    places = [header.index(name) for name in ("AOPD", "MOPD")]
+    cells = [[cell.get_text(" ", strip=True) for cell in line.find_all(["th", "td"])] for line in shown.find_all("tr")[1:]]
+    return {one[0]: (one[places[0]], one[places[1]]) for one in cells}
+
+
+@pytest.mark.parametrize("method", ["bare", "ewc", "mas", "twp", "lwf", "gem", "replay"])
+def test_order_sensitivity_under_the_second_version(method: str) -> None:
+    found = sensitivity_of_ucla()[method]
+    assert (found["n_orders"], found["n_repeats"]) == (120, 1)
+    shown = []
+    for name, first in zip(("AOPD", "MOPD"), first_version_of_ucla()[method], strict=True):
+        shown += [first, f"{100 * found[name.lower()]:.1f}", found["published"][name]["printed"]]
+    assert row(method, shown) in (PROTOCOLS / "published-code.md").read_text(encoding="utf-8")
+
+
+def test_the_second_version_is_nearer_to_print() -> None:
+    apart: list[tuple[float, float]] = []
+    for method, (first, _) in first_version_of_ucla().items():
+        found = sensitivity_of_ucla()[method]
+        printed = found["published"]["AOPD"]["mean"]
+        apart.append((abs(float(first) - printed), abs(100 * found["aopd"] - printed)))
+    before, after = np.mean(apart, axis=0)
+    words = f"distance of the seven AOPD from print falls from {before:.1f} to {after:.1f} points"
+    assert words in " ".join((PROTOCOLS / "published-code.md").read_text(encoding="utf-8").split())
