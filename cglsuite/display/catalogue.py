@@ -9,7 +9,7 @@ from cglsuite.markup import card, element, fold, grid, tidy
 from cglsuite.specs import KINDS
 from cglsuite.wording import several
 
-__all__ = ["catalogue_card", "entry_card", "kind_card"]
+__all__ = ["catalogue_card", "entry_card", "kind_card", "provided"]
 
 
 def entry_card(entry: Entry) -> str:
@@ -30,7 +30,7 @@ def catalogue_card(catalogue: Catalogue) -> str:
     kinds = [(f"{kind}s", len(names), some_names(names)) for kind in KINDS if (names := catalogue.names(kind))]
     faults = [f"{r.label} is quarantined: {r.error}. To fix it: {r.fix}" for r in catalogue.failed]
     faults += [collision.message for collision in catalogue.collisions]
-    records = [(r.distribution, r.version, r.status, r.entry_point, _provided(r)) for r in catalogue.records]
+    records = [(r.distribution, r.version, r.status, r.entry_point, provided(r)) for r in catalogue.records]
     return card(
         f"Catalogue of {len(records)} plugins",
         (),
@@ -40,5 +40,6 @@ def catalogue_card(catalogue: Catalogue) -> str:
     )
 
 
-def _provided(record: PluginRecord) -> str:
+def provided(record: PluginRecord) -> str:
+    """What a plugin provides, counted by kind: ``2 methods, 1 dataset``."""
     return ", ".join(several(len(names), kind) for kind, names in record.provides.items())

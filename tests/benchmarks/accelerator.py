@@ -159,7 +159,7 @@ def compared(trial: Trial, catalogue: Catalogue, *, killed: bool) -> Outcome:
         for device in ("cpu", "pretend"):
             cell, folder = trial.cell(catalogue, device), Path(room, device)
             if killed and device == "pretend":
-                _in_child(lambda cell=cell, folder=folder: _killed_after_a_task(cell, catalogue, folder))
+                _in_child(lambda cell=cell, folder=folder: killed_after_a_task(cell, catalogue, folder))
             if killed:  # in a process of its own: threads that torch starts for a device do not outlive a fork
                 _in_child(lambda cell=cell, folder=folder: run_cell(cell, catalogue, Store(folder)))
                 found = list(Store(folder).records())
@@ -201,13 +201,14 @@ def _imported_as_by(trial: Trial, catalogue: Catalogue) -> None:
                     importlib.import_module(name)
 
 
-def _killed_after_a_task(cell: Any, catalogue: Catalogue, folder: Path) -> None:
+def killed_after_a_task(cell: Any, catalogue: Catalogue, folder: Path) -> None:
+    """Train until the first task has been learnt and saved; the process ends by SIGKILL."""
+
     def progress(learnt: int, of: int) -> None:
         if learnt:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    os.environ["CGLSUITE_CHECKPOINT_EVERY"] = "0"
-    run_cell(cell, catalogue, Store(folder), progress=progress)
+    run_cell(cell, catalogue, Store(folder), progress=progress, checkpoint_every_s=0)
 
 
 def _in_child(work: Callable[[], object]) -> int:
@@ -330,8 +331,8 @@ def main() -> int:
             )
         ]
         if options.what == "crossings":
-            outcomes = _counted(every, catalogue, options.backbone or ())
-            _write(options.json, outcomes)
+            outcomes = counted(every, catalogue, options.backbone or ())
+            write(options.json, outcomes)
         else:
             outcomes = _trained(every, catalogue, options.what, options.json)
     if options.what == "cells" and not (options.stream or options.method or options.backbone):
@@ -357,10 +358,10 @@ def _trained(every: list[Trial], catalogue: Catalogue, what: str, file: Path | N
             outcome = Outcome(trial, "refused", str(error))
         outcome.key = key
         outcomes.append(outcome)
-        _write(file, outcomes, [one for one in known_equal.values() if one not in outcomes])
+        write(file, outcomes, [one for one in known_equal.values() if one not in outcomes])
         if outcome.status != "equal":
             print(f"{' × '.join(_names(trial))}: {outcome.status}: {outcome.reason}", flush=True)
-    _write(file, outcomes)
+    write(file, outcomes)
     rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for one in outcomes:
         rows[one.trial.stream][one.status] += 1
@@ -390,7 +391,7 @@ def _read(file: Path | None) -> list[Outcome]:
     return [Outcome(**{**found, "trial": Trial(**found["trial"])}) for found in json.loads(file.read_text())]
 
 
-def _write(file: Path | None, outcomes: Sequence[Outcome], others: Sequence[Outcome] = ()) -> None:
+def write(file: Path | None, outcomes: Sequence[Outcome], others: Sequence[Outcome] = ()) -> None:
     """Write the outcomes in one go, so that a process that is killed leaves a whole file."""
     if file is not None:
         fresh = file.with_name(f"{file.name}.{os.getpid()}")
@@ -412,13 +413,20 @@ def _default_backbone(trial: Trial, catalogue: Catalogue) -> str:
     return catalogue.scenario(STREAMS[trial.stream][0]).training.backbone
 
 
-def _counted(every: list[Trial], catalogue: Catalogue, backbones: Sequence[str]) -> list[Outcome]:
+def counted(
+    every: Sequence[Trial],
+    catalogue: Catalogue,
+    backbones: Sequence[str] = (),
+    device: str = "pretend",
+    crossings: Counting = pretend_device.crossings,
+) -> list[Outcome]:
+    """Count and print the crossings of a step of every trial, with the preset's backbone unless ``backbones`` names some."""
     outcomes = []
     for trial in every:
         if trial.stream not in COUNTED or trial.backbone not in (backbones or [_default_backbone(trial, catalogue)]):
             continue
         try:
-            found = per_step(trial, catalogue)
+            found = per_step(trial, catalogue, device, crossings)
         except NotApplicable as error:  # which some methods only see in the stream
             outcomes.append(Outcome(trial, "skipped", str(error)))
             continue

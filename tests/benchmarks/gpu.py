@@ -17,11 +17,9 @@ the median time from the end of one epoch to that of the next, so evaluations, c
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -29,7 +27,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -46,6 +44,7 @@ import torch
 from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.cells import resolve_cell
 from cglsuite.cells.device import check_device
+from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import CglsuiteError, NotApplicable
@@ -66,20 +65,21 @@ class Ran:
     nondeterministic: tuple[str, ...] = ()
 
 
-def _interrupted(trial: accelerator.Trial, device: str, folder: str, killed: bool) -> None:
-    """Train until the first task has been learnt and saved."""
+def _killed(trial: accelerator.Trial, device: str, folder: Path) -> None:
+    """In a process of its own, which knows no catalogue yet."""
+    catalogue = tiny_catalogue()
+    accelerator.killed_after_a_task(trial.cell(catalogue, device), catalogue, folder)
+
+
+def _interrupted(cell: Any, catalogue: Catalogue, folder: Path) -> None:
+    """Train until the first task has been learnt and saved; an exception ends the cell and not the process."""
 
     def progress(learnt: int, of: int) -> None:
-        if learnt and killed:
-            os.kill(os.getpid(), signal.SIGKILL)
         if learnt:
             raise KeyboardInterrupt
 
-    catalogue = tiny_catalogue()
-    try:
-        run_cell(trial.cell(catalogue, device), catalogue, Store(Path(folder)), progress=progress, checkpoint_every_s=0)
-    except KeyboardInterrupt:
-        return
+    with suppress(KeyboardInterrupt):
+        run_cell(cell, catalogue, Store(folder), progress=progress, checkpoint_every_s=0)
 
 
 def _ran(trial: accelerator.Trial, device: str, killed: bool) -> Ran:
@@ -88,12 +88,12 @@ def _ran(trial: accelerator.Trial, device: str, killed: bool) -> Ran:
     with tempfile.TemporaryDirectory() as room, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         if killed:
-            child = context.Process(target=_interrupted, args=(trial, device, str(Path(room, "resumed")), True))
+            child = context.Process(target=_killed, args=(trial, device, Path(room, "resumed")))
             child.start()
             child.join()
         try:
             if not killed:
-                _interrupted(trial, device, str(Path(room, "resumed")), killed=False)
+                _interrupted(trial.cell(catalogue, device), catalogue, Path(room, "resumed"))
             for name, where in (("resumed", device), ("whole", device), ("cpu", "cpu")):
                 records[name] = run_cell(trial.cell(catalogue, where), catalogue, Store(Path(room, name)))
         except NotApplicable as error:
@@ -103,14 +103,7 @@ def _ran(trial: accelerator.Trial, device: str, killed: bool) -> Ran:
     resumed, whole, cpu = records["resumed"], records["whole"], records["cpu"]
     if not whole.done:
         return Ran(trial, whole.status, whole.reason or "")
-    unequal = [
-        name
-        for name, a, b in (
-            *((part, getattr(resumed, part), getattr(whole, part)) for part in ("matrix", "validation_matrix", "per_class")),
-            ("fingerprints", resumed.provenance["fingerprints"], whole.provenance["fingerprints"]),
-        )
-        if json.dumps(a) != json.dumps(b)
-    ]
+    unequal = compare(whole, resumed, ("whole", "resumed"))
     entries = [(a, b) for ours, theirs in zip(whole.matrix, cpu.matrix, strict=True) for a, b in zip(ours, theirs, strict=True)]
     return Ran(
         trial,
@@ -138,7 +131,7 @@ def cells(args: argparse.Namespace) -> int:
     print(f"{len(outcomes)} of {len(every)} combinations: " + ", ".join(f"{n} {status}" for status, n in counted.items()))
     print(f"{sum(one.resumed > 0 for one in equal)} of {len(equal)} resumed after their first task, with the bits of an uninterrupted run")
     apart = sorted((one for one in equal if one.distance > 0.0), key=lambda one: -one.distance)
-    print(f"{len(equal) - len(apart)} have the CPU's performance matrix; the largest differences of an entry:")
+    print(f"{len(equal) - len(apart)} have the CPU's performance matrix{'; the largest differences of an entry:' if apart else ''}")
     for one in apart[:5]:
         print(f"    {one.distance:.4f} {one.trial.stream} × {one.trial.method} × {one.trial.backbone}")
     return int(any(one.status not in ("equal", "skipped") for one in outcomes))
@@ -168,19 +161,8 @@ def warned_of() -> Iterator[Counter[pretend_device.Crossing]]:
 
 def waits(args: argparse.Namespace) -> int:
     """The command ``waits``."""
-    catalogue, outcomes = tiny_catalogue(), []
-    for trial in accelerator.trials(catalogue):
-        preset = catalogue.scenario(accelerator.STREAMS[trial.stream][0])
-        if trial.stream not in accelerator.COUNTED or trial.backbone != preset.training.backbone:
-            continue
-        try:
-            found = accelerator.per_step(trial, catalogue, args.device, warned_of)
-        except NotApplicable:
-            continue
-        outcomes.append({"trial": vars(trial), "status": "counted", "crossings": found})
-        print(f"{trial.stream:20} {trial.method:16} {accelerator.waits(found):7.2f} waits a step", flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(outcomes, indent=1) + "\n")
+    catalogue = tiny_catalogue()
+    accelerator.write(args.json, accelerator.counted(list(accelerator.trials(catalogue)), catalogue, (), args.device, warned_of))
     return 0
 
 

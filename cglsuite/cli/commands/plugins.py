@@ -12,6 +12,7 @@ import click
 from cglsuite.cli.options import Seconds
 from cglsuite.cli.output import echo, paragraph, print_json, table
 from cglsuite.cli.session import Session, pass_session
+from cglsuite.display.catalogue import provided
 from cglsuite.errors import PluginError
 from cglsuite.host import PluginRecord
 from cglsuite.host.catalogue import load_leniently
@@ -82,7 +83,7 @@ def _print_records(records: list[PluginRecord]) -> None:
 def _provided(record: PluginRecord) -> str:
     if record.status != "ok":
         return record.error or ""
-    return ", ".join(several(len(names), kind) for kind, names in record.provides.items()) or "nothing"
+    return provided(record) or "nothing"
 
 
 def _lines(diagnoses: list[Diagnosis]) -> Iterable[str]:
@@ -102,7 +103,7 @@ def _lines(diagnoses: list[Diagnosis]) -> Iterable[str]:
     faults = sum(len(d.faults) for d in diagnoses)
     examined = sum(d.record is not None and d.record.status != "blocked" for d in diagnoses)
     yield ""
-    yield f"{several(examined, 'plugin')} examined, {faults or 'no'} {'fault' if faults == 1 else 'faults'}"
+    yield f"{several(examined, 'plugin')} examined, {several(faults, 'fault') if faults else 'no faults'}"
 
 
 def _fault_lines(label: str, faults: Iterable[Fault]) -> Iterable[str]:

@@ -136,8 +136,8 @@ def _print_plan(
     known, untimed = _expected(every, workers), _untimed(every)
     whole = {"totals": totals, "expected_s": known, "cells_of_unknown_time": untimed}
     if as_json:
-        both = {"selection": asdict(selection), "papers": plans, "published_values": sum(plan["published_values"] for plan in plans)}
-        print_json(plans[0] if selection.paper else both | whole)
+        together = {"selection": asdict(selection), "papers": plans, "published_values": sum(plan["published_values"] for plan in plans)}
+        print_json(plans[0] if selection.paper else together | whole)
         return
     rows = [row for plan in plans for row in plan["groups"]]
     if rows:
