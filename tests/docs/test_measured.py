@@ -109,6 +109,7 @@ def first_version_of_ucla() -> dict[str, tuple[str, str]]:
     return {one[0]: (one[places[0]], one[places[1]]) for one in cells}
 
 
+@pytest.mark.plugins
 @pytest.mark.parametrize("method", ["bare", "ewc", "mas", "twp", "lwf", "gem", "replay"])
 def test_order_sensitivity_under_the_second_version(method: str) -> None:
     found = sensitivity_of_ucla()[method]
@@ -119,6 +120,7 @@ def test_order_sensitivity_under_the_second_version(method: str) -> None:
     assert row(method, shown) in (PROTOCOLS / "published-code.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.plugins
 def test_the_second_version_is_nearer_to_print() -> None:
     apart: list[tuple[float, float]] = []
     for method, (first, _) in first_version_of_ucla().items():
