@@ -21,12 +21,18 @@ METHODS = ("bare", "lwf", "gem", "twp", "ewc", "mas", "er-gnn", "joint")
 
 
 @cache
-def cora() -> dict[tuple[str, str, str, str, tuple[int, int, int]], Record]:
-    """Finished records of Cora by scenario, method, grouping of queries, initialisation and seeds (order, split, init)."""
+def finished() -> tuple[Record, ...]:
+    """All finished records of the gallery."""
+    return tuple(record for record in Store(ROOT / "reports" / "gallery" / "records").records() if record.done)
+
+
+@cache
+def under_cglb() -> dict[tuple[str, str, str, str, tuple[int, int, int]], Record]:
+    """Records of Cora and the Amazon graph by scenario, method, grouping of queries, initialisation and seeds (order, split, init)."""
     found = {}
-    for record in Store(ROOT / "reports" / "gallery" / "records").records():
-        if record.done and record.cell["scenario"].startswith("cora/"):
-            cell, seeds = record.cell, record.cell["seeds"]
+    for record in finished():
+        cell, seeds = record.cell, record.cell["seeds"]
+        if cell["scenario"].startswith(("cora/", "amazon-clothing20/")):
             switches = cell["configuration"]
             place = (
                 cell["scenario"],
@@ -41,7 +47,7 @@ def cora() -> dict[tuple[str, str, str, str, tuple[int, int, int]], Record]:
 def values(scenario: str, method: str, metric: str, *, grouping: str = "task", init: str = "", n: int = 3) -> np.ndarray:
     """In percent, one per repetition."""
     own = init or ("glorot" if scenario.endswith("@cglb-1") else "fan-in-normal" if method == "lwf" else "linear")
-    return np.array([100 * cora()[scenario, method, grouping, own, seeds].metrics[metric] for seeds in SEEDS[:n]])
+    return np.array([100 * under_cglb()[scenario, method, grouping, own, seeds].metrics[metric] for seeds in SEEDS[:n]])
 
 
 def text(some: np.ndarray) -> str:
@@ -53,11 +59,66 @@ def row(method: str, cells: Iterable[str]) -> str:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_cora_under_both_versions(method: str) -> None:
+@pytest.mark.parametrize("scenarios", [("cora/class-il", "cora/task-il"), ("amazon-clothing20/class-il",)], ids=["cora", "amazon"])
+def test_streams_under_both_versions(scenarios: tuple[str, ...], method: str) -> None:
     page = (PROTOCOLS / "published-code.md").read_text(encoding="utf-8")
-    columns = [(setting, metric) for setting in ("class", "task") for metric in ("average_performance", "backward_transfer")]
-    shown = [" to ".join(text(values(f"cora/{s}-il@cglb-{v}", method, metric)) for v in (1, 2)) for s, metric in columns]
+    columns = [(scenario, metric) for scenario in scenarios for metric in ("average_performance", "backward_transfer")]
+    shown = [" to ".join(text(values(f"{scenario}@cglb-{v}", method, metric)) for v in (1, 2)) for scenario, metric in columns]
     assert row(method, shown) in page
+
+
+def effect(scenario: str, method: str, *sides: dict[str, Any]) -> str:
+    """What a switch does, over the orders that both sides finished: AP and AF from one side to the other."""
+
+    def of(side: dict[str, Any]) -> dict[int, Record]:
+        chosen = [r for r in finished() if r.cell["scenario"] == scenario and r.cell["method"] == method]
+        return {r.cell["seeds"]["order"]: r for r in chosen if all(r.cell["configuration"].get(k) == v for k, v in side.items())}
+
+    both = [of(side) for side in sides]
+    orders = sorted(set(both[0]) & set(both[1]) & {0, 1, 2, 1000, 2000})
+    metrics = (("AP", "average_performance"), ("AF", "backward_transfer"))
+    told = [" to ".join(text(np.array([100 * side[o].metrics[metric] for o in orders])) for side in both) for _, metric in metrics]
+    return f"{('', '', 'two', 'three')[len(orders)]} orders: " + ", ".join(f"{n} {t}" for (n, _), t in zip(metrics, told, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("switch", "sides"),
+    [
+        (
+            "attention_from=degree-normalised",
+            (
+                {"method.attention_from": None, "method.lambda_t": 1000},
+                {"method.attention_from": "degree-normalised", "method.lambda_t": 1000},
+            ),
+        ),
+        (
+            "lambda_t=1000",
+            tuple({"method.attention_from": "degree-normalised", "method.lambda_t": weight} for weight in (100, 1000)),
+        ),
+    ],
+)
+def test_what_two_switches_of_twp_do(switch: str, sides: tuple[dict[str, Any], ...]) -> None:
+    told = "; ".join(f"{setting}-IL, {effect(f'cora/{setting.lower()}-il@begin-2', 'twp', *sides)}" for setting in ("class", "task"))
+    assert f"`method.{switch}` (twp)" in row_of(told.replace("class-IL", "Cora, class-IL", 1))
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "own", "published"),
+    [
+        ("ewc", "method.fisher", "items", "last-step"),
+        ("mas", "method.importance", "items", "batch-squared"),
+        ("evolve-gcn", "method.start", None, "drawn"),  # a cell says what is not the method's default,
+    ],
+)
+def test_what_the_code_of_agale_does(method: str, key: str, own: str | None, published: str) -> None:
+    told = "PCG, " + effect("pcg/class-il@agale-2", method, {key: own}, {key: published})
+    assert f"`{key}={published}` ({method})" in row_of(told)
+
+
+def row_of(told: str) -> str:
+    """The row of the table of disagreements that says this."""
+    page = (PROTOCOLS / "published-code.md").read_text(encoding="utf-8").splitlines()
+    return next((line for line in page if told in line), f"no row says: {told}")
 
 
 def test_what_the_initialisation_of_lwf_does() -> None:
@@ -81,7 +142,7 @@ def test_the_same_models_asked_in_three_ways(method: str) -> None:
     shown += [text(values(twin, method, metric, grouping="pooled")) for metric in metrics]
     assert row(method, shown) in (PROTOCOLS / "queries.md").read_text(encoding="utf-8")
     for seeds in SEEDS[:3]:
-        apart, pooled = (cora()[own, method, grouping, "linear", seeds] for grouping in ("task", "pooled"))
+        apart, pooled = (under_cglb()[own, method, grouping, "linear", seeds] for grouping in ("task", "pooled"))
         assert (apart.matrix, apart.validation_matrix, apart.per_class) == (pooled.matrix, pooled.validation_matrix, pooled.per_class)
 
 
@@ -130,3 +191,40 @@ def test_the_second_version_is_nearer_to_print() -> None:
     before, after = np.mean(apart, axis=0)
     words = f"distance of the seven AOPD from print falls from {before:.1f} to {after:.1f} points"
     assert words in " ".join((PROTOCOLS / "published-code.md").read_text(encoding="utf-8").split())
+
+
+@pytest.mark.plugins
+def test_forgetting_beside_begin_over_two_data_sets() -> None:
+    import pandas as pd
+
+    from cglsuite.reports.studies.ledger.compute import load_ledger
+    from cglsuite.reports.studies.ledger.judging import offsets
+    from cglsuite.stats import AGREEMENTS
+
+    def told(setting: str, *datasets: str) -> tuple[dict[str, dict[str, Any]], pd.DataFrame]:
+        rows, values, n = [], [], 0
+        for dataset in datasets:
+            chosen = {"paper": "BeGin", "dataset": dataset, "setting": setting, "repeats": 5}
+            ledger = load_ledger(chosen, ROOT / "reports" / "gallery" / "records", besides=False)
+            rows.append(ledger.rows)
+            values.append(ledger.values.assign(row=ledger.values["row"] + n))
+            n += len(ledger.rows)
+        every = pd.concat(rows, ignore_index=True)
+        found = offsets(every, pd.concat(values, ignore_index=True)).to_dict(orient="records")
+        return {one["metric"]: one for one in found}, every[(every["metric"] == "AF") & every["verdict"].isin(AGREEMENTS)]
+
+    page = " ".join((PROTOCOLS / "published-code.md").read_text(encoding="utf-8").split())
+    both, rows = told("class-IL", "Cora", "CiteSeer")
+    af, ap = both["AF"], both["AP"]
+    mean, between = f"{af['mean']:.1f} points above the published ones in the mean", f"{af['low']:.1f} to {af['high']:.1f}"
+    assert f"the {af['rows']} AF in class-IL are {mean} (joint bootstrap, 95 % interval {between}), {af['higher']} of them higher" in page
+    assert f"the {ap['rows']} AP are {-ap['mean']:.1f} below ({ap['low']:.1f} to {ap['high']:.1f})" in page
+    by_method = rows.groupby("method")["difference"].mean()
+    assert (by_method.idxmin(), by_method.idxmax()) == ("MAS", "PI-GNN")
+    assert f"({by_method.min():.1f} points with MAS to {by_method.max():.1f} with PI-GNN)" in page
+    alone = [told("class-IL", dataset)[0]["AF"] for dataset in ("Cora", "CiteSeer")]
+    each = [f"{one['mean']:.1f} ({one['low']:.1f} to {one['high']:.1f})" for one in alone]
+    assert f"Cora {each[0]}, CiteSeer {each[1]}" in page
+    task = told("task-IL", "Cora", "CiteSeer")[0]
+    shown = [f"{task[name]['mean']:.1f} ({task[name]['low']:.1f} to {task[name]['high']:.1f})" for name in ("AF", "AP")]
+    assert f"the {task['AF']['rows']} AF differ by {shown[0]}, the {task['AP']['rows']} AP by {shown[1]}" in page
