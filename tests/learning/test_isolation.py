@@ -99,6 +99,69 @@ def test_a_soft_mask_scales_the_update() -> None:
     assert (model.weight - start).tolist() == [pytest.approx([0.0, 0.25, 1.0])]
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float32])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_held_entries_keep_their_bits_whatever_they_are(dtype: torch.dtype, kind: torch.dtype) -> None:
+    """Signed zeros, infinities and not-a-numbers before or after the step stay with the entries that have them."""
+    odd = torch.tensor([0.0, -0.0, 1.5, -2.0, torch.inf, -torch.inf, torch.nan], dtype=kind)
+    before, after = (grid.flatten().clone() for grid in torch.meshgrid(odd, odd, indexing="ij"))
+    for mask in (torch.ones(len(before)), torch.zeros(len(before)), torch.arange(len(before)) % 2):
+        model = nn.ParameterDict({"w": nn.Parameter(before.clone())})
+        held = Held(model)
+        held.before({"w": mask.to(dtype)})
+        model["w"].data.copy_(after)
+        held.after()
+        expected = torch.where(mask.bool(), after, before)
+        assert torch.equal(torch.signbit(model["w"]), torch.signbit(expected))
+        assert torch.equal(model["w"].nan_to_num(7.0), expected.nan_to_num(7.0))
+
+
+def test_masks_and_parameters_that_change_are_seen() -> None:
+    """Masks are laid out once, but one that is written to, another one, and another parameter of the same name count."""
+
+    def moved(mask: torch.Tensor) -> list[float]:
+        start = model.weight.detach().clone()
+        model.weight.grad = torch.ones(1, 3)
+        held.before({"weight": mask})
+        assert model.weight.grad.tolist() == mask.expand(1, 3).tolist()
+        with torch.no_grad():
+            model.weight.add_(1.0)
+        held.after()
+        return [round(d) for d in (model.weight - start).flatten().tolist()]
+
+    model = nn.Linear(3, 1, bias=False)
+    held, mask = Held(model), torch.tensor([[True, False, True]])
+    assert moved(mask) == [1, 0, 1]
+    with torch.no_grad():
+        model.weight[0, 1] = 4.0  # between two steps
+    assert moved(mask) == [1, 0, 1]
+    assert model.weight[0, 1] == 4.0
+    mask[0, 0] = False
+    assert moved(mask) == [0, 0, 1]
+    assert moved(torch.tensor([True, True, False])) == [1, 1, 0]
+    model.weight = nn.Parameter(torch.zeros(1, 3))
+    assert moved(mask) == [0, 0, 1]
+    model.weight.data = torch.full((1, 3), 5.0)
+    assert moved(mask) == [0, 0, 1]
+    assert model.weight.tolist() == [[5.0, 5.0, 6.0]]
+
+
+def test_what_is_not_named_moves_freely() -> None:
+    model = nn.Linear(2, 1)
+    held = Held(model)
+    held.before({"bias": torch.tensor([False])})
+    start = model.bias.detach().clone()
+    with torch.no_grad():
+        model.bias.add_(1.0)
+        model.weight.fill_(3.0)
+    held.after()
+    assert model.weight.tolist() == [[3.0, 3.0]]
+    assert torch.equal(model.bias, start)
+    held.before({})
+    held.after()
+    assert torch.equal(model.bias, start)
+
+
 def test_frozen_units_are_normalised_by_their_running_statistics() -> None:
     torch.manual_seed(0)
     norm, plain = nn.BatchNorm1d(2), nn.BatchNorm1d(2)

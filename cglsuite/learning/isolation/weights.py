@@ -50,32 +50,78 @@ class Held:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self._before: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
+        self._prepared: dict[str, _Mask] = {}
+        self._held: list[_Mask] = []
 
     @torch.no_grad()
     def before(self, masks: Mapping[str, Tensor]) -> None:
         """Remember the parameters named in ``masks``: bool or float32 masks that broadcast to them, 1 = moves freely, 0 = stays.
 
-        Gradients are masked too, so that moments gather nothing where the mask is 0.
+        Gradients are masked too, so that moments gather nothing where the mask is 0. A parameter that moves freely as a whole costs nothing
+        if it is not named. Masks are laid out once: give the same tensors at every step. What is held is read again only after a write that
+        autograd counts (every one but an in-place write to ``.data``).
         """
         parameters = dict(self.model.named_parameters())
-        self._before = {}
+        self._held = []
         for name, mask in masks.items():
-            parameter = parameters[name]
-            if parameter.grad is not None:
-                parameter.grad.mul_(mask)
-            self._before[name] = (parameter, parameter.detach().clone(), mask)
+            prepared = self._prepared.get(name)
+            if prepared is None or not prepared.serves(parameters[name], mask):
+                prepared = self._prepared[name] = _Mask(parameters[name], mask)
+            prepared.before()
+            self._held.append(prepared)
 
     @torch.no_grad()
     def after(self) -> None:
         """Take back what the step did to masked entries; those with mask 0 keep their bits."""
-        for parameter, start, mask in self._before.values():
-            if mask.dtype == torch.bool:
-                parameter.copy_(torch.where(mask, parameter, start))
-            else:
-                moved = start + mask * (parameter - start)
-                parameter.copy_(torch.where(mask == 0, start, torch.where(mask == 1, parameter, moved)))
-        self._before = {}
+        for prepared in self._held:
+            prepared.after()
+        self._held = []
+
+
+class _Mask:
+    """A parameter's mask, and the bits of what is held. Entries are chosen by their bits: exact for every value."""
+
+    def __init__(self, parameter: Tensor, mask: Tensor) -> None:
+        self.parameter, self.mask, self.version = parameter, mask, mask._version
+        self.values = parameter.detach()
+        self.weight = mask.to(parameter.dtype)
+        self.stays = _all_bits(mask == 0, parameter)
+        self.rest = ~self.stays
+        self.held, self.left = torch.empty_like(self.values), -1
+        between = ((mask != 0) & (mask != 1)).expand_as(parameter)
+        self.partly = between.nonzero(as_tuple=True)
+        self.part = self.weight.expand_as(parameter)[self.partly]
+
+    def serves(self, parameter: Tensor, mask: Tensor) -> bool:
+        """Whether it was made for these, as they are."""
+        same = self.parameter is parameter and self.mask is mask and self.version == mask._version
+        return same and self.values.data_ptr() == parameter.data_ptr() and self.values.shape == parameter.shape
+
+    def before(self) -> None:
+        """Mask the gradient, and keep what may have to be put back: of entries that stay only if somebody has written to the parameter."""
+        if self.parameter.grad is not None:
+            self.parameter.grad.mul_(self.weight)
+        if self.left != self.parameter._version:
+            torch.bitwise_and(_bits(self.values), self.stays, out=_bits(self.held))
+        if len(self.part):
+            self.start = self.values[self.partly]
+
+    def after(self) -> None:
+        """Put back what stays, and of the steps of the others what is too much."""
+        if len(self.part):
+            self.values[self.partly] = self.start + self.part * (self.values[self.partly] - self.start)
+        _bits(self.values).bitwise_and_(self.rest).bitwise_or_(_bits(self.held))
+        self.left = self.parameter._version
+
+
+def _bits(values: Tensor) -> Tensor:
+    """The same memory as integers of the same size."""
+    return values.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[values.element_size()])
+
+
+def _all_bits(chosen: Tensor, like: Tensor) -> Tensor:
+    """All bits where chosen, none elsewhere: integers of the size of an entry of ``like``, shaped like ``chosen``."""
+    return -chosen.to(_bits(like.detach()).dtype)
 
 
 def along(wire: Wire, parameter: Tensor, values: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -107,8 +107,7 @@ class HAT(Method):
             if e.grad is not None:
                 inner = (self.scale * e.detach()).clamp(-_CLIP, _CLIP)
                 e.grad.mul_(high / self.scale * (inner.cosh() + 1) / (e.detach().cosh() + 1))
-        own = torch.arange(self.context.n_tasks, device=self.problem.device) == self.task
-        self.held.before(self.masks | {f"hat.{i}": own.unsqueeze(1) for i in range(len(self.embeddings))})
+        self.held.before(self.masks)
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -146,14 +145,22 @@ class HAT(Method):
         return soft.repeat_interleave(self.units[i].together)
 
     def _free(self, view: TaskView) -> dict[str, Tensor]:
-        """By parameter, how much of an update is applied: float32 of its shape, of the head bool."""
-        masks = free_of(self.units, {n: p for n, p in self.model.named_parameters() if not n.startswith("hat.")}, self.used, view.first)
+        """By parameter, how much of an update is applied: float32 that broadcasts to it, of the head and the embeddings bool.
+
+        In the first task only these two are held: no unit is used yet.
+        """
         parameters = dict(self.model.named_parameters())
-        return masks | {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
+        own = torch.arange(self.context.n_tasks, device=self.problem.device) == view.position
+        masks = {f"hat.{i}": own.unsqueeze(1) for i in range(len(self.embeddings))}
+        masks |= {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
+        if view.first:
+            return masks
+        body = {name: p for name, p in parameters.items() if not name.startswith("hat.")}
+        return free_of(self.units, body, self.used) | masks
 
 
-def free_of(units: tuple[Units, ...], parameters: dict[str, Tensor], used: dict[str, Tensor], first: bool) -> dict[str, Tensor]:
-    """``1 - min(a_out, a_in)`` for every entry of every parameter that units write or read; others are free in the first task alone."""
+def free_of(units: tuple[Units, ...], parameters: Mapping[str, Tensor], used: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """``1 - min(a_out, a_in)`` for every entry of every parameter that units write or read; 0 for all others."""
     outer: dict[str, Tensor] = {}
     inner: dict[str, Tensor] = {}
     for u in units:
@@ -164,7 +171,7 @@ def free_of(units: tuple[Units, ...], parameters: dict[str, Tensor], used: dict[
     for name, parameter in parameters.items():
         sides = [side[name] for side in (outer, inner) if name in side]
         if not sides:
-            masks[name] = torch.full_like(parameter, float(first))
+            masks[name] = torch.zeros_like(parameter)
         else:
-            masks[name] = 1 - (sides[0] if len(sides) == 1 else torch.minimum(*sides)).expand_as(parameter)
+            masks[name] = 1 - (sides[0] if len(sides) == 1 else torch.minimum(*sides))
     return masks

@@ -52,7 +52,8 @@ class PackNet(Method):
         """Train what is free, prune, train what was kept."""
         t, free = view.position, self.context.n_tasks
         common = self._common(view)
-        self.masks, self.retraining = common | {name: owner == free for name, owner in self.owner.items()}, False
+        open_ = {} if view.first else {name: owner == free for name, owner in self.owner.items()}
+        self.masks, self.retraining = common | open_, False
         yield Phase(share=self.hyperparameters.share, name="train")
         self._prune(t)
         self.masks, self.retraining = common | {name: owner == t for name, owner in self.owner.items()}, True
@@ -61,7 +62,7 @@ class PackNet(Method):
     def _common(self, view: TaskView) -> dict[str, Tensor]:
         """What moves in both phases beside the body's weights: the task's outputs, and in the first task what all tasks share."""
         parameters = dict(self.model.named_parameters())
-        masks = {name: torch.full_like(parameters[name], view.first, dtype=torch.bool) for name in self.shared}
+        masks = {} if view.first else {name: torch.zeros_like(parameters[name], dtype=torch.bool) for name in self.shared}
         return masks | {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
 
     @torch.no_grad()

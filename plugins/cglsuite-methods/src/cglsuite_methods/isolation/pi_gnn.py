@@ -52,6 +52,8 @@ class PIGNN(Method):
         self.units = self.model.units()
         self.blocks = {u.name: blocks_of(u, self.context.n_tasks, self.problem.device) for u in self.units}
         self.wires = output_wires(self.model.head)
+        self.opened = [{n: (b <= t).float() for n, b in self.blocks.items()} for t in range(self.context.n_tasks)]
+        self.norms = self._norms()
         self.learnt, self.task, self.open = 0, 0, 0
         self.held = Held(self.model)
         self.masks: dict[str, Tensor] = {}
@@ -109,7 +111,7 @@ class PIGNN(Method):
                 mask = inner[name] == t
             else:
                 mask = torch.full_like(parameter, view.first, dtype=torch.bool)
-            masks[name] = mask.expand_as(parameter)
+            masks[name] = mask
         return masks
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
@@ -156,18 +158,22 @@ class PIGNN(Method):
     def _active(self) -> Iterator[None]:
         """The gates of the blocks up to the one at hand; in training frozen statistics of the units that do not move."""
         outside = self.model.gates
-        self.model.gates = {name: (blocks <= self.open).float() for name, blocks in self.blocks.items()}
+        self.model.gates = self.opened[self.open]
         try:
             with frozen_units(self._resting() if self.model.training and not outside else {}):
                 yield
         finally:
             self.model.gates = outside
 
-    def _resting(self) -> dict[str, tuple[nn.Module, Tensor]]:
+    def _norms(self) -> dict[str, tuple[nn.Module, Tensor]]:
+        """Every norm whose units have blocks, with these: int64 [width]."""
         norms = {n: m for n, m in self.model.named_modules() if isinstance(m, nn.BatchNorm1d)}
         of_norm = {w.parameter.removesuffix(".weight"): self.blocks[u.name] for u in self.units for w in u.writers}
+        return {n: (m, of_norm[n]) for n, m in norms.items() if n in of_norm}
+
+    def _resting(self) -> dict[str, tuple[nn.Module, Tensor]]:
         moving = self.task if self.open == self.task else -1  # none while old blocks are rectified
-        return {n: (m, of_norm[n] != moving) for n, m in norms.items() if n in of_norm}
+        return {n: (m, blocks != moving) for n, (m, blocks) in self.norms.items()}
 
     def before_step(self) -> None:
         """Hold what earlier blocks are."""

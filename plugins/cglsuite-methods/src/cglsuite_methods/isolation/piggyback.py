@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -72,6 +73,7 @@ class Piggyback(Method):
             parameter.requires_grad_(not masked)
         for mask in self.masks.values():
             mask.real.fill_(2 * self.hyperparameters.threshold).requires_grad_(masked)
+            mask.whole = not masked
         parameters = dict(self.model.named_parameters())
         self.columns = {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
 
@@ -133,13 +135,33 @@ class Masked(nn.Module):
         self.real = nn.Parameter(torch.full_like(weight, 2 * threshold))
         self.chosen: Tensor | None = None
         """A stored mask (bool, shaped like W) that is used in place of ``[r ≥ τ]``."""
+        self.whole = False
+        """Nothing is masked: W itself is trained."""
 
     def forward(self, weight: Tensor) -> Tensor:
         """The masked weight, shaped like W."""
         if self.chosen is not None:
             return weight * self.chosen
-        hard = (self.real.detach() >= self.threshold).to(weight.dtype)
-        return weight * (hard + (self.real - self.real.detach()) if self.real.requires_grad else hard)
+        if self.whole:
+            return weight
+        masked: Tensor = _Threshold.apply(weight, self.real, self.threshold)  # type: ignore[no-untyped-call]
+        return masked
+
+
+class _Threshold(torch.autograd.Function):
+    """``W ⊙ [r ≥ τ]``, whose gradient for r is that of ``W ⊙ r``."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, real: Tensor, threshold: float) -> Tensor:
+        mask = torch.ge(real, threshold, out=torch.empty_like(weight))
+        ctx.save_for_backward(weight, mask)
+        return weight * mask
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        weight, mask = ctx.saved_tensors
+        of_weight, of_real, _ = ctx.needs_input_grad
+        return grad * mask if of_weight else None, grad * weight if of_real else None, None
 
 
 def packed(mask: Tensor) -> Tensor:
