@@ -39,6 +39,8 @@ TINY = {
     "training.epochs": 3,
     "backbone.width": 4,
 }
+SHORT: dict[str, dict[str, Any]] = {"puma": {"encoders": 5, "steps": 2}, "delome": {"draws": 20}}
+"""Settings of methods that draw hundreds of networks to condense a task; they see the same items with fewer."""
 
 
 def catalogue_runner(preset: str, method: str) -> TaskRunner:
@@ -51,7 +53,8 @@ def catalogue_runner(preset: str, method: str) -> TaskRunner:
     from cglsuite.cells.spec import resolve_cell
 
     catalogue = load_catalogue()
-    cell = resolve_cell(catalogue, preset, method, overrides=TINY, seeds=Seeds(order=1))
+    short = {f"method.{name}": value for name, value in SHORT.get(method, {}).items()}
+    cell = resolve_cell(catalogue, preset, method, overrides=TINY | short, seeds=Seeds(order=1))
     return make_runner(cell, catalogue, build_stream(cell, catalogue))
 
 
@@ -179,7 +182,7 @@ def test_so_is_every_method_there(method: str) -> None:
     differs = []
     for name in VARIANTS:
         try:
-            runners = [runner_over(variant_stream(name, training={"lr": 1e-3, "epochs": 2}), method) for _ in range(2)]
+            runners = [runner_over(variant_stream(name, training={"lr": 1e-3, "epochs": 2}), method, SHORT.get(method)) for _ in range(2)]
             differs.append(assert_indifferent(outcome(runners[0], permuted=False), outcome(runners[1], permuted=True)))
         except NotApplicable:
             continue
