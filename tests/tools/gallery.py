@@ -45,7 +45,8 @@ class Entry:
     Args:
         name: on this command's line. shows: what a reader sees there. pages: by a report's file name, where it is kept below the gallery.
         campaigns: the first is rendered; the others are pooled into its reports. reproduce: words of ``cglsuite reproduce``; notebook: over
-            the whole store. kept: whether its records are in the gallery. site: keep every page of the campaign, with its index.
+            the whole store. board: the leaderboard of the whole store, with its feeds. kept: whether its records are in the gallery.
+            site: keep every page of the campaign, with its index.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Entry:
     campaigns: Sequence[str] = ()
     reproduce: Sequence[str] | None = None
     notebook: str = ""
+    board: bool = False
     kept: bool = True
     site: bool = False
 
@@ -64,7 +66,7 @@ class Entry:
             return ", ".join(f"[{name}](../{name})" for name in self.campaigns)
         if self.reproduce is not None:
             return f"`{' '.join(['cglsuite reproduce', *self.reproduce])}`"
-        return f"the notebook `{self.notebook}`"
+        return "`cglsuite site`" if self.board else f"the notebook `{self.notebook}`"
 
     def files(self) -> list[Path]:
         """Its pages on disk: those that are named, and of a site all in its folder."""
@@ -118,7 +120,7 @@ def _keys(one: Entry, catalogue: Catalogue, digests: Mapping[str, str]) -> Itera
     for name in one.campaigns:
         results = load_campaign_results(ROOT / "reports" / name, GALLERY / "records", catalogue=catalogue)
         yield from (cell.record.key for cell in results.cells if cell.record is not None)
-    if one.notebook or one.reproduce == []:
+    if one.notebook or one.board or one.reproduce == []:
         yield from digests
     elif one.reproduce:
         yield from _reproduced(one.reproduce, catalogue)
@@ -168,8 +170,12 @@ def _render(one: Entry, catalogue: Catalogue) -> bool:
             print(f"{one.name}: {failed}", file=sys.stderr)
             return False
         places = dict(one.pages)
+        home = Path(next(iter(one.pages.values()))).parent
+        if one.board:  # the whole folder is the command's
+            shutil.rmtree(GALLERY / home, ignore_errors=True)
+            shutil.copytree(out, GALLERY / home)
+            return True
         if one.site:
-            home = Path(next(iter(one.pages.values()))).parent
             places |= {page.name: (home / page.name).as_posix() for page in out.glob("*.html")}
         for name, place in places.items():
             (GALLERY / place).parent.mkdir(exist_ok=True)
@@ -194,6 +200,9 @@ def _rendered(one: Entry, out: Path, catalogue: Catalogue) -> str:
         page = out / next(iter(one.pages))
         report = render_notebook(one.notebook, {"store": str(STORE)}, page, catalogue=catalogue, title=one.name.capitalize())
         return report.reason
+    if one.board:
+        status = run(["site", str(STORE), "--out", str(out), "--title", "Continual graph learning: the gallery's records"])
+        return f"cglsuite site ended with status {status}" if status else ""
     status = run(["reproduce", *(one.reproduce or []), "--plan-only", "--store", str(STORE), "--out", str(out)])
     return f"cglsuite reproduce ended with status {status}" if status else ""
 

@@ -120,6 +120,24 @@ def _verified(record: Record) -> Any:
     return Mark(key=record.key, digest=record.digest, level="verified")
 
 
+def test_a_folder_to_which_nobody_submitted_says_so_once_a_page(tmp_path: Path) -> None:
+    """Its best methods stand in the overview, and no row and no heading repeats that nothing was verified."""
+    store, catalogue = results_folder(tmp_path / "results", lambda record: None)
+    build_site(store, tmp_path / "site", catalogue)
+    index, page = (BeautifulSoup((tmp_path / "site" / f"{name}.html").read_text(), "html.parser") for name in ("index", CORA))
+    for one in (index, page):
+        assert one.text.count("Nothing was submitted to this folder") == 1
+        said = [text for text in one.find_all(string=re.compile("verified")) if text.parent.name != "script"]
+        assert len(said) == 2  # the badge, and that sentence
+    best = page.select_one(".board tbody tr")
+    row = next(row for row in index.select("tbody tr") if row.th.a["href"] == f"{CORA}.html")
+    assert best is not None
+    assert row.select("td")[1].text == best.th.a.text
+    titles = {name: [h.text for h in one.select("h2")] for name, one in (("index", index), ("page", page))}
+    assert "Results" in titles["page"]
+    assert all("nothing was verified here" not in path.read_text() for path in (tmp_path / "site").glob("*.html"))
+
+
 def test_a_record_that_was_replaced_since_is_not_verified(tmp_path: Path) -> None:
     """A mark is bound to a digest: a better matrix under the same key loses it."""
     store, catalogue = results_folder(tmp_path / "results")
@@ -243,6 +261,21 @@ def test_ranks_across_scenarios(made: tuple[Path, Built, Store], tmp_path: Path)
     store, catalogue = results_folder(tmp_path / "results", grid={**CAMPAIGN["grid"], "backbones": ["gcn"]})
     build_site(store, tmp_path / "site", catalogue)
     assert "Fewer than two scenarios of a setting have verified results." in (tmp_path / "site" / "across.html").read_text()
+
+
+def test_a_rank_in_one_scenario_alone_is_no_mean_rank(tmp_path: Path) -> None:
+    store, catalogue = results_folder(tmp_path / "results", lambda record: None)
+    name = CAMPAIGN["grid"]["methods"][0]
+    preset = next(record.cell["preset"] for record in store.records() if record.cell["method"] == name)
+    for record in list(store.records()):
+        if record.cell["method"] == name and record.cell["preset"] == preset:
+            store.discard(record.key)
+    build_site(store, tmp_path / "site", catalogue)
+    tables = BeautifulSoup((tmp_path / "site" / "across.html").read_text(), "html.parser").select("figure.table")
+    (cut,) = [one for one in tables if "Left out: methods and variants with a score in one scenario alone (1)." in one.text]
+    shown = {row.th.text for row in cut.select("tbody tr")}
+    assert shown
+    assert name not in shown
 
 
 def test_an_empty_folder_has_a_site(tmp_path: Path) -> None:

@@ -63,16 +63,16 @@ def build_site(
     if out.absolute() == store.path or store.path in out.absolute().parents:
         raise UsageError(f"--out {out} is inside the store {store.path}; name another folder")
     footer, when = f"{title}; {written()}.", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    site, earlier = Site(title=title, names=Names(), footer=footer), _earlier(out)
-    writer = _Writer(out)
+    earlier, writer = _earlier(out), _Writer(out)
     scenarios: list[Scenario] = []
     files: dict[str, dict[str, str]] = {}
     told(f"reading the records of {store.path}")
     with Gathered(store, catalogue) as gathered:
+        site = Site(title=title, names=Names(), footer=footer, own=gathered.unmarked)
         for number, preset in enumerate(gathered.presets, start=1):
             told(f"{number} of {len(gathered.presets)}: {preset}")
             records = list(gathered.of(preset))
-            found = _scenario(preset, records, catalogue, store, gathered.faults)
+            found = _scenario(preset, records, catalogue, store, gathered)
             if found is None:
                 continue
             one, records = found
@@ -102,18 +102,18 @@ def build_site(
 
 
 def _scenario(
-    preset: str, records: list[Marked], catalogue: Catalogue, store: Store, faults: dict[str, str]
+    preset: str, records: list[Marked], catalogue: Catalogue, store: Store, gathered: Gathered
 ) -> tuple[Scenario, list[Marked]] | None:
     """A preset with the records on its boards. If one that is not verified has something that no board can show, verified ones alone are
-    shown; ``faults`` gets the others."""
+    shown; ``gathered.faults`` gets the others."""
     verified = [one for one in records if one.mark.verified]
     for some in (records, verified):
         try:
             if some:
-                return scenario_of(preset, some, catalogue, store.path), some
+                return scenario_of(preset, some, catalogue, store.path, own=gathered.unmarked), some
         except Exception as error:  # noqa: BLE001 - what strangers write into records must not take the site down
             lost = [one for one in records if some is verified or not one.mark.verified]
-            faults.update((one.record.key, f"{preset}: {type(error).__name__}: {error}") for one in lost)
+            gathered.faults.update((one.record.key, f"{preset}: {type(error).__name__}: {error}") for one in lost)
     return None
 
 

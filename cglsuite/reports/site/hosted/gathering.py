@@ -56,7 +56,8 @@ class Gathered:
         store: a store, live or pulled. catalogue: its metrics are computed for records that lack them. The metrics of a record without a
             mark, which nobody has checked, are computed anew from its matrix.
 
-    ``verified``, ``unverified`` and ``unfinished`` count records; ``faults`` says by key why a record cannot be shown.
+    ``verified``, ``unverified`` and ``unfinished`` count records; ``faults`` says by key why a record cannot be shown. ``unmarked``: the
+    store has no mark at all, so nobody has submitted to it.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue) -> None:
@@ -67,6 +68,7 @@ class Gathered:
         self._presets: dict[str, _Preset] = {}
         self._shared: dict[str, Any] = {}
         marks, specs = Marks(store.path), catalogue.specs(MetricSpec)
+        self.unmarked = not len(marks)
         ours = [name for name, spec in specs.items() if not spec.needs_joint]
         for record in store.records():
             if not record.done:

@@ -28,14 +28,14 @@ def methods_page(site: Site, catalogue: Catalogue, by_method: dict[str, list[Sce
     for name in sorted(by_method):
         spec: Any = known.get(name)
         found = [(one, level, s) for one in by_method[name] for level in LEVELS for s in _own(one, level, name)]
-        counts = [sum(s.records for _, of, s in found if of == level) for level in LEVELS]
-        firsts = len({one.preset for one, level, s in found if level == "verified" and s.rank == 1})
+        counts = [sum(s.records for _, of, s in found if of == level) for level in site.levels]
+        firsts = len({one.preset for one, level, s in found if level == site.leading and s.rank == 1})
         cells = [element("td", spec.category if spec else "not installed", class_="nowrap"), number_cell(len(by_method[name]), 0)]
         cells += [number_cell(firsts or None, 0), *(number_cell(n or None, 0) for n in counts)]
         about = element("td", spec.summary if spec else "no installed plugin provides it", class_="long")
         rows.append([element("th", element("a", name, href=site.names.page("method", name)), class_="name", scope="row"), *cells, about])
     head = [head_cell("method", "name"), head_cell("category"), head_cell("scenarios", "number"), head_cell("first in", "number")]
-    head += [head_cell("verified records", "number"), head_cell("unverified", "number"), head_cell("what it does")]
+    head += [*(head_cell(text, "number") for text in site.counted), head_cell("what it does")]
     header = element("header", navigation(site, "methods.html"), element("h1", "Methods"))
     return boards_page(f"Methods – {site.title}", catalogue, [header, table(head, rows)], (), site.footer)
 
@@ -61,7 +61,7 @@ def method_page(site: Site, catalogue: Catalogue, name: str, scenarios: Sequence
                 head_cell(f"mean, {LEVEL:.0%} interval", "number"),
             ]
             head += [head_cell(f"{_TIME.label}, {_TIME.unit}", "number"), head_cell("records", "number"), head_cell("variant")]
-            parts.append(part(level, f"{level.capitalize()} results", table(head, rows, "Ranks are among the methods of the same board.")))
+            parts.append(part(level, site.results(level), table(head, rows, "Ranks are among the methods of the same board.")))
     used: Used = {}
     for one in scenarios:
         for setting, values in one.used.get(name, {}).items():
@@ -84,7 +84,7 @@ def _row(site: Site, one: Scenario, level: str, standing: Standing) -> list[Frag
     rank = element("td", f"{standing.rank} of {of}", class_="number", data_value=standing.rank) if standing.rank else number_cell(None)
     time = row.scores.get(_TIME.name)
     return [
-        element("th", link, level_notes(standing, level), class_="name", scope="row"),
+        element("th", link, level_notes(site, standing, level), class_="name", scope="row"),
         rank,
         element("td", board.first.label, class_="nowrap"),
         score_cell(row.scores.get(board.first.name), board.first),

@@ -16,7 +16,7 @@ from cglsuite.reports.site.boards import Board
 from cglsuite.reports.site.datasets import dataset_facts, tasks_table
 from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.hosted.gathering import Gathered
-from cglsuite.reports.site.hosted.parts import MEANING, Site, badge, level_notes, navigation, scenario_table, sentence
+from cglsuite.reports.site.hosted.parts import Site, level_notes, meaning, navigation, scenario_table
 from cglsuite.reports.site.hosted.standings import LEVELS, Part, Scenario
 from cglsuite.reports.site.index import board_controls, board_links, boards_page, part
 from cglsuite.reports.site.leaderboard import Surroundings, board_section, how_to_read
@@ -36,16 +36,14 @@ def index_page(site: Site, catalogue: Catalogue, scenarios: Sequence[Scenario], 
     tiles = [
         tile(f"{n:,}".replace(",", "\u202f"), text)
         for n, text in (
-            (sum(one.count("verified") for one in scenarios), "verified records"),
-            (sum(one.count("unverified") for one in scenarios), "unverified records"),
+            (sum(one.count(level) for one in scenarios), "records" if site.own else f"{level} records") for level in site.levels
         )
     ]
     tiles += [tile(len(scenarios), "scenarios"), tile(len(methods), "methods"), tile(len({one.dataset for one in scenarios}), "data sets")]
     head = element("header", navigation(site, "index.html"), element("h1", site.title), element("ul", *tiles, class_="tiles"))
-    meaning = [element("p", badge(level), " ", sentence(text), class_="note") for level, text in MEANING.items()]
     hidden = [(gathered.unfinished, "unfinished records"), (len(gathered.faults), "records that no board can show")]
     left = " and ".join(f"{n} {text}" for n, text in hidden if n)
-    parts = [head, *meaning, element("p", f"Left out: {left}.", class_="note") if left else None]
+    parts = [head, *meaning(site, LEVELS), element("p", f"Left out: {left}.", class_="note") if left else None]
     if not scenarios:
         return boards_page(site.title, catalogue, _kept([*parts, empty("No finished record is in this folder yet.")]), (), site.footer)
     grouped = _by(scenarios)
@@ -88,9 +86,8 @@ def scenario_page(site: Site, catalogue: Catalogue, one: Scenario, records: str)
     facts["protocol"] = join([one.protocol, paper])
     if one.changes:
         facts["changed"] = one.changes
-    facts["records"] = join(
-        [f"{one.count('verified')} verified, {one.count('unverified')} unverified: ", element("a", "CSV", href=records)]
-    )
+    counts = [f"{one.count(level)}{'' if site.own else f' {level}'}" for level in site.levels]
+    facts["records"] = join([f"{', '.join(counts)}: ", element("a", "CSV", href=records)])
     head = element(
         "header",
         navigation(site, ""),
@@ -100,8 +97,8 @@ def scenario_page(site: Site, catalogue: Catalogue, one: Scenario, records: str)
     )
     sections = []
     for number, level in enumerate(level for level in LEVELS if level in one.parts):
-        sections.append(part(level, f"{level.capitalize()} results", *_level(site, catalogue, one.parts[level], number, records)))
-    if "verified" not in one.parts:
+        sections.append(part(level, site.results(level), *_level(site, catalogue, one.parts[level], number, records)))
+    if "verified" not in one.parts and not site.own:
         sections.insert(0, part("verified", "Verified results", empty("No record of this scenario is verified yet.")))
     controls = board_controls(shown)
     defined = part("definitions", "What the metrics mean", definitions(one.first.results))
@@ -114,7 +111,7 @@ def _level(site: Site, catalogue: Catalogue, of_level: Part, number: int, record
     around = Surroundings(
         method=lambda name: site.names.page("method", name),
         records=lambda board, row: records,
-        note=lambda row: level_notes(by_group[id(row.group)], of_level.level),
+        note=lambda row: level_notes(site, by_group[id(row.group)], of_level.level),
         name=of_level.level,
         alone=True,
     )
@@ -122,7 +119,7 @@ def _level(site: Site, catalogue: Catalogue, of_level: Part, number: int, record
     section = board_section(
         of_level.results, board, extra=board_links(board_downloads(board, catalogue)), plot=True, number=number, around=around
     )
-    parts = [element("p", MEANING[of_level.level], class_="note")]
+    parts = meaning(site, [of_level.level])
     if of_level.left_out:
         parts.append(notice(f"{of_level.left_out} records are left out: they were made by different code from the rest of their group."))
     return [*parts, section]
@@ -134,23 +131,25 @@ def _level(site: Site, catalogue: Catalogue, of_level: Part, number: int, record
 def across_page(site: Site, catalogue: Catalogue, scenarios: Sequence[Scenario]) -> str:
     """Mean ranks of methods by problem and setting; unverified results never share a table with verified ones."""
     head = element("header", navigation(site, "across.html"), element("h1", "Across scenarios"))
-    said = "A mean rank is over the scenarios in which a method has a score. Compare methods that were run in the same number of scenarios."
+    said = "A mean rank is over the scenarios, two at least, in which a method has a score. Compare methods that were run in equally many."
     parts = [head, element("p", said, class_="note")]
-    for level in LEVELS:
+    for level in site.levels:
         sections = []
         for (problem, setting), some in _by(scenarios).items():
             boards = [replace(one.parts[level].board, title=one.title) for one in some if level in one.parts]
             if len(boards) > 1 and standings(boards):
                 title = element("h3", _words(problem, setting), id=f"{level}-{problem}-{setting}".lower())
                 sections += [title, _ranks(site, boards), _scores(boards)]
-        content = sections or [empty(f"Fewer than two scenarios of a setting have {level} results.")]
-        parts.append(part(level, f"{level.capitalize()} results", *content))
+        content = sections or [empty(f"Fewer than two scenarios of a setting have {site.results(level).lower()}.")]
+        parts.append(part(level, site.results(level), *content))
     return boards_page(f"Across scenarios – {site.title}", catalogue, parts, (), site.footer)
 
 
 def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
+    found = standings(boards)
+    several = [one for one in found if len(one.ranks) > 1]
     rows = []
-    for one in standings(boards):
+    for one in several:
         method = next(iter(one.rows.values())).method
         link = element("a", one.name, href=site.names.page("method", method))
         firsts = sum(rank == 1.0 for rank in one.ranks.values())
@@ -166,7 +165,10 @@ def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
         head_cell("scenarios", "number"),
         head_cell("first in", "number"),
     ]
-    return table(head, rows, f"{len(boards)} scenarios.")
+    caption = f"{len(boards)} scenarios."
+    if several != found:
+        caption += f" Left out: methods and variants with a score in one scenario alone ({len(found) - len(several)})."
+    return table(head, rows, caption) if several else element("p", caption, class_="note")
 
 
 def _scores(boards: Sequence[Board]) -> Fragment | None:
@@ -185,9 +187,9 @@ def datasets_page(site: Site, catalogue: Catalogue, scenarios: Sequence[Scenario
     for name in sorted({one.dataset for one in scenarios}):
         some = [one for one in scenarios if one.dataset == name]
         link = element("a", name, href=site.names.page("dataset", name))
-        counts = [number_cell(len(some), 0), *(number_cell(sum(one.count(level) for one in some) or None, 0) for level in LEVELS)]
+        counts = [number_cell(len(some), 0), *(number_cell(sum(one.count(level) for one in some) or None, 0) for level in site.levels)]
         rows.append([element("th", link, class_="name", scope="row"), *counts])
-    head = [head_cell("data set", "name"), *(head_cell(text, "number") for text in ("scenarios", "verified records", "unverified"))]
+    head = [head_cell("data set", "name"), *(head_cell(text, "number") for text in ("scenarios", *site.counted))]
     header = element("header", navigation(site, "datasets.html"), element("h1", "Data sets"))
     return boards_page(f"Data sets – {site.title}", catalogue, [header, table(head, rows)], (), site.footer)
 

@@ -69,7 +69,7 @@ def paper_page(site: Site, catalogue: Catalogue, paper: Paper, scenarios: Sequen
             parts.append(
                 part(
                     level,
-                    f"{level.capitalize()} results beside published values",
+                    f"{site.results(level)} beside published values",
                     table(head, rows, ours),
                 )
             )

@@ -97,8 +97,8 @@ class Scenario:
         return sum(one.records for one in self.parts[level].standings) if level in self.parts else 0
 
 
-def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path) -> Scenario:
-    """The boards of a preset; verified records never share one with others."""
+def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, own: bool = False) -> Scenario:
+    """The boards of a preset; verified records never share one with others. ``own``: of a folder without any mark."""
     first = records[0].record
     variants = record_variants((one.record for one in _one_per_configuration(records)), catalogue)
     nothing = results_of((), catalogue, store, variants=variants)
@@ -120,7 +120,7 @@ def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, st
             continue
         results = results_of((one.record for one in of_level), catalogue, store, variants=variants)
         (board,) = boards(results, catalogue)
-        if level == "unverified":
+        if level == "unverified" and not own:
             board = replace(board, title=f"{board.title}, unverified")
         found.parts[level] = Part(
             level=level,
