@@ -35,6 +35,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import pretend_device
+from short_methods import SHORT
 
 from cglsuite.cells import resolve_cell
 from cglsuite.cells.device import accelerator
@@ -91,7 +92,7 @@ class Trial:
         scenario, own = STREAMS[self.stream]
         declared = {h.name for h in catalogue.backbone(self.backbone).hyperparameters}
         narrow = {f"backbone.{name}": value for name, value in NARROW.items() if name in declared}
-        given = {**SMALL, **narrow, **own, **(settings or {})}
+        given = {**SMALL, **SHORT.get(self.method, {}), **narrow, **own, **(settings or {})}
         given = {k: v for k, v in given.items() if not k.startswith("backbone.") or k.removeprefix("backbone.") in declared}
         return resolve_cell(catalogue, scenario, self.method, self.backbone, given, Seeds(), device=device)
 

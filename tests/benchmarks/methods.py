@@ -24,11 +24,13 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+from short_methods import SHORT
+
 ROOT = Path(__file__).resolve().parents[2]
 LIMITS = {"Iso": 1.3}
 SIZE = {"dataset.n_classes": 6, "dataset.n_features": 1433, "dataset.words": 18.0}
-#: Settings that keep costly rounds apart from the epochs short; the epochs do not depend on them.
-SHORT = {"delome": {"method.draws": 20}, "puma": {"method.encoders": 5, "method.steps": 2}}
 #: Where the general parts are that isolation, condensation and pre-training are made of.
 CORE = (
     "cglsuite/backbones/units.py",
@@ -80,7 +82,8 @@ def measured(catalogue, method: str, args) -> dict[str, float]:
     from cglsuite.cells.storage.store import Store
     from cglsuite.learning import clock, task_runner
 
-    overrides = SIZE | {"dataset.n_nodes": args.nodes, "training.epochs": args.epochs} | SHORT.get(method, {})
+    # Costly rounds apart from the epochs are short; the epochs do not depend on them.
+    overrides = {**SIZE, "dataset.n_nodes": args.nodes, "training.epochs": args.epochs, **SHORT.get(method, {})}
     setting = args.setting if args.setting in catalogue.method(method).settings else "class-il"
     cell = resolve_cell(catalogue, f"synthetic-csbm/{setting}@{args.protocol}", method, overrides=overrides)
     spent, epochs = defaultdict(float), defaultdict(int)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from short_methods import SHORT
 from tiny_streams import VARIANTS, BusyMethod, tiny_data, tiny_graphs, tiny_runner, tiny_stream, variant_stream
 from tiny_streams import catalogue_runner as runner_over
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
@@ -39,8 +40,6 @@ TINY = {
     "training.epochs": 3,
     "backbone.width": 4,
 }
-SHORT: dict[str, dict[str, Any]] = {"puma": {"encoders": 5, "steps": 2}, "delome": {"draws": 20}}
-"""Settings of methods that draw hundreds of networks to condense a task; they see the same items with fewer."""
 
 
 def catalogue_runner(preset: str, method: str) -> TaskRunner:
@@ -53,8 +52,7 @@ def catalogue_runner(preset: str, method: str) -> TaskRunner:
     from cglsuite.cells.spec import resolve_cell
 
     catalogue = load_catalogue()
-    short = {f"method.{name}": value for name, value in SHORT.get(method, {}).items()}
-    cell = resolve_cell(catalogue, preset, method, overrides=TINY | short, seeds=Seeds(order=1))
+    cell = resolve_cell(catalogue, preset, method, overrides={**TINY, **SHORT.get(method, {})}, seeds=Seeds(order=1))
     return make_runner(cell, catalogue, build_stream(cell, catalogue))
 
 
@@ -180,9 +178,10 @@ def test_so_it_is_where_domains_time_steps_or_label_sets_arrive(name: str) -> No
 def test_so_is_every_method_there(method: str) -> None:
     """Every installed method in every kind of stream that it is applicable to."""
     differs = []
+    short = {name.removeprefix("method."): value for name, value in SHORT.get(method, {}).items()}
     for name in VARIANTS:
         try:
-            runners = [runner_over(variant_stream(name, training={"lr": 1e-3, "epochs": 2}), method, SHORT.get(method)) for _ in range(2)]
+            runners = [runner_over(variant_stream(name, training={"lr": 1e-3, "epochs": 2}), method, short) for _ in range(2)]
             differs.append(assert_indifferent(outcome(runners[0], permuted=False), outcome(runners[1], permuted=True)))
         except NotApplicable:
             continue
