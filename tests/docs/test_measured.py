@@ -120,6 +120,27 @@ def test_what_the_code_of_agale_does(method: str, key: str, own: str | None, pub
     assert f"`{key}={published}` ({method})" in row_of(told)
 
 
+@pytest.mark.plugins
+@pytest.mark.parametrize("dataset", ["PCG"])
+def test_values_beside_those_of_agale(dataset: str) -> None:
+    """Every row of the table, with the printed value in brackets, and the agreement that the text speaks of."""
+    from cglsuite.reports.studies.ledger.compute import load_ledger
+
+    rows = load_ledger({"paper": "AGALE", "dataset": dataset}, ROOT / "reports" / "gallery" / "records", besides=False).rows
+    page = (PROTOCOLS / "agale.md").read_text(encoding="utf-8")
+    told: dict[str, list[str]] = {}
+    for method, some in rows.groupby("method_here", sort=False):
+        for setting in ("task-IL", "class-IL"):
+            for metric in ("AP", "AF"):
+                one = some[(some["setting"] == setting) & (some["metric"] == metric)].to_dict(orient="records")
+                shown = f"{round(one[0]['our_mean'], 1) + 0.0:.1f} ± {one[0]['our_std']:.1f} ({one[0]['shown']})" if one else "–"
+                told.setdefault(str(method), []).append(shown)
+    for method, cells in told.items():
+        assert row(method, cells) in page
+    counts = rows["verdict"].value_counts().to_dict()
+    assert f"Of the {len(rows)} printed values of {dataset}, {counts['published artefact']} have a known artefact" in page
+
+
 def row_of(told: str) -> str:
     """The row of the table of disagreements that says this."""
     page = (PROTOCOLS / "published-code.md").read_text(encoding="utf-8").splitlines()
