@@ -141,6 +141,22 @@ def test_values_beside_those_of_agale(dataset: str) -> None:
     assert f"Of the {len(rows)} printed values of {dataset}, {counts['published artefact']} have a known artefact" in page
 
 
+def test_the_benchmarks_network_beside_st_gcn() -> None:
+    """Ten Latin orders of N-UCLA with 20 epochs, by method and network: AP and AF over orders."""
+    page = (PROTOCOLS / "skeleton.md").read_text(encoding="utf-8")
+    shown: dict[str, list[str]] = {}
+    for method in ("bare", "ewc", "lwf", "replay", "joint"):
+        for backbone in ("graph-gcn", "st-gcn"):
+            some = [r for r in finished() if (r.cell["method"], r.cell["backbone"]) == (method, backbone)]
+            some = [r for r in some if r.cell["scenario"] == "nw-ucla/class-il@skeleton-2" and "latin" in str(r.cell["configuration"])]
+            some = [r for r in some if r.cell["configuration"]["training.epochs"] == 20]
+            whole = len({r.cell["seeds"]["order"] for r in some}) == 10
+            for metric in ("average_performance", "backward_transfer"):
+                shown.setdefault(method, []).append(text(100 * np.array([r.metrics[metric] for r in some])) if whole else "not run")
+    for method, cells in shown.items():
+        assert row(method, cells) in page
+
+
 def row_of(told: str) -> str:
     """The row of the table of disagreements that says this."""
     page = (PROTOCOLS / "published-code.md").read_text(encoding="utf-8").splitlines()
