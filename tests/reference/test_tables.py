@@ -21,6 +21,7 @@ REASONS = (
     r"no preset of [\w-]+( or [\w-]+)* is (\S+) in \S+ \(\w\w\): no plugin provides one",
     r"self-supervised pre-training \(\w+\) is not implemented here",
     r"the paper's five groups of molecules are not public: .*",
+    r"the published graph comes without the paper's node features: .*",
 )
 """Every reason for which an installation with all built-in plugins has no cell for a printed value."""
 
