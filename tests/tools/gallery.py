@@ -200,11 +200,11 @@ def _rendered(one: Entry, out: Path, catalogue: Catalogue) -> str:
         page = out / next(iter(one.pages))
         report = render_notebook(one.notebook, {"store": str(STORE)}, page, catalogue=catalogue, title=one.name.capitalize())
         return report.reason
+    words = ["reproduce", *(one.reproduce or []), "--plan-only", "--store", str(STORE)]
     if one.board:
-        status = run(["site", str(STORE), "--out", str(out), "--title", "Continual graph learning: the gallery's records"])
-        return f"cglsuite site ended with status {status}" if status else ""
-    status = run(["reproduce", *(one.reproduce or []), "--plan-only", "--store", str(STORE), "--out", str(out)])
-    return f"cglsuite reproduce ended with status {status}" if status else ""
+        words = ["site", str(STORE), "--title", "Continual graph learning: the gallery's records"]
+    status = run([*words, "--out", str(out)])
+    return f"cglsuite {words[0]} ended with status {status}" if status else ""
 
 
 def _note(one: Entry, catalogue: Catalogue) -> None:
