@@ -88,9 +88,8 @@ class _Mask:
         self.stays = _all_bits(mask == 0, parameter)
         self.rest = ~self.stays
         self.held, self.left = torch.empty_like(self.values), -1
-        between = ((mask != 0) & (mask != 1)).expand_as(parameter)
-        self.partly = between.nonzero(as_tuple=True)
-        self.part = self.weight.expand_as(parameter)[self.partly]
+        self.partly = _partly_held(mask, parameter)
+        self.part = self.weight.expand_as(parameter)[self.partly] if self.partly else ()
 
     def serves(self, parameter: Tensor, mask: Tensor) -> bool:
         """Whether it was made for these, as they are."""
@@ -112,6 +111,13 @@ class _Mask:
             self.values[self.partly] = self.start + self.part * (self.values[self.partly] - self.start)
         _bits(self.values).bitwise_and_(self.rest).bitwise_or_(_bits(self.held))
         self.left = self.parameter._version
+
+
+def _partly_held(mask: Tensor, parameter: Tensor) -> tuple[Tensor, ...]:
+    """Index of the entries between 0 and 1; a bool mask has none, and no device is asked."""
+    if mask.dtype == torch.bool:
+        return ()
+    return ((mask != 0) & (mask != 1)).expand_as(parameter).nonzero(as_tuple=True)
 
 
 def _bits(values: Tensor) -> Tensor:
