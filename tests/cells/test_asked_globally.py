@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from installed import installed
 
-from cglsuite import ScenarioSpec, load_catalogue
+from cglsuite import ScenarioSpec
 from cglsuite.cells.leak import measure_leak
 from cglsuite.cells.run import build_scenario, run_cell
 from cglsuite.cells.spec import resolve_cell, resolve_scenario
@@ -21,11 +22,11 @@ PERFORMANCE = {"single": "micro", "multi": "average-precision"}
 
 
 def twins() -> list[ScenarioSpec]:
-    return [spec for spec in load_catalogue().specs(ScenarioSpec).values() if spec.protocol in PARENTS]
+    return [spec for spec in installed().specs(ScenarioSpec).values() if spec.protocol in PARENTS]
 
 
 def test_twins_differ_from_their_parents_in_what_is_asked() -> None:
-    catalogue = load_catalogue()
+    catalogue = installed()
     assert len(twins()) == 18
     for twin in twins():
         parent = catalogue.scenario(f"{twin.dataset}/class-il@{PARENTS[twin.protocol]}")
@@ -40,7 +41,7 @@ def test_twins_differ_from_their_parents_in_what_is_asked() -> None:
 @pytest.mark.parametrize("method", ["bare", "er-gnn"])
 def test_twins_train_the_same_models(name: str, method: str, tmp_path: Path) -> None:
     """The state of the method after every task is the same in every bit; what is answered is not."""
-    catalogue, store = load_catalogue(), Store(tmp_path)
+    catalogue, store = installed(), Store(tmp_path)
     parent = name.replace("@global-agale-1", "@agale-2").replace("@global-1", "@cglb-2")
     records = [run_cell(resolve_cell(catalogue, n, method, overrides={"training.epochs": 3}), catalogue, store) for n in (parent, name)]
     assert [record.status for record in records] == ["done", "done"]
@@ -51,7 +52,7 @@ def test_twins_train_the_same_models(name: str, method: str, tmp_path: Path) -> 
 
 
 def test_few_shot_streams_have_five_items_per_later_class() -> None:
-    catalogue = load_catalogue()
+    catalogue = installed()
     scenario = resolve_scenario(catalogue, "synthetic-csbm/class-il@few-shot-1", {})
     stream = build_scenario(catalogue, scenario.spec, scenario.dataset_hyperparameters, Seeds(order=1, split=0))
     assert [len(task.classes) for task in stream.tasks] == [4, 2, 2, 2]
@@ -60,7 +61,7 @@ def test_few_shot_streams_have_five_items_per_later_class() -> None:
 
 
 def test_the_committed_leaks_are_of_known_presets_and_can_be_measured_again() -> None:
-    catalogue = load_catalogue()
+    catalogue = installed()
     found = leaks().set_index("scenario")
     assert set(found.index) <= set(catalogue.names("scenario"))
     assert {"synthetic-csbm/class-il@cglb-2", "synthetic-csbm/class-il@global-1"} <= set(found.index)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from installed import installed
 
-from cglsuite import Catalogue, Seeds, load_catalogue
+from cglsuite import Catalogue, Seeds
 from cglsuite.cells.drift import ForgettingSplit, split_forgetting, why_no_split
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
@@ -32,7 +33,7 @@ GROWING = [
 
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
-    return tiny_catalogue(load_catalogue())
+    return tiny_catalogue(installed())
 
 
 def cell_of(catalogue: Catalogue, scenario: str, overrides: dict[str, Any], method: str = "bare") -> CellSpec:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from installed import installed
 
-from cglsuite import load_catalogue
 from cglsuite.cells.keys import design_key
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import resolve_cell
@@ -20,7 +20,7 @@ POOLED = {"scenario.query_grouping": "pooled"}
 
 @pytest.mark.parametrize("method", ["bare", "er-gnn", "twp", "joint"])
 def test_pooled_queries_change_no_bit(method: str, tmp_path: Path) -> None:
-    catalogue, store = load_catalogue(), Store(tmp_path)
+    catalogue, store = installed(), Store(tmp_path)
     records = [
         run_cell(resolve_cell(catalogue, SCENARIO, method, overrides={"training.epochs": 3} | further), catalogue, store)
         for further in ({}, POOLED)
@@ -32,7 +32,7 @@ def test_pooled_queries_change_no_bit(method: str, tmp_path: Path) -> None:
 
 
 def test_naming_the_defaults_is_the_same_cell() -> None:
-    catalogue = load_catalogue()
+    catalogue = installed()
     plain = resolve_cell(catalogue, SCENARIO, "bare")
     named = resolve_cell(catalogue, SCENARIO, "bare", overrides={"scenario.query_grouping": "task", "scenario.query_edges": "own"})
     other = resolve_cell(catalogue, SCENARIO, "bare", overrides=POOLED)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from installed import installed
 
-from cglsuite import Catalogue, load_catalogue
+from cglsuite import Catalogue
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -89,7 +90,7 @@ step with which it arrives, and there are as many pairs without a link as with o
 
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
-    return load_catalogue()
+    return installed()
 
 
 def outcome(catalogue: Catalogue, name: str, overrides: dict[str, Any], folder: Path) -> Any:

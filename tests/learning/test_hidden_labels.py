@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 import torch
+from installed import installed
 from short_methods import SHORT
 from tiny_streams import VARIANTS, BusyMethod, tiny_data, tiny_graphs, tiny_runner, tiny_stream, variant_stream
 from tiny_streams import catalogue_runner as runner_over
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 from torch import Tensor
 
-from cglsuite import Method, Seeds, load_catalogue
+from cglsuite import Method, Seeds
 from cglsuite.errors import NotApplicable
 from cglsuite.graphs import GraphData, NodeData
 from cglsuite.learning.result import RunResult
@@ -25,7 +26,7 @@ from cglsuite.testing.judge.reach import path_to, reachable, whole_storage
 
 FORBIDDEN = (Oracle, NodeData, TaskStream, QueryGroup, TaskRunner)
 POLICIES = ("none", "inter-task", "full")
-ENTRIES: list[Any] = load_catalogue().entries("method")  # type: ignore[assignment]
+ENTRIES: list[Any] = installed().entries("method")  # type: ignore[assignment]
 METHODS = [e.name for e in ENTRIES if set(e.spec.settings) - {"task-free"}]
 TASK_FREE = [e.name for e in ENTRIES if "task-free" in e.spec.settings]
 PRESETS = [
@@ -51,7 +52,7 @@ def catalogue_runner(preset: str, method: str) -> TaskRunner:
     from cglsuite.cells.run import build_stream, make_runner
     from cglsuite.cells.spec import resolve_cell
 
-    catalogue = load_catalogue()
+    catalogue = installed()
     cell = resolve_cell(catalogue, preset, method, overrides={**TINY, **SHORT.get(method, {})}, seeds=Seeds(order=1))
     return make_runner(cell, catalogue, build_stream(cell, catalogue))
 

@@ -7,15 +7,16 @@ from functools import cache
 from typing import Any
 
 import pytest
+from installed import installed
 from tiny_streams import catalogue_runner, tiny_data, tiny_graphs, tiny_runner, tiny_stream
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 
-from cglsuite import Method, TrainingSpec, load_catalogue
+from cglsuite import Method, TrainingSpec
 from cglsuite.learning.result import RunResult
 from cglsuite.specs import resolve_hyperparameters
 from cglsuite.specs.hyperparameters import implicit_defaults
 
-CATALOGUE = load_catalogue()
+CATALOGUE = installed()
 METHODS: dict[str, Any] = {e.name: e.spec for e in CATALOGUE.entries("method") if e.record.distribution == "cglsuite-methods"}
 
 #: Memories smaller than a task, rare events made common, and weights that are felt within a few steps.

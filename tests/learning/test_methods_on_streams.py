@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 import torch
+from installed import installed
 from tiny_streams import VARIANTS, KeptCheckpoints, assert_same_run, catalogue_runner, variant_stream
 
-from cglsuite import load_catalogue
 from cglsuite.errors import NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 
 pytestmark = pytest.mark.plugins
 TRAINING = {"lr": 1e-3, "epochs": 2, "monitor": "validation-loss", "restore_best": True}
-CATALOGUE = load_catalogue()
+CATALOGUE = installed()
 METHODS: list[Any] = [e for e in CATALOGUE.entries("method") if set(e.spec.settings) - {"task-free"}]  # type: ignore[attr-defined]
 #: Memories smaller than a task, so that there is something to choose.
 SETTINGS = {

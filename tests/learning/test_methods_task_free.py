@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 import torch
+from installed import installed
 from tiny_streams import KeptCheckpoints, assert_same_run, tiny_data, tiny_graphs
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 
-from cglsuite import load_catalogue
 from cglsuite.learning.task_free_runner import TaskFreeRunner
 from cglsuite.streams import TaskFreeStream
 
 pytestmark = pytest.mark.plugins
-CATALOGUE = load_catalogue()
+CATALOGUE = installed()
 METHODS: list[Any] = [e for e in CATALOGUE.entries("method") if "task-free" in e.spec.settings]  # type: ignore[attr-defined]
 NAMES = [e.name for e in METHODS]
 #: Data and switches of the streams.

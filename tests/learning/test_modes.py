@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 import torch
+from installed import installed
 from tiny_streams import tiny_data, tiny_graphs, tiny_runner, tiny_stream
 from tiny_task_free import task_free_runner, tiny_task_free_stream
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from cglsuite import Method, load_catalogue
+from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
 
-CATALOGUE = load_catalogue()
+CATALOGUE = installed()
 METHODS: list[Any] = list(CATALOGUE.entries("method"))
 UNTRAINED = {"frozen-ncm", "task-guesser"}
 """Methods that use their model in no step."""

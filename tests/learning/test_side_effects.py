@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from installed import installed
 from tiny_streams import BusyMethod, KeptCheckpoints, catalogue_runner, tiny_runner, tiny_stream
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 
-from cglsuite import load_catalogue
-
-METHODS: list[Any] = [e for e in load_catalogue().entries("method") if e.record.distribution == "cglsuite-methods"]
+METHODS: list[Any] = [e for e in installed().entries("method") if e.record.distribution == "cglsuite-methods"]
 SETTINGS: dict[str, dict[str, Any]] = {"joint": {"offline_epochs": 2, "offline_batch": 16}}
 
 
@@ -75,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _torch_has_run: None
 def test_a_run_leaves_the_process_as_it_was(method: str, folder: Path) -> None:
     """Over tasks, with checkpoints, or over a stream without tasks."""
     entry = next(e for e in METHODS if e.name == method)
-    load_catalogue().resolve(entry)  # third-party libraries change warning filters when they are imported
+    installed().resolve(entry)  # third-party libraries change warning filters when they are imported
     spec = entry.spec
     before = surroundings(folder)
     if set(spec.settings) - {"task-free"}:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from installed import installed
 from report_lab import catalogue_of
 
 from cglsuite.cells.spec import resolve_cell
-from cglsuite.host import Catalogue, load_catalogue
+from cglsuite.host import Catalogue
 from cglsuite.reference.matching import (
     Demand,
     Recipe,
@@ -329,7 +330,7 @@ def test_reasons(everywhere: Callable[..., RecipeBook]) -> None:
 @pytest.mark.plugins
 def test_both_directions_agree_on_everything_installed() -> None:
     """A cell made by the recipe of a row is a result that stands beside this row; and every paper has rows with a recipe."""
-    catalogue = load_catalogue()
+    catalogue = installed()
     book = RecipeBook(catalogue)
     seen: dict[str, int] = dict.fromkeys((paper.name for paper in PAPERS), 0)
     rows = keyed_results()

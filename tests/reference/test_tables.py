@@ -6,8 +6,8 @@ import re
 from collections import Counter
 
 import pytest
+from installed import installed
 
-from cglsuite.host import load_catalogue
 from cglsuite.reference import dataset_statistics, known_artefacts, names, protocols, published_results, welch_begin_fig7
 from cglsuite.reference.matching import Recipe, dataset_key, method_key
 from cglsuite.reference.papers import PAPERS
@@ -126,14 +126,14 @@ def test_names_are_printed_ones() -> None:
 
 @pytest.mark.plugins
 def test_names_here_are_installed() -> None:
-    known = load_catalogue()
+    known = installed()
     assert [row for row in names().to_dict(orient="records") if row["here"] not in known.names(row["kind"])] == []
 
 
 @pytest.mark.plugins
 def test_a_pretrained_method_is_compared_with_joint_training_as_it_is() -> None:
     """Intransigence needs joint training, which cannot be pre-trained: all planned cells can be run, and Piggyback's alone use DGI."""
-    known = load_catalogue()
+    known = installed()
     planned = reproduction_of(Selection(paper="BeGin", dataset="Cora", method="Piggyback", repeats=2), known).plan(known)
     assert [p.reason for p in planned if not p.ready] == []
     assert len(planned) == 4
@@ -144,7 +144,7 @@ def test_a_pretrained_method_is_compared_with_joint_training_as_it_is() -> None:
 @pytest.mark.parametrize("paper", [paper.name for paper in PAPERS])
 def test_every_printed_value_has_a_cell_or_a_reason(paper: str) -> None:
     """Nothing is left over, no reason is a crash, and what is called absent is absent under every spelling."""
-    known = load_catalogue()
+    known = installed()
     wanted = reproduction_of(Selection(paper=paper, repeats=1), known)
     table = published_results().query(f"paper == '{paper}'")
     entries = (*wanted.entries, *wanted.times)

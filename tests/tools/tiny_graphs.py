@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from installed import installed
 
-from cglsuite import Seeds, load_catalogue
+from cglsuite import Seeds
 from cglsuite.errors import NotApplicable
 from cglsuite.graphs import GraphData
 from cglsuite.graphs.categories import one_hot
@@ -107,7 +108,7 @@ def graph_runner(stream: TaskStream, variant: str, method: Any, hyperparameters:
     Raises:
         NotApplicable: the method is not for the stream's level.
     """
-    catalogue = load_catalogue()
+    catalogue = installed()
     _, _, backbone, given = GRAPH_VARIANTS[variant]
     of_backbone: Any = catalogue.get("backbone", backbone)
     declared = {h.name for h in of_backbone.spec.hyperparameters}

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from installed import installed
 from tiny_streams import tiny_spec
 
-from cglsuite import Method, Seeds, load_catalogue
+from cglsuite import Method, Seeds
 from cglsuite.backbones.linkwise import LinkGCN, link_gcn
 from cglsuite.errors import NotApplicable
 from cglsuite.graphs import LinkData
@@ -153,7 +154,7 @@ def link_runner(
     """
     resolved = dict(hyperparameters or {})
     if isinstance(method, str):
-        catalogue = load_catalogue()
+        catalogue = installed()
         entry = catalogue.get("method", method)
         spec: Any = entry.spec
         if stream.spec.setting not in spec.settings or stream.spec.level not in spec.levels:

@@ -17,21 +17,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-import tiny_graphs
-import tiny_links
-import tiny_streams
-import tiny_task_free
 import torch
+from installed import installed
 from tiny_graphs import graph_runner, graph_variant
 from tiny_links import link_runner, link_variant
 from tiny_streams import catalogue_runner, tiny_data, tiny_stream, variant_stream
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 
-from cglsuite import load_catalogue
 from cglsuite.errors import NotApplicable
-from cglsuite.host import Catalogue
 
 FILE = Path(__file__).parents[1] / "learning" / "runs.json"
 #: Not Adam: it makes full steps of gradients that are zero but for rounding, whose sign depends on the processor.
@@ -96,19 +90,15 @@ def _streams() -> dict[str, tuple[str, str, Make]]:
 
 def runs() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """``"stream: method"`` and a function that runs it, for every method that is for the stream."""
-    catalogue = load_catalogue()
-    methods: list[Any] = [e for e in catalogue.entries("method") if e.record.distribution == "cglsuite-methods"]
+    methods: list[Any] = [e for e in installed().entries("method") if e.record.distribution == "cglsuite-methods"]
     for stream, (level, setting, make) in _streams().items():
         for entry in methods:
             if level in entry.spec.levels and setting in entry.spec.settings:
-                yield f"{stream}: {entry.name}", partial(_numbers, catalogue, make, entry.name)
+                yield f"{stream}: {entry.name}", partial(_numbers, make, entry.name)
 
 
-def _numbers(catalogue: Catalogue, make: Make, method: str) -> dict[str, Any]:
-    with contextlib.ExitStack() as stack:
-        for tools in (tiny_graphs, tiny_links, tiny_streams, tiny_task_free):  # each run would load the plugins again
-            stack.enter_context(mock.patch.object(tools, "load_catalogue", return_value=catalogue))
-        return _facts(make(method, SETTINGS.get(method, {})).run())
+def _numbers(make: Make, method: str) -> dict[str, Any]:
+    return _facts(make(method, SETTINGS.get(method, {})).run())
 
 
 def measured() -> dict[str, Any]:

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from installed import installed
 from torch import Tensor
 
-from cglsuite import Method, ScenarioSpec, Seeds, TrainingSpec, load_catalogue
+from cglsuite import Method, ScenarioSpec, Seeds, TrainingSpec
 from cglsuite.backbones.convolutional import gcn
 from cglsuite.backbones.graphwise import graph_gcn
 from cglsuite.errors import NotApplicable
@@ -242,7 +243,7 @@ def catalogue_runner(stream: TaskStream, name: str, hyperparameters: Mapping[str
     Raises:
         NotApplicable: the method is not for the stream's setting or level.
     """
-    catalogue = load_catalogue()
+    catalogue = installed()
     entry = catalogue.get("method", name)
     spec: Any = entry.spec
     if stream.spec.setting not in spec.settings:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from installed import installed
 from numpy.typing import NDArray
 from tiny_streams import tiny_data, tiny_model, tiny_spec
 
-from cglsuite import Method, Seeds, TaskFreeSpec, load_catalogue
+from cglsuite import Method, Seeds, TaskFreeSpec
 from cglsuite.errors import NotApplicable
 from cglsuite.graphs import GraphData, NodeData
 from cglsuite.learning.task_free_runner import TaskFreeRunner
@@ -64,7 +65,7 @@ def catalogue_task_free_runner(
     Raises:
         NotApplicable: the method is not for task-free streams, or not for the stream's level.
     """
-    catalogue = load_catalogue()
+    catalogue = installed()
     entry = catalogue.get("method", name)
     spec: Any = entry.spec
     if "task-free" not in spec.settings or stream.spec.level not in spec.levels:

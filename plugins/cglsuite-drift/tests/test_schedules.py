@@ -15,9 +15,9 @@ from cglsuite_drift.plugin import cglsuite_schedules
 from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from installed import installed
 from numpy.typing import NDArray
 
-from cglsuite import load_catalogue
 from cglsuite.errors import SpecError
 from cglsuite.specs import resolve_hyperparameters
 from cglsuite.streams.mixing import allocate, deal, mid_steps, mixture_of, overlap_index, spans_of
@@ -298,7 +298,7 @@ def test_settings_out_of_range(schedule: Callable[..., Floats], hyperparameters:
 
 @pytest.mark.parametrize("spec", cglsuite_schedules(), ids=lambda s: s.name)
 def test_specs_lead_to_functions_that_take_their_settings(spec: Any) -> None:
-    function = load_catalogue(allow=["cglsuite", "cglsuite-drift"]).resolve(spec)
+    function = installed("cglsuite", "cglsuite-drift").resolve(spec)
     hyperparameters = resolve_hyperparameters(spec.hyperparameters, {}, spec.name)
     extra = {"arrivals": [np.arange(5), np.arange(9)]} if getattr(function, "needs_arrivals", False) else {}
     np.testing.assert_allclose(made(function, [0, 10, 20], **hyperparameters, **extra).sum(axis=1), 1)

@@ -13,8 +13,9 @@ import pytest
 from cglsuite_drift.datasets.specs import DATASETS, SIZES
 from cglsuite_drift.plugin import cglsuite_schedules
 from cglsuite_drift.protocols import SIGMAS, drift_presets
+from installed import installed
 
-from cglsuite import ScenarioSpec, Seeds, load_catalogue
+from cglsuite import ScenarioSpec, Seeds
 from cglsuite.cells.differences import preset_differences
 from cglsuite.cells.spec import resolve_cell, resolve_scenario
 from cglsuite.datafiles import DataRoot
@@ -103,7 +104,7 @@ def test_drifts_protocol(preset: ScenarioSpec) -> None:
 @pytest.mark.plugins("cglsuite-skeleton", "cglsuite-graph")
 @pytest.mark.parametrize("dataset", sorted(GRAPHS))
 def test_graphs_meet_the_backbone_of_their_benchmark(dataset: str) -> None:
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     theirs: Any = catalogue.get("scenario", f"{dataset}/class-il@{GRAPHS[dataset]}").spec
     for preset in PRESETS.values():
         if preset.dataset == dataset:
@@ -137,7 +138,7 @@ def test_the_papers_widths_and_evaluations() -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_what_the_mask_changes_is_all_that_the_honest_preset_changes_but_for_methods(version: int) -> None:
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     rows = preset_differences(catalogue, f"uai2010/gaussian@drift-{version}", f"uai2010/gaussian@drift-honest-{version}")
     assert [row.field for row in rows if not row.field.startswith("method")] == ["stream.mask"]
 
@@ -145,7 +146,7 @@ def test_what_the_mask_changes_is_all_that_the_honest_preset_changes_but_for_met
 @pytest.mark.parametrize("of", ["drift", "drift-honest"])
 def test_the_second_version_has_the_backbone_of_the_published_code(of: str) -> None:
     """Sums without bias, weights as torch's linear maps start; each difference says what it does."""
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     rows = preset_differences(catalogue, f"uai2010/gaussian@{of}-1", f"uai2010/gaussian@{of}-2")
     found = {row.field: (row.a, row.b) for row in rows if row.section == "backbone"}
     assert found == {
@@ -188,7 +189,7 @@ def test_methods_as_benchmarked() -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_resolves_with_every_method_for_it(name: str) -> None:
     """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden."""
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     assert set(PRESETS[name].method_defaults) <= set(catalogue.names("method"))
     for entry in catalogue.entries("method"):
         spec: Any = entry.spec
@@ -204,7 +205,7 @@ def test_every_preset_resolves_with_every_method_for_it(name: str) -> None:
 
 @pytest.mark.plugins("cglsuite-node", "cglsuite-methods")
 def test_a_schedules_setting_is_set_by_its_bare_name() -> None:
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     cell = resolve_cell(catalogue, "corafull/gaussian@drift-1", "bare", overrides={"sigma": 3})
     assert cell.configuration["schedule.sigma"] == 3
     assert cell.preset.startswith("corafull/gaussian@drift-1+")
@@ -214,7 +215,7 @@ def test_a_schedules_setting_is_set_by_its_bare_name() -> None:
 
 
 def test_presets_of_a_dataset_that_is_not_installed_are_listed_and_say_so_when_used() -> None:
-    catalogue = load_catalogue(allow=["cglsuite", "cglsuite-drift", "cglsuite-methods"])
+    catalogue = installed("cglsuite", "cglsuite-drift", "cglsuite-methods")
     assert set(PRESETS) <= set(catalogue.names("scenario"))
     assert {spec.name for spec in DATASETS} == set(catalogue.names("dataset"))
     for entry in catalogue.entries("scenario"):
@@ -232,7 +233,7 @@ def overlap_of(dataset: str, root: DataRoot) -> float:
     from cglsuite.streams.build_task_free import build_task_free_stream
     from cglsuite.streams.mixing import overlap_index
 
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     scenario = resolve_scenario(catalogue, f"{dataset}/gaussian@drift-1")
     data = catalogue.resolve(catalogue.get("dataset", dataset))(root, **scenario.dataset_hyperparameters)
     return overlap_index(build_task_free_stream(scenario.spec, data, Seeds()).mixture)
@@ -256,7 +257,7 @@ def test_a_cell_runs(tmp_path: Path) -> None:
     from cglsuite.cells.run import run_cell
     from cglsuite.cells.storage.store import Store
 
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     small = {"dataset.n_nodes": 300, "dataset.n_classes": 4, "backbone.width": 16, "sigma": 2}
     for schedule in SCHEDULES:
         overrides = {key: value for key, value in small.items() if key != "sigma" or schedule == "gaussian"}
@@ -273,7 +274,7 @@ def test_a_cell_over_sequences_runs(method: str, tmp_path: Path) -> None:
     from cglsuite.cells.run import run_cell
     from cglsuite.cells.storage.store import Store
 
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     small = {"dataset.per_class": 20, "dataset.n_classes": 4, "dataset.frames": 8, "backbone.width": 8, "stream.evaluate_every": 2}
     more = {"scenario.memory_budget": 7} | ({"method.offline_epochs": 3} if method == "joint" else {})
     cell = resolve_cell(catalogue, "synthetic-motion/gaussian@drift-honest-1", method, overrides=small | more)
@@ -292,7 +293,7 @@ def test_a_cell_over_motifs_runs(method: str, tmp_path: Path) -> None:
     from cglsuite.cells.run import run_cell
     from cglsuite.cells.storage.store import Store
 
-    catalogue = load_catalogue(allow=INSTALLED)
+    catalogue = installed(*INSTALLED)
     cell = resolve_cell(catalogue, "synthetic-motifs/gaussian@drift-honest-1", method, overrides={"backbone.width": 8})
     record = run_cell(cell, catalogue, Store(tmp_path))
     assert record.status == "done", record.reason

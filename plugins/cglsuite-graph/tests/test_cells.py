@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from installed import installed
 
-from cglsuite import Seeds, load_catalogue
+from cglsuite import Seeds
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -24,8 +25,8 @@ METHODS = ["bare", "joint", "ewc", "mas", "twp", "lwf", "gem", "replay"]
 
 
 def record_of(folder: Path, scenario: str, method: str, overrides: dict[str, Any], backbone: str | None = None) -> Any:
-    cell = resolve_cell(load_catalogue(), scenario, method, backbone, overrides, Seeds())
-    record = run_cell(cell, load_catalogue(), Store(folder))
+    cell = resolve_cell(installed(), scenario, method, backbone, overrides, Seeds())
+    record = run_cell(cell, installed(), Store(folder))
     assert record.status == "done", record.reason
     return record
 

@@ -12,8 +12,9 @@ import pytest
 from cglsuite_graph.datasets.specs import DATASETS, SIZES
 from cglsuite_graph.protocols.begin import begin_presets
 from cglsuite_graph.protocols.cglb import cglb_presets
+from installed import installed
 
-from cglsuite import ScenarioSpec, load_catalogue
+from cglsuite import ScenarioSpec
 from cglsuite.specs import DatasetSpec
 
 BEGIN = {preset.name: preset for preset in begin_presets()}
@@ -124,7 +125,7 @@ def test_every_preset_resolves_with_every_method_of_its_level(name: str) -> None
     from cglsuite.cells.spec import resolve_cell
 
     preset = PRESETS[name]
-    catalogue = load_catalogue(allow=["cglsuite", "cglsuite-graph", "cglsuite-methods"])
+    catalogue = installed("cglsuite", "cglsuite-graph", "cglsuite-methods")
     entries: list[Any] = catalogue.entries("method")  # type: ignore[assignment]
     methods = [e.name for e in entries if preset.level in e.spec.levels and preset.setting in e.spec.settings]
     assert {"bare", "joint"} <= set(methods)

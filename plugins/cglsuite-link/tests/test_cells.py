@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from cglsuite_link.protocols import link_presets
+from installed import installed
 
-from cglsuite import load_catalogue
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -20,7 +20,7 @@ CHANCE = {"micro": 0.5, "roc-auc": 0.5, "hits": 50 / 400}
 
 
 def record_of(name: str, method: str, folder: Path) -> Any:
-    record = run_cell(resolve_cell(load_catalogue(), name, method, overrides=SMALL), load_catalogue(), Store(folder))
+    record = run_cell(resolve_cell(installed(), name, method, overrides=SMALL), installed(), Store(folder))
     assert record.status == "done", record.reason
     return record
 
@@ -53,7 +53,7 @@ def test_joint_training_keeps_what_fine_tuning_forgets(tmp_path: Path) -> None:
 def test_twp_as_implemented_by_begin(tmp_path: Path) -> None:
     """The second version of a preset: the attention is read off degree-normalised embeddings."""
     name = "synthetic-signed-links/class-il@begin-2"
-    cell = resolve_cell(load_catalogue(), name, "twp", overrides=SMALL | {"training.epochs": 3})
+    cell = resolve_cell(installed(), name, "twp", overrides=SMALL | {"training.epochs": 3})
     assert cell.configuration["method.attention_from"] == "degree-normalised"
-    record = run_cell(cell, load_catalogue(), Store(tmp_path))
+    record = run_cell(cell, installed(), Store(tmp_path))
     assert record.status == "done", record.reason

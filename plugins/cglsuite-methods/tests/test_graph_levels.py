@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from installed import installed
 from tiny_graphs import GRAPH_VARIANTS, graph_runner, graph_variant
 from tiny_streams import BusyMethod, KeptCheckpoints, assert_same_run
 
-from cglsuite import load_catalogue
 from cglsuite.graphs import GraphData
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Oracle, QueryGroup, TaskStream, TaskView
@@ -57,7 +57,7 @@ def runner_of(method: Any, variant: str, hyperparameters: dict[str, Any] | None 
 def test_the_methods_of_the_package_are_for_graph_regression() -> None:
     """All but EvolveGCN, whose cells replace convolutions over nodes, ER-ACE, CaT, iCaRL and NCM, which need classes, SSRM and the
     guesser, which are for nodes, PackNet, Piggyback and HAT, which are for task-IL alone, and those for streams without tasks."""
-    mine = [e for e in load_catalogue().entries("method") if e.record.distribution == "cglsuite-methods"]
+    mine = [e for e in installed().entries("method") if e.record.distribution == "cglsuite-methods"]
     specs: list[Any] = [e.spec for e in mine]
     assert [s.name for s in specs if "GR" in s.levels and set(s.settings) != {"task-il"}] == sorted(METHODS)
 

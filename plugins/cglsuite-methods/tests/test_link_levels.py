@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 import torch
+from installed import installed
 from scipy.optimize import minimize
 from tiny_links import LINK_VARIANTS, link_runner, link_variant
 from tiny_streams import KeptCheckpoints, assert_same_run
 from torch.nn import functional
 
-from cglsuite import load_catalogue
 from cglsuite.errors import NotApplicable
 from cglsuite.graphs import LinkData, MessageGraph
 from cglsuite.learning.task_runner import TaskRunner
 
 TRAINING = {"lr": 1e-3, "epochs": 2, "monitor": "validation-loss", "restore_best": True}
-ENTRIES: list[Any] = [e for e in load_catalogue().entries("method") if e.record.distribution == "cglsuite-methods"]  # type: ignore[attr-defined]
+ENTRIES: list[Any] = [e for e in installed().entries("method") if e.record.distribution == "cglsuite-methods"]  # type: ignore[attr-defined]
 WITH_TASKS = [e.name for e in ENTRIES if set(e.spec.settings) - {"task-free"}]
 TASK_FREE = [e.name for e in ENTRIES if set(e.spec.settings) == {"task-free"}]
 LEVELS = {e.name: e.spec.levels for e in ENTRIES}
@@ -201,7 +201,7 @@ def test_methods_for_streams_without_tasks_are_not_for_links(method: str) -> Non
     """There are no such streams of links; the reason is said."""
     with pytest.raises(NotApplicable, match="is not for"):
         runner_of("LC task-il", method)
-    assert {"LC", "LP"}.isdisjoint(load_catalogue().method(method).levels)
+    assert {"LC", "LP"}.isdisjoint(installed().method(method).levels)
 
 
 def test_no_method_leads_to_the_links() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from cglsuite_methods.pretraining.contrast import discriminated, noise_contrast
+from installed import installed
 from torch.nn import functional
 
 from cglsuite.cells import Store, run_cell
@@ -16,7 +17,6 @@ from cglsuite.cells.run import build_stream, make_runner
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cli.main import run
 from cglsuite.errors import CglsuiteError, NotApplicable
-from cglsuite.host import load_catalogue
 from cglsuite.testing import check_pretraining, tiny_catalogue
 
 LEVELS = {"NC": "testing-nodes", "LC": "testing-links", "GC": "testing-graphs", "LP": "testing-interactions", "GR": "testing-targets"}
@@ -25,7 +25,7 @@ SCHEMES = ("dgi", "graphcl", "grace", "infograph", "lightgcl")
 
 @pytest.fixture(scope="module")
 def catalogue() -> Any:
-    return tiny_catalogue(load_catalogue())
+    return tiny_catalogue(installed())
 
 
 def scenario(level: str, setting: str = "domain-il") -> str:

@@ -11,8 +11,9 @@ import pytest
 from cglsuite_metrics.plugin import cglsuite_metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from installed import installed
 
-from cglsuite import MetricSpec, load_catalogue
+from cglsuite import MetricSpec
 from cglsuite.host import Catalogue
 
 ALL = {spec.name: spec for spec in cglsuite_metrics()}
@@ -203,6 +204,6 @@ def test_pooled_accuracy_equals_that_of_the_items() -> None:
 
 
 def test_the_installed_package_provides_them() -> None:
-    catalogue = load_catalogue(allow=["cglsuite-metrics"])
+    catalogue = installed("cglsuite-metrics")
     assert catalogue.names("metric") == sorted(ALL)
     assert {e.record.distribution for e in catalogue.entries("metric")} == {"cglsuite-metrics"}

@@ -6,8 +6,8 @@ import pytest
 import torch
 from cglsuite_node.datasets.synthetic import synthetic_csbm
 from cglsuite_node.datasets.synthetic_edges import synthetic_csbm_edges
+from installed import installed
 
-from cglsuite import load_catalogue
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import UnknownNameError
 
@@ -43,7 +43,7 @@ def test_edge_classification_runs_as_a_scenario(setting: str, tmp_path_factory: 
     """Pairs of communities that have none in common are easily told apart."""
     from cglsuite.cells import Store, resolve_cell, run_cell
 
-    catalogue = load_catalogue(allow=["cglsuite", "cglsuite-node", "cglsuite-methods"])
+    catalogue = installed("cglsuite", "cglsuite-node", "cglsuite-methods")
     overrides = {"training.epochs": 40, "backbone.width": 32}
     cell = resolve_cell(catalogue, f"synthetic-csbm-edges/{setting}@agale-1", "bare", overrides=overrides)
     record = run_cell(cell, catalogue, Store(tmp_path_factory.mktemp("store")))

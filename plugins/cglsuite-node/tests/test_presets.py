@@ -11,8 +11,9 @@ import pytest
 from cglsuite_node.chosen import CHOSEN
 from cglsuite_node.datasets.specs import CSBM_HYPERPARAMETERS, DATASETS, SIZES
 from cglsuite_node.presets import presets
+from installed import installed
 
-from cglsuite import ScenarioSpec, load_catalogue
+from cglsuite import ScenarioSpec
 from cglsuite.specs import switches
 
 PRESETS = {p.name: p for p in presets()}
@@ -299,7 +300,7 @@ def test_every_preset_resolves_with_every_built_in_method(name: str) -> None:
     """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden."""
     from cglsuite.cells.spec import resolve_cell
 
-    catalogue = load_catalogue(allow=["cglsuite", "cglsuite-node", "cglsuite-methods"])
+    catalogue = installed("cglsuite", "cglsuite-node", "cglsuite-methods")
     for entry in catalogue.entries("method"):
         if PRESETS[name].setting not in entry.spec.settings:  # type: ignore[attr-defined]
             continue

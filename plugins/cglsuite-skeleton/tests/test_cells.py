@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from installed import installed
 
-from cglsuite import Seeds, load_catalogue
+from cglsuite import Seeds
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -27,8 +28,8 @@ METHODS = ["bare", "joint", "ewc", "mas", "twp", "lwf", "gem", "replay"]
 
 
 def record_of(folder: Path, method: str, backbone: str | None = None, seeds: Seeds | None = None, **overrides: Any) -> Any:
-    cell = resolve_cell(load_catalogue(), SCENARIO, method, backbone, SMALL | overrides, seeds or Seeds())
-    record = run_cell(cell, load_catalogue(), Store(folder))
+    cell = resolve_cell(installed(), SCENARIO, method, backbone, SMALL | overrides, seeds or Seeds())
+    record = run_cell(cell, installed(), Store(folder))
     assert record.status == "done", record.reason
     return record
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from cglsuite_skeleton.datasets.specs import DATASETS, SIZES
 from cglsuite_skeleton.protocols import skeleton_presets
+from installed import installed
 
-from cglsuite import ScenarioSpec, load_catalogue
+from cglsuite import ScenarioSpec
 from cglsuite.specs import DatasetSpec
 
 PRESETS = {preset.name: preset for preset in skeleton_presets()}
@@ -96,7 +97,7 @@ def test_the_second_version_follows_the_paper_and_its_code() -> None:
     """No augmentation, and per method what CGLB's code at graph level does; nothing else differs, and each difference has its effect."""
     from cglsuite.cells.differences import preset_differences
 
-    catalogue = load_catalogue(allow=["cglsuite", "cglsuite-skeleton", "cglsuite-methods"])
+    catalogue = installed("cglsuite", "cglsuite-skeleton", "cglsuite-methods")
     rows = preset_differences(catalogue, "nw-ucla/class-il@skeleton-1", "nw-ucla/class-il@skeleton-2")
     assert {row.field: (row.a, row.b) for row in rows} == {
         "dataset.augmentation": ("views", "none"),
@@ -117,7 +118,7 @@ def test_every_preset_resolves_with_every_method_of_its_level(name: str, backbon
     """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden."""
     from cglsuite.cells.spec import resolve_cell
 
-    catalogue = load_catalogue(allow=["cglsuite", "cglsuite-skeleton", "cglsuite-methods"])
+    catalogue = installed("cglsuite", "cglsuite-skeleton", "cglsuite-methods")
     entries: list[Any] = catalogue.entries("method")  # type: ignore[assignment]
     methods = [e.name for e in entries if "GC" in e.spec.levels and "class-il" in e.spec.settings]
     assert {"bare", "joint", *PRESETS[name].method_defaults} <= set(methods)
