@@ -251,7 +251,7 @@ def _check_field(what: str, name: str, value: Any) -> None:
         names = [h.name for h in value]
         if doubled := sorted({n for n in names if names.count(n) > 1}):
             raise PluginFault(f"{what}: {name} declares {', '.join(doubled)} twice")
-    else:
+    elif value is not None and type(value) not in (str, int, float, bool):
         _checked(what, lambda: plain(value), f"{name} must hold plain values only (text, numbers, booleans, tuples of them)")
 
 
