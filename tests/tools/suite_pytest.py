@@ -122,8 +122,14 @@ class SuitePlugin:
 
     @pytest.hookimpl(tryfirst=True)  # before ``-m`` selects
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Mark what needs no plugin, and skip what cannot run here, each with its reason."""
+        """Mark what needs no plugin, skip what cannot run here, each with its reason, and begin with what takes long.
+
+        Workers take whole files in this order (``--dist loadfile --no-loadscope-reorder``): a long one at the end would run alone.
+        """
         root = data_root()
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        size = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.path not in slow, -size[item.path], str(item.path)))
         for item in items:
             if CORE_TESTS in item.path.parents and not any(item.get_closest_marker(name) for name in ENVIRONMENTS):
                 item.add_marker(pytest.mark.core)

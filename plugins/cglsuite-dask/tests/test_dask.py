@@ -106,6 +106,7 @@ def test_every_cell_once_and_a_failing_killed_or_overlong_one_costs_itself(dask:
     engine.client.close()
 
 
+@pytest.mark.slow
 def test_a_dask_worker_that_is_killed_takes_its_supervisor_along_and_dask_starts_it_again(own_dask: Any, store: Store, log: Path) -> None:
     """On the other worker, or on one that comes later; the cell that was running is taken over."""
     cells = slow(*[1.0] * 8)
