@@ -207,7 +207,9 @@ class Store(Records):
         path = self._file("searches", digest, ".json")
         try:
             outcome = json.loads(read_regular(path))
-            return current_keys("search", outcome) if isinstance(outcome, dict) else None
+            if not isinstance(outcome, dict):
+                raise ValueError(f"expected an object, not {type(outcome).__name__}")
+            return current_keys("search", outcome)
         except FileNotFoundError:
             return self._packed_search(digest)
         except (OSError, ValueError) as error:

@@ -430,11 +430,13 @@ def test_a_runner_without_a_permit_still_fills_an_empty_place(store: Store, monk
     assert files(store) == [f"cells/ab/{record().key}.json"]
 
 
-def test_searches_are_stored_and_a_damaged_one_is_absent(store: Store) -> None:
-    """Like records."""
+@pytest.mark.parametrize("damaged", ["{", "[1]", "null"])
+def test_searches_are_stored_and_a_damaged_one_is_absent(store: Store, damaged: str) -> None:
+    """Like records, and it is told."""
     assert store.get_search("ab") is None
     path = store.put_search("ab", {"chosen": 1})
     assert store.get_search("ab") == {"chosen": 1}
-    path.write_text("{")
+    path.write_text(damaged)
     assert store.get_search("ab") is None
     assert files(store) == ["corrupt/ab.json"]
+    assert len(store.problems) == 1
