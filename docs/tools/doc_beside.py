@@ -13,7 +13,8 @@ __all__ = ["HEADER", "beside"]
 HEADER = ("data", "method", "runs", "AP here", "AP in print", "verdict", "AF here", "AF in print", "verdict")
 _PAPER, _PROTOCOL = "BeGin", "begin-1"
 _FORM, _SCHEME = "configuration.method.as_begin", "configuration.pretraining.scheme"
-_CHOSEN = ("training.lr", "backbone.dropout", "method.threshold", "method.beta")
+_CHOSEN = ("training.lr", "backbone.dropout", "backbone.predictor_dropout", "method.threshold", "method.beta")
+_SEARCHED_ON = 9000  # the order seed of searches whose test orders are others: its runs are no repetitions
 _METRICS = {"AP": "average_performance", "AF": "forgetting_from_diagonal"}
 
 
@@ -42,7 +43,7 @@ def beside(frame: Any, words: Sequence[str]) -> str:
     protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
     datasets = [word for word in others if not word.startswith("@")]
     methods = words[words.index(":") + 1 :]
-    frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting)]
+    frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting) & (frame.order_seed != _SEARCHED_ON)]
     rows: list[tuple[str, ...]] = []
     cells: list[dict[str, _Cell]] = []
     for dataset in datasets:

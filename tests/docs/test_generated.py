@@ -107,7 +107,8 @@ def test_measured_values_are_those_of_the_records(catalogue: Catalogue) -> None:
 
 def test_repetitions_stand_beside_what_is_printed() -> None:
     """By hand: BeGin prints 93.3 ± 1.8 and 0.0 ± 0.0 for PackNet on Cora, 92.0 ± 2.0 and -2.1 ± 1.9 for HAT, over ten orders."""
-    settings = {"training.lr": 0.001, "backbone.dropout": 0.5, "method.threshold": None, "method.beta": None, "pretraining.scheme": None}
+    settings = {"training.lr": 0.001, "backbone.dropout": 0.5, "backbone.predictor_dropout": None}
+    settings |= {"method.threshold": None, "method.beta": None, "pretraining.scheme": None}
     same = {"status": "done", "protocol": "begin-1", "setting": "task-il", "dataset": "cora", "forgetting_from_diagonal": 0.0}
     same |= {f"configuration.{key}": value for key, value in settings.items()}
     ours = {
@@ -117,10 +118,11 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
         ("cat", True): [0.5],
     }
     rows = [
-        same | {"method": m, "configuration.method.as_begin": as_begin, "average_performance": value}
+        same | {"method": m, "configuration.method.as_begin": as_begin, "average_performance": value, "order_seed": 1000 * n}
         for (m, as_begin), values in ours.items()
-        for value in values
+        for n, value in enumerate(values)
     ]
+    rows.append(rows[0] | {"order_seed": 9000, "average_performance": 0.1})  # the run that a search chose, on its own order
     rows.append(rows[0] | {"configuration.training.lr": 0.01})  # tried by the search, and not chosen
     frame = pd.DataFrame(rows).astype({key: "object" for key in rows[0] if key.startswith("configuration")})
     frame = frame.where(frame.notna(), None)
