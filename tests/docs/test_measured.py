@@ -270,3 +270,38 @@ def test_forgetting_beside_begin_over_two_data_sets() -> None:
     task, _ = together(ledger("task-IL", "Cora"), ledger("task-IL", "CiteSeer"))
     shown = [f"{task[name]['mean']:.1f} ({task[name]['low']:.1f} to {task[name]['high']:.1f})" for name in ("AF", "AP")]
     assert f"the {task['AF']['rows']} AF differ by {shown[0]}, the {task['AP']['rows']} AP by {shown[1]}" in page
+
+
+def test_what_slope_and_sparsity_of_hat_do() -> None:
+    """Every row of the table, and what the text concludes from it."""
+    page = (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
+    found: dict[tuple[float, float], list[str]] = {}
+    means: dict[tuple[str, float, float], tuple[float, float]] = {}
+    for s_max, c in [(25, 0.75), (100, 0.75), (400, 0.75), (800, 0.75), *((400, c) for c in (0.1, 0.25, 1.5, 4))]:
+        for dataset in ("cora", "citeseer"):
+            runs = under_hat()[dataset, s_max, c]
+            assert len(runs) == 5
+            for metric in ("average_performance", "forgetting_max"):
+                some = 100 * np.array([run.metrics[metric] for run in runs])
+                found.setdefault((s_max, c), []).append(text(some).replace("-0.0 ", "0.0 "))
+            ap, af = (100 * np.mean([run.metrics[m] for run in runs]) for m in ("average_performance", "forgetting_max"))
+            means[dataset, s_max, c] = float(ap), float(af)
+    for (s_max, c), cells in found.items():
+        assert f"| s_max {s_max}, c {c} | {' | '.join(cells)} |" in page
+    for dataset in ("cora", "citeseer"):
+        accuracies, forgotten = zip(*(pair for (name, *_), pair in means.items() if name == dataset), strict=True)
+        assert max(accuracies) - min(accuracies) < 1
+        assert round(forgotten[0], 1) == 0.4
+        assert abs(means[dataset, 800, 0.75][1]) < 0.05
+
+
+def under_hat() -> dict[tuple[str, float, float], list[Record]]:
+    """HAT as in its paper, learning rate and dropout fixed, by data set, slope and sparsity."""
+    wanted = {"method.as_begin": False, "training.norm_statistics": "per-task", "training.lr": 1e-3, "backbone.dropout": 0.5}
+    grouped: dict[tuple[str, float, float], list[Record]] = {}
+    for record in finished():
+        given = record.cell["configuration"]
+        dataset, _, protocol = record.cell["scenario"].partition("/")
+        if record.cell["method"] == "hat" and protocol == "task-il@begin-1" and wanted.items() <= given.items():
+            grouped.setdefault((dataset, given["method.s_max"], given["method.c"]), []).append(record)
+    return grouped
