@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -89,7 +90,7 @@ class _Mask:
         self.rest = ~self.stays
         self.held, self.left = torch.empty_like(self.values), -1
         self.partly = _partly_held(mask, parameter)
-        self.part = self.weight.expand_as(parameter)[self.partly] if self.partly else ()
+        self.part: Any = self.weight.expand_as(parameter)[self.partly] if self.partly else ()
 
     def serves(self, parameter: Tensor, mask: Tensor) -> bool:
         """Whether it was made for these, as they are."""

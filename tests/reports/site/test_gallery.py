@@ -122,7 +122,7 @@ def test_a_plan_counts_the_cells_of_the_gallery_as_done(catalogue: Catalogue) ->
 
 def test_the_page_prints_what_the_records_say() -> None:
     frame = results_frame(records())  # type: ignore[arg-type]
-    frame = frame[frame.setting == "task-free"]
+    frame = frame[frame.protocol == "drift-honest-1"]
     assert set(frame.status) == {"done"}
     text = re.sub(r"<[^>]+>", "", (GALLERY / "drift-sigma" / "campaign_report.html").read_text(encoding="utf-8"))
     text = " ".join(text.split())
