@@ -53,7 +53,7 @@ class TinyDask:
             process.terminate()
         for process in (*self.workers, self.scheduler):
             try:
-                process.wait(20)
+                process.wait(2)  # a worker that has run a cell may take its time; nothing of it is needed
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -64,7 +64,7 @@ class TinyDask:
         return "\n".join(p.read_text(errors="replace")[-2000:] for p in self.folder.glob("*.log"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinyDask]:
     """A scheduler and two workers for all tests that leave them as they are, and one log."""
     with pytest.MonkeyPatch.context() as patch:

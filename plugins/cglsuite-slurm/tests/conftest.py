@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / "tests" / "tools"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[TinySlurm]:
     """Started once, and stopped at the end."""
     if reason := what_is_missing():
