@@ -21,7 +21,7 @@ from cglsuite.stats.ranking.category_ranks import CATEGORIES, TIES, average_rank
 from cglsuite.stats.ranking.friedman import Friedman, critical_difference, friedman
 from cglsuite.stats.ranking.rank_flips import kendalls_w, order_means, ranks, win_shares
 from cglsuite.stats.refusal import Refused
-from cglsuite.stats.replication import LEVELS, Layout, Replicates, layout, replicates
+from cglsuite.stats.replication import LEVELS, Cells, Layout, Replicates, layout, replicates
 from cglsuite.stats.sample_size import (
     MOST_UNITS,
     DifferenceVariances,
@@ -52,6 +52,7 @@ __all__ = [
     "TIES",
     "UNSHARED",
     "Agreement",
+    "Cells",
     "Difference",
     "DifferenceVariances",
     "Effect",

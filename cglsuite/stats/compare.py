@@ -16,7 +16,7 @@ from cglsuite.stats.effect_size import Effect, crossed_g, hedges_g
 from cglsuite.stats.families import adjust
 from cglsuite.stats.pairwise import Difference, crossed_t, paired_t, welch, wilcoxon
 from cglsuite.stats.refusal import Refused
-from cglsuite.stats.replication import LEVELS, Replicates, replicates
+from cglsuite.stats.replication import LEVELS, Cells, Replicates, replicates
 
 __all__ = ["COMPARISON_COLUMNS", "NO_DIFFERENCE", "TESTS", "compare_methods", "condition_of"]
 
@@ -71,8 +71,8 @@ def compare_methods(
         raise UnknownNameError("test", test, TESTS)
     if not 0.0 < alpha < 1.0:
         raise UsageError(f"alpha = {alpha}: expected a level between 0 and 1")
-    by_method = {str(name): part for name, part in frame.groupby("method", sort=False)}
-    rows = [_compared(a, b, by_method[a], by_method[b], test, alpha, orders_in_all) for a, b in family]
+    by_method = {str(name): Cells(part, orders_in_all) for name, part in frame.groupby("method", sort=False)}
+    rows = [_compared(a, b, by_method[a], by_method[b], test, alpha) for a, b in family]
     comparisons = pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
     comparisons["p_adjusted"] = adjust(comparisons["p"].astype(float), adjustment)
     comparisons["verdict"] = [_verdict(row, alpha, higher_is_better) for row in comparisons.to_dict(orient="records")]
@@ -98,13 +98,11 @@ def _family(frame: pd.DataFrame, pairs: Sequence[tuple[str, str]] | None, agains
     return [(m, against) for m in methods if m != against] if against else list(combinations(methods, 2))
 
 
-def _compared(
-    a: str, b: str, first: pd.DataFrame, second: pd.DataFrame, test: str, alpha: float, orders_in_all: int | None
-) -> dict[str, Any]:
+def _compared(a: str, b: str, first: Cells, second: Cells, test: str, alpha: float) -> dict[str, Any]:
     row: dict[str, Any] = {"first": a, "second": b, "p": np.nan}
     row |= dict.fromkeys(("unit", "replicates", "averaged", "given", "population", "test", "interval", "standardiser", "refused"), "")
     try:
-        units = replicates(first, second, orders_in_all)
+        units = replicates(first, second)
         row |= {"unit": units.unit, "n": units.first.size, "n_second": units.second.size, "replicates": units.text}
         row |= {"paired": units.paired, "averaged": _averaged(units), "population": units.population}
         row |= {"given": ", ".join(f"{name} {value}" for name, value in units.given.items())}

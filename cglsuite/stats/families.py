@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -44,5 +48,20 @@ def adjust(p: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
         raise UsageError(f"p values outside 0 to 1: {', '.join(f'{one:g}' for one in outside[:3])}")
     if not known.any():
         return values
-    adjusted = multipletests(np.where(known, values, 1.0), method=ADJUSTMENTS[method])[1]
+    with _out_of_the_collectors_way():
+        adjusted = multipletests(np.where(known, values, 1.0), method=ADJUSTMENTS[method])[1]
     return np.where(known, adjusted, np.nan)
+
+
+@contextlib.contextmanager
+def _out_of_the_collectors_way() -> Iterator[None]:
+    """statsmodels collects garbage at every adjustment by Holm. With thousands of records in memory that takes a second; what is there
+    already need not be searched."""
+    if gc.get_freeze_count():  # somebody else's, which must stay frozen
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

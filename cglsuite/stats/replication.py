@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from cglsuite.stats.refusal import Refused, require_frame
 from cglsuite.wording import several
 
-__all__ = ["LEVELS", "Layout", "Replicates", "layout", "replicates"]
+__all__ = ["LEVELS", "Cells", "Layout", "Replicates", "layout", "replicates"]
 
 LEVELS = ("order", "split", "seed")
 """What a result can be repeated over, outermost first; frames need not have all of them."""
@@ -168,7 +169,34 @@ def _averaged(frame: pd.DataFrame, factors: Sequence[str]) -> int:
     return int(counts.pop())
 
 
-def replicates(first: pd.DataFrame, second: pd.DataFrame, orders_in_all: int | None = None) -> Replicates:
+@dataclass(frozen=True)
+class Cells:
+    """One method's cells, whose design is worked out once, however many methods they are compared with.
+
+    Args:
+        frame: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
+        orders_in_all: see :func:`layout`.
+    """
+
+    frame: pd.DataFrame
+    orders_in_all: int | None = None
+
+    @property
+    def levels(self) -> list[str]:
+        """Those of :data:`LEVELS` that the frame has."""
+        return [name for name in LEVELS if name in self.frame]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """As :func:`layout`, with its errors."""
+        return layout(self.frame[[*self.levels, "value"]], self.orders_in_all)
+
+    def over(self, levels: list[str]) -> Cells:
+        """The same cells by these levels alone."""
+        return self if levels == self.levels else Cells(self.frame[[*levels, "value"]], self.orders_in_all)
+
+
+def replicates(first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders_in_all: int | None = None) -> Replicates:
     """The design of two methods, with their values.
 
     Methods with the same cells are paired. Methods that share their units, each with nested seeds of its own, are paired by unit; methods
@@ -176,17 +204,17 @@ def replicates(first: pd.DataFrame, second: pd.DataFrame, orders_in_all: int | N
 
     Args:
         first, second: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
-        orders_in_all: see :func:`layout`.
+        orders_in_all: see :func:`layout`; :class:`Cells` have their own.
 
     Raises:
         Refused: as :func:`layout`; cells of only one method; crossed factors that the methods do not share.
     """
-    levels = [name for name in LEVELS if name in first and name in second]
-    if first.empty or second.empty:
+    mine, theirs = (cells if isinstance(cells, Cells) else Cells(cells, orders_in_all) for cells in (first, second))
+    levels = [name for name in mine.levels if name in theirs.levels]
+    if mine.frame.empty or theirs.frame.empty:
         raise Refused("a method has no finished cell")
-    _require_same_units(first, second, levels)
-    keep = [*levels, "value"]
-    one, two = (layout(frame[keep], orders_in_all) for frame in (first, second))
+    _require_same_units(mine.frame, theirs.frame, levels)
+    one, two = (cells.over(levels).layout for cells in (mine, theirs))
     for name in one.given.keys() & two.given.keys():
         if one.given[name] != two.given[name]:
             raise Refused(f"one method was run with {name} {one.given[name]} only, the other with {name} {two.given[name]} only")

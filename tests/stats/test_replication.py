@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cglsuite.errors import UsageError
-from cglsuite.stats import Refused, layout
+from cglsuite.stats import Cells, Refused, layout
 from cglsuite.stats.refusal import require_complete, require_frame
 from cglsuite.stats.replication import replicates
 
@@ -121,6 +121,24 @@ def test_what_is_given_and_the_population_are_those_of_both() -> None:
     found = replicates(whole, shifted(whole), 4)
     assert (found.population, found.factors, found.averaged, found.text) == ("all 4 orders", ("seed",), (4, 4), "3 seeds")
     np.testing.assert_allclose(found.second - found.first, 1.0)
+
+
+def test_a_methods_design_is_worked_out_once_however_many_it_is_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr("cglsuite.stats.replication.layout", lambda *args: calls.append(1) or layout(*args))
+    frame = cells(range(4), range(3))
+    methods = [Cells(shifted(frame, by), 4) for by in range(5)]
+    for first, second in itertools.combinations(methods, 2):
+        found, afresh = replicates(first, second), replicates(first.frame, second.frame, 4)
+        np.testing.assert_array_equal(found.second - found.first, afresh.second - afresh.first)
+        assert (found.population, found.text) == (afresh.population, afresh.text) == ("all 4 orders", "3 seeds")
+    assert len(calls) == 5 + 2 * 10
+
+
+def test_levels_that_only_one_method_has_are_left_out() -> None:
+    first = cells(range(3), [0])
+    found = replicates(Cells(first), Cells(shifted(first).drop(columns="seed")))
+    assert (found.factors, dict(found.given)) == (("order",), {})
 
 
 @pytest.mark.parametrize(

@@ -126,17 +126,14 @@ class Comparison:
     def design(self) -> stats.Layout | stats.Refused:
         """The design of the first method, or why it has none; pairs of methods with other cells are refused one by one."""
         try:
-            return self.layout(self.methods[0]) if self.methods else stats.Refused(self.no_value)
+            return self.by_method[self.methods[0]].layout if self.methods else stats.Refused(self.no_value)
         except stats.Refused as refusal:
             return refusal
 
-    def layout(self, method: str) -> stats.Layout:
-        """The design of a method's cells.
-
-        Raises:
-            Refused: as :func:`cglsuite.stats.layout`.
-        """
-        return stats.layout(self.cells[self.cells["method"] == method][[*stats.LEVELS, "value"]], self.orders_in_all)
+    @cached_property
+    def by_method(self) -> dict[str, stats.Cells]:
+        """The cells of every method that has a value, by its name."""
+        return {str(name): stats.Cells(part, self.orders_in_all) for name, part in self.cells.groupby("method", sort=False)}
 
     @property
     def unit(self) -> str:
@@ -257,7 +254,7 @@ def means(one: Comparison) -> pd.DataFrame:
         part = one.cells[one.cells["method"] == method]
         row: dict[str, Any] = {"method": method, "unit": one.unit, "cells": len(part), "mean": float(part["value"].mean())}
         try:
-            found = one.layout(method)
+            found = one.by_method[method].layout
             row |= {"n": found.values.size, "replicates": found.text, "mean": float(found.values.mean()), "std": _spread(found)}
             interval = stats.layout_interval(found, level=1.0 - one.question.alpha, bounds=one.bounds)
             row |= {"low": interval.low, "high": interval.high, "interval": interval.method}
@@ -299,7 +296,7 @@ def pairs(one: Comparison) -> pd.DataFrame:
 def _bootstrapped(one: Comparison, row: dict[str, Any], level: float) -> tuple[float, float]:
     if row["refused"]:
         return math.nan, math.nan
-    units = _units(one, row["first"], row["second"])
+    units = stats.replicates(one.by_method[row["first"]], one.by_method[row["second"]])
     if len(units.factors) == 2:
         return math.nan, math.nan
     try:
@@ -307,11 +304,6 @@ def _bootstrapped(one: Comparison, row: dict[str, Any], level: float) -> tuple[f
     except stats.Refused:
         return math.nan, math.nan
     return interval.low, interval.high
-
-
-def _units(one: Comparison, first: str, second: str) -> stats.Replicates:
-    mine, theirs = (one.cells[one.cells["method"] == name] for name in (first, second))
-    return stats.replicates(mine, theirs, one.orders_in_all)
 
 
 # --- all methods at once -----------------------------------------------------------------------------------------------------------
@@ -381,7 +373,7 @@ def needs(one: Comparison) -> pd.DataFrame:
     for row in as_rows(family):
         need: dict[str, Any] = {"first": row["first"], "second": row["second"], "refused": ""}
         try:
-            units = _units(one, row["first"], row["second"])
+            units = stats.replicates(one.by_method[row["first"]], one.by_method[row["second"]])
             need |= {"unit": units.unit, "paired": units.paired, "n": min(units.first.size, units.second.size)}
             how = {"alpha": one.question.alpha / len(family), "wanted": one.question.wanted}
             for part in (_crossed_needs if len(units.factors) == 2 else _needs)(units, one.question.smallest / one.scale, how):
