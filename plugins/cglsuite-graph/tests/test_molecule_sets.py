@@ -1,4 +1,4 @@
-"""The molecule datasets: labels, splits and keys join on the rows of the file; what bad files say; the real files."""
+"""The molecule datasets: labels, splits and keys join on the rows of the file; what bad files say."""
 
 from __future__ import annotations
 
@@ -148,61 +148,3 @@ def test_other_rows_than_those_of_the_dataset_are_told_by_their_content(files: A
     strict = DataRoot(files.root.root, files.root.cache, offline=True)
     with pytest.raises(DataError, match=r"80 rows whose columns smiles, .* hash to [0-9a-f]{64}; expected 13904c35"):
         sider(strict)
-
-
-# --- real files ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.realdata
-def test_real_aromaticity(real: DataRoot) -> None:
-    data = aromaticity(real, split_source="begin")
-    counts = sorted(data.keys["aromatic_atoms"].unique().tolist())
-    assert counts == [0, 4, 5, 6, *range(8, 34)]
-    assert (data.n_items, data.n_classes, int(data.y.bincount().min())) == (3_868, 30, 29)
-    everything = data.items.queries(torch.arange(data.n_items), "cpu")
-    assert (everything.n_nodes, everything.n_edges) == (115_061, 253_018)
-
-
-@pytest.mark.realdata
-@pytest.mark.parametrize(("load", "nodes", "edges"), [(sider, 33.64, 70.72), (tox21, 18.57, 38.58)])
-def test_real_moleculenet(load: Callable[..., GraphData], nodes: float, edges: float, real: DataRoot) -> None:
-    """Means of the graphs that RDKit accepts, as PyG gives them; in Tox21 eight more are recovered."""
-    data = load(real)
-    graphs = data.items.queries(torch.arange(data.n_items), "cpu")
-    assert graphs.n_nodes / data.n_items == pytest.approx(nodes, abs=0.02)
-    assert graphs.n_edges / data.n_items == pytest.approx(edges, abs=0.05)
-    assert data.known is not None
-    assert int(data.known.sum()) == {"sider": 1_427 * 27, "tox21": 77_946}[data.name]
-    assert data.name == "sider" or int(data.y.sum()) == 5_862
-
-
-@pytest.mark.slow
-@pytest.mark.realdata
-def test_rows_of_hiv_csv_are_the_graphs_of_molhiv(real: DataRoot) -> None:
-    """BeGin's domains of ogbg-molhiv, applied by row: all graphs of a Murcko scaffold lie in one, as they were made."""
-    data = molhiv(real)
-    assert (int(data.y.sum()), data.n_items) == (1_443, 41_127)
-    assert data.keys["row"].tolist() == list(range(41_127))
-    scaffolds = data.keys["scaffold"]
-    often = scaffolds.bincount()[scaffolds] > 1
-    assert len(scaffolds[often].unique()) == 4_783
-    pairs = torch.stack([scaffolds[often], data.keys["domain"][often]]).unique(dim=1)
-    assert pairs.shape[1] == len(scaffolds[often].unique())
-
-
-@pytest.mark.realdata
-def test_real_regression(real: DataRoot) -> None:
-    soluble, zinc = aqsol(real), zinc_standin(real)
-    graphs = soluble.items.queries(torch.arange(soluble.n_items), "cpu")
-    assert soluble.official_split is not None
-    assert soluble.official_split.bincount().tolist() == [7_836, 998, 999]
-    assert graphs.n_nodes / soluble.n_items == pytest.approx(17.58, abs=0.005)
-    assert graphs.n_edges / soluble.n_items == pytest.approx(35.80, abs=0.005)
-    domain, scaffold = soluble.keys["domain"], soluble.keys["scaffold"]
-    sizes = domain.bincount()
-    *others, largest = sizes.sort().values.tolist()
-    assert others[-1] - others[0] < 10, "domains are of nearly equal size"
-    alone = scaffold[domain == int(sizes.argmax())]
-    assert largest == len(alone)
-    assert len(alone.unique()) == 1, "but for that of the molecules without a ring, which no split by scaffold can divide"
-    assert zinc.items.queries(torch.arange(zinc.n_items), "cpu").n_nodes / zinc.n_items == pytest.approx(23.18, abs=0.005)
