@@ -49,6 +49,8 @@ from cglsuite.specs import Seeds
 from cglsuite.testing import tiny_catalogue
 
 SAMPLED = {"training.batch_size": 16, "training.fan_out": "3,3"}
+FEW = {"dataset.n_classes": 6, "scenario.n_tasks": 3, "dataset.per_class": 10, "dataset.frames": 8}
+"""Three tasks of twenty short sequences."""
 # name -> (scenario, settings): one stream or more of every level, kind of label and way to train.
 STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "nodes": ("testing-nodes/class-il@testing-1", {}),
@@ -65,7 +67,7 @@ STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "graphs, task-free": ("testing-graphs/task-free@testing-1", {}),
     "graphs, properties": ("testing-molecules/domain-il@testing-1", {}),
     "real targets": ("testing-targets/domain-il@testing-1", {}),
-    "skeletons": ("synthetic-motion/class-il@skeleton-1", {"backbone.dropout": 0.0}),
+    "skeletons": ("synthetic-motion/class-il@skeleton-1", {"backbone.dropout": 0.0, **FEW}),
 }
 COVERED = (
     *("nodes", "nodes, sampled", "nodes, several labels", "nodes, task-free"),
