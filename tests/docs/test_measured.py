@@ -17,6 +17,9 @@ from cglsuite.cells.storage.store import Store
 ROOT = Path(__file__).parents[2]
 PROTOCOLS = ROOT / "docs" / "protocols"
 SEEDS = [(s, s, s) for s in range(5)]
+SHARES = (None, 0.1, 0.25, 0.5, 0.75, 0.9)
+"""PackNet's ``keep``; without one, the share that leaves all tasks equally many weights."""
+THRESHOLDS = (1e-3, 5e-3, 1e-2, 5e-2, 0.1)
 METHODS = ("bare", "lwf", "gem", "twp", "ewc", "mas", "er-gnn", "joint")
 
 
@@ -304,4 +307,43 @@ def under_hat() -> dict[tuple[str, float, float], list[Record]]:
         dataset, _, protocol = record.cell["scenario"].partition("/")
         if record.cell["method"] == "hat" and protocol == "task-il@begin-1" and wanted.items() <= given.items():
             grouped.setdefault((dataset, given["method.s_max"], given["method.c"]), []).append(record)
+    return grouped
+
+
+def test_what_packnet_keeps_and_piggyback_masks() -> None:
+    """Every row of both tables, and what the text concludes from them; nothing is forgotten anywhere."""
+    page = (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
+    means: dict[tuple[str, str, Any], float] = {}
+    for method, axis, values in (("packnet", "method.keep", SHARES), ("piggyback", "method.threshold", THRESHOLDS)):
+        for value in values:
+            cells = []
+            for dataset in ("cora", "citeseer"):
+                runs = isolated(method, axis)[dataset, value]
+                assert len(runs) == 5
+                assert {run.metrics["forgetting_max"] for run in runs} == {0.0}
+                some = 100 * np.array([run.metrics["average_performance"] for run in runs])
+                means[method, dataset, value] = float(some.mean())
+                cells.append(text(some))
+            name = "equal shares" if value is None else f"{axis.removeprefix('method.')} {value:g}"
+            assert f"| {name} | {' | '.join(cells)} |" in page
+    for dataset, loss in (("cora", 4.4), ("citeseer", 3.1)):
+        kept = [means["packnet", dataset, share] for share in (0.1, 0.5, 0.9)]
+        assert kept[0] > kept[1] - 0.2
+        assert round(kept[0] - kept[2], 1) == loss
+        assert f"{loss} " in page.partition("What hurts is greed")[2]
+        masked = [means["piggyback", dataset, threshold] for threshold in THRESHOLDS]
+        assert max(masked[:3]) - min(masked[:3]) < 1
+        assert masked[-1] < min(masked[:3])
+
+
+def isolated(method: str, axis: str) -> dict[tuple[str, Any], list[Record]]:
+    """Runs in task-IL with learning rate and dropout fixed, by data set and the value of ``axis``."""
+    wanted = {"training.lr": 1e-3, "backbone.dropout": 0.5}
+    grouped: dict[tuple[str, Any], list[Record]] = {}
+    for record in finished():
+        given, orders = record.cell["configuration"], record.cell["seeds"]["order"]
+        dataset, _, protocol = record.cell["scenario"].partition("/")
+        here = record.cell["method"] == method and protocol == "task-il@begin-1" and wanted.items() <= given.items()
+        if here and orders in range(0, 5000, 1000):
+            grouped.setdefault((dataset, given[axis]), []).append(record)
     return grouped
