@@ -220,10 +220,16 @@ def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) ->
     return {design: campaign_of(selection, paper, members) for design, members in by_design.items()}
 
 
-def campaign_of(selection: Selection, paper: Paper, recipes: Sequence[Recipe]) -> Campaign:
+def campaign_of(
+    selection: Selection, paper: Paper, recipes: Sequence[Recipe], chosen: Mapping[str, Mapping[str, Any]] | None = None
+) -> Campaign:
     """The campaign of recipes of one design, with the repetitions of the paper's protocol.
 
-    Joint training, which has no first task, is never pre-trained: what a pre-trained method is compared with is the same."""
+    Joint training, which has no first task, is never pre-trained: what a pre-trained method is compared with is the same.
+
+    Args:
+        chosen: by method, settings in place of the preset's, such as a search chose.
+    """
     one = max(recipes, key=lambda recipe: len(recipe.orders))
     methods = [r.method for r in recipes] + [_JOINT for r in recipes if r.needs_joint]
     methods = list(dict.fromkeys(methods + [REFERENCE for r in recipes if r.needs_reference]))
@@ -237,6 +243,8 @@ def campaign_of(selection: Selection, paper: Paper, recipes: Sequence[Recipe]) -
         "set": {name: "none" if value is None else value for name, value in values.items()},
         "override": [{"match": {"method": name}, "set": pretrained} for name in methods if pretrained and name != _JOINT],
     }
+    for name, settings in (chosen or {}).items():
+        data["override"].append({"match": {"method": name}, "set": {k: "none" if v is None else v for k, v in settings.items()}})
     if one.orders:
         data["seeds"]["orders"] = list(one.orders)
     return Campaign.parse(data)

@@ -24,7 +24,7 @@ from cglsuite.reference.reproduction import Selection, reproduction_of
 from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger
 from cglsuite.specs import BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, PluginSpec, ScenarioSpec, TrainingSpec
 
-__all__ = ["ACCURACY", "CORA", "absent", "broken", "catalogue", "engine", "fill", "flat", "ledger_of", "present"]
+__all__ = ["ACCURACY", "CORA", "Made", "absent", "broken", "catalogue", "engine", "fill", "flat", "ledger_of", "present"]
 
 CORA = {"paper": "BeGin", "dataset": "Cora", "setting": "task-IL"}
 ACCURACY: Mapping[str, float] = {"bare": 0.90, "lwf": 0.95, "continual-gnn": 0.91, "packnet": 0.93, "joint": 0.92}

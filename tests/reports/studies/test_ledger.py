@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from ledger_lab import ACCURACY, CORA, engine, fill, flat, ledger_of
+from ledger_lab import ACCURACY, CORA, Made, engine, fill, flat, ledger_of
 from page_elements import text_of, texts
 from page_numbers import exact_numbers
 from report_lab import EVIL, Elements, Tables, assert_harmless, page_with, record_of
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
+from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -32,6 +33,7 @@ from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger, write_ledger
 from cglsuite.reports.studies.ledger.judging import JUDGED, VERDICTS
 from cglsuite.reports.studies.ledger.trials import Tuning
+from cglsuite.reports.studies.ledger.tuned import choices
 
 SECTIONS = (
     "overview",
@@ -99,6 +101,38 @@ def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_pat
     assert "Gallery(" not in page_of(ledger)
     assert "Expected best validation score by number of trials" in page_of(ledger)
     assert json.loads((write_ledger(ledger, tmp_path)[1]).read_text())["rows"][0]["our_trials"] in (1, 3)
+
+
+def test_runs_at_what_a_search_chose_stand_in_for_too_few_at_the_presets_settings(tmp_path: Path) -> None:
+    """Without the order on which it chose; as soon as the preset's own settings have been run often enough, these count."""
+    store, preset, mine = Store(tmp_path), preset_of(ledger_of(tmp_path)), engine()
+    last = {"order": 9000, "split": 0, "init": 9000}
+    found = outcome("packnet", [0.5, 0.75, 0.25], **{"training.lr": 0.02}) | {"scenario": preset, "seeds": [last]}
+    store.put_search("a" * 64, found)
+    reproduction = reproduction_of(Selection(**CORA), mine.load_catalogue())
+    ((choice,),) = choices(reproduction, store.search_outcomes()).values()
+    planned = [p for p in plan_campaign(choice.campaign, mine.load_catalogue(), engine=mine) if p.request.method == "packnet"]
+    assert {p.cell.configuration["training.lr"] for p in planned if p.cell is not None} == {0.02}
+    for one in planned:
+        if one.request.seeds.order in (0, 1000, 2000, 9000):
+            store.put(flat(one, 0.2 if one.request.seeds.order == 9000 else 0.93))
+
+    def own(*orders: int) -> Made:
+        return lambda p: flat(p, 0.5) if p.request.method == "packnet" and p.request.seeds.order in orders else None
+
+    fill(tmp_path, own(9000))
+    ledger = ledger_of(tmp_path)
+    line = row(ledger, "PackNet")
+    assert (line["our_n"], line["planned_n"], line["our_trials"]) == (3, 9, 3)
+    assert line["our_mean"] == pytest.approx(93.0)
+    assert line["lacking"] == (
+        "at the best of 3 settings, by validation on other seeds: training.lr = 0.02; 6 of 9 cells have no result: 6 not run"
+    )
+    assert [one["method"] for one in ledger.searches] == ["packnet"]
+    assert "training.lr = 0.02" in page_of(ledger)
+    fill(tmp_path, own(0, 1000, 9000))
+    line = row(ledger_of(tmp_path), "PackNet")
+    assert (line["our_n"], line["our_trials"], line["our_mean"]) == (3, 1, pytest.approx(50.0))
 
 
 @pytest.mark.plugins

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,12 +37,13 @@ from cglsuite.reference.reproduction import (
     run_missing,
     without_configuration,
 )
-from cglsuite.reference.values import MARGINS, UNITS, printed_deviation, remarks, shown_value, unit_note
+from cglsuite.reference.values import LEAST_RUNS, MARGINS, UNITS, printed_deviation, remarks, shown_value, unit_note
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.studies.ledger.judging import RULE, TESTED, VERDICTS, adjusted, judged, offsets
 from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, own_times, ratios
 from cglsuite.reports.studies.ledger.statistics import STATISTICS, load_statistics
 from cglsuite.reports.studies.ledger.trials import Tuning
+from cglsuite.reports.studies.ledger.tuned import Choice, choices
 from cglsuite.reports.studies.orders.compute import repeat_totals
 from cglsuite.reports.studies.orders.pooling import pool
 
@@ -130,7 +131,8 @@ def load_ledger(
         printed ``unit``; ``points`` is the difference in percentage points (NaN where there are none). ``p_holm`` is ``p_different``
         adjusted over the table. ``our_trials`` is the number of settings from which our hyper-parameters were chosen. ``planned_n`` says
         how many repetitions there will be and ``lacking`` why there are fewer; ``records`` holds the keys of our records, separated by
-        blanks, including joint training if the metric compares with it.
+        blanks, including joint training if the metric compares with it. A row whose preset's own settings have been run fewer than three
+        times is made from runs at what a search in the store chose, if there are more of these; ``lacking`` names the settings.
 
     Raises:
         UnknownNameError, NotApplicable: see :func:`cglsuite.reference.reproduction.reproduction_of`.
@@ -146,19 +148,30 @@ def load_ledger(
         cells = reproduction.plan(catalogue, overrides, engine=engine)
         absent = absences(lacking(cells, store), catalogue, fetch=True)
         run_missing(cells, catalogue, store, absent=absent, engine=engine, workers=overrides.workers)
+    how: dict[str, Any] = {"catalogue": catalogue, "engine": engine}
     loaded = {
-        design: load_campaign_results(campaign, store, overrides=overrides, catalogue=catalogue, engine=engine)
-        for design, campaign in reproduction.campaigns.items()
+        design: load_campaign_results(campaign, store, overrides=overrides, **how) for design, campaign in reproduction.campaigns.items()
     }
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
     absent = absences(missing, catalogue)
     ours = {design: Ours(results) for design, results in loaded.items()}
-    tuning = Tuning.of(store.search_outcomes(), (cell.planned for results in loaded.values() for cell in results.cells))
+    outcomes = store.search_outcomes()
+    tuned = {
+        place: [_Tuned(choice, load_campaign_results(choice.campaign, store, overrides=overrides, **how)) for choice in found]
+        for place, found in choices(reproduction, outcomes).items()
+    }
+    tuning = Tuning.of(outcomes, (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
+    used: dict[int, Mapping[str, Any]] = {}
     for place, entry in enumerate(reproduction.entries):
-        row, value = _row(entry, ours, absent, reproduction.paper.repeats)
+        side = _side(entry.recipe, ours, tuned)
+        row, value = _row(entry, side, absent, reproduction.paper.repeats)
         if value.n and entry.recipe is not None:
             row["our_trials"] = tuning.trials(entry.recipe.preset, entry.recipe.method)
+            if isinstance(side, _Tuned):
+                row["our_trials"] = len(side.choice.outcome["candidates"])
+                row["lacking"] = "; ".join(filter(None, (side.choice.text, row.get("lacking"))))
+                used[id(side.choice)] = side.choice.outcome
         rows.append(row)
         scale = UNITS[entry.row["unit"]].scale if entry.row["unit"] in UNITS else 1.0
         repetitions += [{"row": place, "unit": unit, "value": scale * one} for unit, one in zip(value.units, value.values, strict=True)]
@@ -169,7 +182,7 @@ def load_ledger(
         ratios=ratios(reproduction.times, loaded, absent),
         times=own_times(loaded),
         statistics=_statistics(reproduction.selection, catalogue) if besides else pd.DataFrame(columns=STATISTICS),
-        searches=tuning.searches,
+        searches=(*tuning.searches, *(outcome for outcome in used.values() if outcome not in tuning.searches)),
         results=tuple(loaded.values()),
         store=store.path,
         absent=absent,
@@ -221,15 +234,14 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return frame.astype(kinds).fillna(dict.fromkeys(words, "")).assign(comparable=frame["comparable"].eq(True))
 
 
-def _row(entry: Entry, ours: Mapping[Any, Ours], absent: Mapping[str, str], runs: int | None) -> tuple[dict[str, Any], Value]:
+def _row(entry: Entry, side: Ours | None, absent: Mapping[str, str], runs: int | None) -> tuple[dict[str, Any], Value]:
     """A row of the ledger, and our value of it; the verdict of a row that can be tested is left open."""
     row, recipe = entry.row, entry.recipe
     entry_facts: dict[str, Any] = {name: row[name] for name in _PUBLISHED if name in row}
     entry_facts |= {"shown": shown_value(row), "published_mean": row["mean"], "published_std": printed_deviation(row)}
     entry_facts |= {"remark": remarks(row), "unit_note": unit_note(row), "published_n": runs}
-    if recipe is None:
+    if recipe is None or side is None:
         return entry_facts | {"verdict": "not runnable here", "reason": entry.reason}, Value()
-    side = ours[recipe.design]
     cells = side.cells(recipe)
     entry_facts |= _identity(recipe, cells)
     if all(cell.state in _NOT_APPLICABLE for cell in cells):
@@ -265,12 +277,17 @@ def _repetition(recipe: Recipe, cell: ReportedCell) -> Any:
 class Ours:
     """The results of one campaign, for the rows that it serves."""
 
-    def __init__(self, results: CampaignResults) -> None:
-        self._results = results
+    def __init__(self, results: CampaignResults, left_out: Iterable[tuple[int, int, int]] = ()) -> None:
+        """``left_out``: order, split and init seeds of runs that are no repetitions."""
+        self._results, self._left_out = results, frozenset(left_out)
+
+    def _of(self, method: str) -> list[ReportedCell]:
+        mine = [cell for cell in self._results.cells if cell.planned.request.method == method]
+        return [cell for cell in mine if _place(cell) not in self._left_out] if self._left_out else mine
 
     def cells(self, recipe: Recipe) -> list[ReportedCell]:
         """The cells that a recipe's value is computed from, except joint training."""
-        mine = [cell for cell in self._results.cells if cell.planned.request.method == recipe.method]
+        mine = self._of(recipe.method)
         if not recipe.orders:
             return mine
         rules = {design.rule for design in order_designs(list(recipe.orders))}
@@ -288,9 +305,11 @@ class Ours:
         frame = self._results.frame
         own = frame[frame["method"] == recipe.method]
         measured = own[own[recipe.metric].notna()] if recipe.metric in own.columns else own.iloc[:0]
+        seeds = ["order_seed", "split_seed", "init_seed"]
+        if self._left_out:
+            measured = measured[[place not in self._left_out for place in measured[seeds].itertuples(index=False, name=None)]]
         if measured.empty:
             return self._undefined(recipe)
-        seeds = ["order_seed", "split_seed", "init_seed"]
         keys = list(measured["key"])
         if recipe.needs_joint:
             keys += list(frame[frame["method"] == UPPER_BOUND].merge(measured[seeds], on=seeds)["key"])
@@ -321,11 +340,36 @@ class Ours:
     @cached_property
     def joint(self) -> list[ReportedCell]:
         """The cells of joint training."""
-        return [cell for cell in self._results.cells if cell.planned.request.method == UPPER_BOUND]
+        return self._of(UPPER_BOUND)
 
     @cached_property
     def _repeats(self) -> pd.DataFrame:
         return repeat_totals(pool([self._results]))
+
+
+class _Tuned(Ours):
+    """The results of one method at the settings that a search chose, without the runs it chose on."""
+
+    def __init__(self, choice: Choice, results: CampaignResults) -> None:
+        super().__init__(results, choice.tuned_on)
+        self.choice = choice
+
+
+def _side(recipe: Recipe | None, ours: Mapping[Any, Ours], tuned: Mapping[Any, Sequence[_Tuned]]) -> Ours | None:
+    """Where a row's value is taken from: the preset's own settings, unless these have too few runs and a search's choice has more."""
+    if recipe is None:
+        return None
+    own = ours[recipe.design]
+    n = own.value(recipe).n
+    if n >= LEAST_RUNS:
+        return own
+    best = max(tuned.get((recipe.design, recipe.method), ()), key=lambda side: side.value(recipe).n, default=None)
+    return best if best is not None and best.value(recipe).n > n else own
+
+
+def _place(cell: ReportedCell) -> tuple[int, int, int]:
+    seeds = cell.planned.request.seeds
+    return seeds.order, seeds.split, seeds.init
 
 
 _NOT_APPLICABLE = ("n/a", "skipped")
