@@ -39,6 +39,7 @@ def test_a_refused_comparison_stays_in_the_family(method: str, p: list[float]) -
 def test_the_collector_that_statsmodels_calls_searches_nothing_that_was_there_before() -> None:
     """A search among thousands of records takes a second, in every adjustment."""
     left_out: list[int] = []
+    before = gc.get_freeze_count()  # 0, but where an earlier test has frozen something
 
     def note(phase: str, info: dict[str, int]) -> None:
         if phase == "start" and info["generation"] == 2:
@@ -51,15 +52,15 @@ def test_the_collector_that_statsmodels_calls_searches_nothing_that_was_there_be
         gc.callbacks.remove(note)
     assert left_out
     assert min(left_out) > 10_000
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() <= before
 
 
 def test_what_somebody_else_has_frozen_stays_frozen() -> None:
+    kept: list[list[int]] = [[] for _ in range(10_000)]  # others of the frozen may be freed at any time
     gc.freeze()
     try:
-        frozen = gc.get_freeze_count()
         stats.adjust([0.01, 0.04])
-        assert gc.get_freeze_count() == frozen
+        assert gc.get_freeze_count() >= len(kept)
     finally:
         gc.unfreeze()
 
