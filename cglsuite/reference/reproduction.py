@@ -240,14 +240,18 @@ def campaign_of(
         "title": f"Reproduction of {selection.title}",
         "grid": {"scenarios": [one.preset], "methods": methods, "backbones": [one.backbone] if one.backbone else []},
         "seeds": {axis: list(seeds[: selection.repeats]) for axis, seeds in paper.seeds.items()},
-        "set": {name: "none" if value is None else value for name, value in values.items()},
+        "set": _written(values),
         "override": [{"match": {"method": name}, "set": pretrained} for name in methods if pretrained and name != _JOINT],
     }
-    for name, settings in (chosen or {}).items():
-        data["override"].append({"match": {"method": name}, "set": {k: "none" if v is None else v for k, v in settings.items()}})
+    data["override"] += [{"match": {"method": name}, "set": _written(settings)} for name, settings in (chosen or {}).items()]
     if one.orders:
         data["seeds"]["orders"] = list(one.orders)
     return Campaign.parse(data)
+
+
+def _written(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a campaign file has them."""
+    return {name: "none" if value is None else value for name, value in settings.items()}
 
 
 def without_configuration(given: Overrides | Mapping[str, Any] | None) -> Overrides:

@@ -14,7 +14,6 @@ Below: what the tests replaced, other shapes of noise, agreement with a publishe
 from __future__ import annotations
 
 import argparse
-import gc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -298,7 +297,6 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    gc.freeze()  # statsmodels collects garbage at every adjustment of p values: it need not look at what is here to stay
     n, seed = args.repetitions, args.seed
     half = 100 * float(scipy_stats.norm.ppf(0.975)) * np.sqrt(ALPHA * (1 - ALPHA) / n)
     print(f"level {ALPHA}, {n} repetitions; simulation error of a share of 5 %: ± {half:.1f} points")

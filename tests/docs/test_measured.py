@@ -282,7 +282,7 @@ def test_what_slope_and_sparsity_of_hat_do() -> None:
     means: dict[tuple[str, float, float], tuple[float, float]] = {}
     for s_max, c in [(25, 0.75), (100, 0.75), (400, 0.75), (800, 0.75), *((400, c) for c in (0.1, 0.25, 1.5, 4))]:
         for dataset in ("cora", "citeseer"):
-            runs = under_hat()[dataset, s_max, c]
+            runs = varied("hat", "method.s_max", "method.c")[dataset, s_max, c]
             assert len(runs) == 5
             for metric in ("average_performance", "forgetting_max"):
                 some = 100 * np.array([run.metrics[metric] for run in runs])
@@ -298,18 +298,6 @@ def test_what_slope_and_sparsity_of_hat_do() -> None:
         assert abs(means[dataset, 800, 0.75][1]) < 0.05
 
 
-def under_hat() -> dict[tuple[str, float, float], list[Record]]:
-    """HAT as in its paper, learning rate and dropout fixed, by data set, slope and sparsity."""
-    wanted = {"method.as_begin": False, "training.norm_statistics": "per-task", "training.lr": 1e-3, "backbone.dropout": 0.5}
-    grouped: dict[tuple[str, float, float], list[Record]] = {}
-    for record in finished():
-        given = record.cell["configuration"]
-        dataset, _, protocol = record.cell["scenario"].partition("/")
-        if record.cell["method"] == "hat" and protocol == "task-il@begin-1" and wanted.items() <= given.items():
-            grouped.setdefault((dataset, given["method.s_max"], given["method.c"]), []).append(record)
-    return grouped
-
-
 def test_what_packnet_keeps_and_piggyback_masks() -> None:
     """Every row of both tables, and what the text concludes from them; nothing is forgotten anywhere."""
     page = (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
@@ -318,7 +306,7 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
         for value in values:
             cells = []
             for dataset in ("cora", "citeseer"):
-                runs = isolated(method, axis)[dataset, value]
+                runs = varied(method, axis)[dataset, value]
                 assert len(runs) == 5
                 assert {run.metrics["forgetting_max"] for run in runs} == {0.0}
                 some = 100 * np.array([run.metrics["average_performance"] for run in runs])
@@ -336,14 +324,15 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
         assert masked[-1] < min(masked[:3])
 
 
-def isolated(method: str, axis: str) -> dict[tuple[str, Any], list[Record]]:
-    """Runs in task-IL with learning rate and dropout fixed, by data set and the value of ``axis``."""
+@cache
+def varied(method: str, *axes: str) -> dict[tuple[Any, ...], list[Record]]:
+    """Runs in task-IL with learning rate and dropout fixed, by data set and the values of ``axes``; HAT's are as in its paper."""
     wanted = {"training.lr": 1e-3, "backbone.dropout": 0.5}
-    grouped: dict[tuple[str, Any], list[Record]] = {}
+    wanted |= {"method.as_begin": False, "training.norm_statistics": "per-task"} if method == "hat" else {}
+    grouped: dict[tuple[Any, ...], list[Record]] = {}
     for record in finished():
-        given, orders = record.cell["configuration"], record.cell["seeds"]["order"]
+        given = record.cell["configuration"]
         dataset, _, protocol = record.cell["scenario"].partition("/")
-        here = record.cell["method"] == method and protocol == "task-il@begin-1" and wanted.items() <= given.items()
-        if here and orders in range(0, 5000, 1000):
-            grouped.setdefault((dataset, given[axis]), []).append(record)
+        if record.cell["method"] == method and protocol == "task-il@begin-1" and wanted.items() <= given.items():
+            grouped.setdefault((dataset, *(given[axis] for axis in axes)), []).append(record)
     return grouped

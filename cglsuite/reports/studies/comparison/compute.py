@@ -296,7 +296,7 @@ def pairs(one: Comparison) -> pd.DataFrame:
 def _bootstrapped(one: Comparison, row: dict[str, Any], level: float) -> tuple[float, float]:
     if row["refused"]:
         return math.nan, math.nan
-    units = stats.replicates(one.by_method[row["first"]], one.by_method[row["second"]])
+    units = _units(one, row["first"], row["second"])
     if len(units.factors) == 2:
         return math.nan, math.nan
     try:
@@ -304,6 +304,10 @@ def _bootstrapped(one: Comparison, row: dict[str, Any], level: float) -> tuple[f
     except stats.Refused:
         return math.nan, math.nan
     return interval.low, interval.high
+
+
+def _units(one: Comparison, first: str, second: str) -> stats.Replicates:
+    return stats.replicates(one.by_method[first], one.by_method[second])
 
 
 # --- all methods at once -----------------------------------------------------------------------------------------------------------
@@ -373,7 +377,7 @@ def needs(one: Comparison) -> pd.DataFrame:
     for row in as_rows(family):
         need: dict[str, Any] = {"first": row["first"], "second": row["second"], "refused": ""}
         try:
-            units = stats.replicates(one.by_method[row["first"]], one.by_method[row["second"]])
+            units = _units(one, row["first"], row["second"])
             need |= {"unit": units.unit, "paired": units.paired, "n": min(units.first.size, units.second.size)}
             how = {"alpha": one.question.alpha / len(family), "wanted": one.question.wanted}
             for part in (_crossed_needs if len(units.factors) == 2 else _needs)(units, one.question.smallest / one.scale, how):

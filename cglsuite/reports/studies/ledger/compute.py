@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,22 +156,25 @@ def load_ledger(
     absent = absences(missing, catalogue)
     ours = {design: Ours(results) for design, results in loaded.items()}
     outcomes = store.search_outcomes()
-    tuned = {
-        place: [_Tuned(choice, load_campaign_results(choice.campaign, store, overrides=overrides, **how)) for choice in found]
-        for place, found in choices(reproduction, outcomes).items()
-    }
+    chosen = choices(reproduction, outcomes)
+
+    @cache
+    def tuned(design: tuple[Any, ...], method: str) -> list[Ours]:
+        found = chosen.get((design, method), ())
+        return [Ours(load_campaign_results(choice.campaign, store, overrides=overrides, **how), choice) for choice in found]
+
     tuning = Tuning.of(outcomes, (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
-    used: dict[int, Mapping[str, Any]] = {}
+    searches = list(tuning.searches)
     for place, entry in enumerate(reproduction.entries):
-        side = _side(entry.recipe, ours, tuned)
+        side = None if entry.recipe is None else _side(entry.recipe, ours[entry.recipe.design], tuned)
         row, value = _row(entry, side, absent, reproduction.paper.repeats)
-        if value.n and entry.recipe is not None:
+        if value.n and entry.recipe is not None and side is not None:
             row["our_trials"] = tuning.trials(entry.recipe.preset, entry.recipe.method)
-            if isinstance(side, _Tuned):
+            if side.choice is not None:
                 row["our_trials"] = len(side.choice.outcome["candidates"])
                 row["lacking"] = "; ".join(filter(None, (side.choice.text, row.get("lacking"))))
-                used[id(side.choice)] = side.choice.outcome
+                searches += [side.choice.outcome] if side.choice.outcome not in searches else []
         rows.append(row)
         scale = UNITS[entry.row["unit"]].scale if entry.row["unit"] in UNITS else 1.0
         repetitions += [{"row": place, "unit": unit, "value": scale * one} for unit, one in zip(value.units, value.values, strict=True)]
@@ -182,7 +185,7 @@ def load_ledger(
         ratios=ratios(reproduction.times, loaded, absent),
         times=own_times(loaded),
         statistics=_statistics(reproduction.selection, catalogue) if besides else pd.DataFrame(columns=STATISTICS),
-        searches=(*tuning.searches, *(outcome for outcome in used.values() if outcome not in tuning.searches)),
+        searches=tuple(searches),
         results=tuple(loaded.values()),
         store=store.path,
         absent=absent,
@@ -277,17 +280,15 @@ def _repetition(recipe: Recipe, cell: ReportedCell) -> Any:
 class Ours:
     """The results of one campaign, for the rows that it serves."""
 
-    def __init__(self, results: CampaignResults, left_out: Iterable[tuple[int, int, int]] = ()) -> None:
-        """``left_out``: order, split and init seeds of runs that are no repetitions."""
-        self._results, self._left_out = results, frozenset(left_out)
-
-    def _of(self, method: str) -> list[ReportedCell]:
-        mine = [cell for cell in self._results.cells if cell.planned.request.method == method]
-        return [cell for cell in mine if _place(cell) not in self._left_out] if self._left_out else mine
+    def __init__(self, results: CampaignResults, choice: Choice | None = None) -> None:
+        """``choice``: of the search whose settings these are; the runs that it was made on are no repetitions."""
+        if choice is not None:
+            results = replace(results, cells=tuple(c for c in results.cells if c.planned.request.seeds not in choice.tuned_on))
+        self._results, self.choice = results, choice
 
     def cells(self, recipe: Recipe) -> list[ReportedCell]:
         """The cells that a recipe's value is computed from, except joint training."""
-        mine = self._of(recipe.method)
+        mine = [cell for cell in self._results.cells if cell.planned.request.method == recipe.method]
         if not recipe.orders:
             return mine
         rules = {design.rule for design in order_designs(list(recipe.orders))}
@@ -305,11 +306,9 @@ class Ours:
         frame = self._results.frame
         own = frame[frame["method"] == recipe.method]
         measured = own[own[recipe.metric].notna()] if recipe.metric in own.columns else own.iloc[:0]
-        seeds = ["order_seed", "split_seed", "init_seed"]
-        if self._left_out:
-            measured = measured[[place not in self._left_out for place in measured[seeds].itertuples(index=False, name=None)]]
         if measured.empty:
             return self._undefined(recipe)
+        seeds = ["order_seed", "split_seed", "init_seed"]
         keys = list(measured["key"])
         if recipe.needs_joint:
             keys += list(frame[frame["method"] == UPPER_BOUND].merge(measured[seeds], on=seeds)["key"])
@@ -340,36 +339,18 @@ class Ours:
     @cached_property
     def joint(self) -> list[ReportedCell]:
         """The cells of joint training."""
-        return self._of(UPPER_BOUND)
+        return [cell for cell in self._results.cells if cell.planned.request.method == UPPER_BOUND]
 
     @cached_property
     def _repeats(self) -> pd.DataFrame:
         return repeat_totals(pool([self._results]))
 
 
-class _Tuned(Ours):
-    """The results of one method at the settings that a search chose, without the runs it chose on."""
-
-    def __init__(self, choice: Choice, results: CampaignResults) -> None:
-        super().__init__(results, choice.tuned_on)
-        self.choice = choice
-
-
-def _side(recipe: Recipe | None, ours: Mapping[Any, Ours], tuned: Mapping[Any, Sequence[_Tuned]]) -> Ours | None:
+def _side(recipe: Recipe, own: Ours, tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
     """Where a row's value is taken from: the preset's own settings, unless these have too few runs and a search's choice has more."""
-    if recipe is None:
-        return None
-    own = ours[recipe.design]
-    n = own.value(recipe).n
-    if n >= LEAST_RUNS:
+    if own.value(recipe).n >= LEAST_RUNS:
         return own
-    best = max(tuned.get((recipe.design, recipe.method), ()), key=lambda side: side.value(recipe).n, default=None)
-    return best if best is not None and best.value(recipe).n > n else own
-
-
-def _place(cell: ReportedCell) -> tuple[int, int, int]:
-    seeds = cell.planned.request.seeds
-    return seeds.order, seeds.split, seeds.init
+    return max((own, *tuned(recipe.design, recipe.method)), key=lambda side: side.value(recipe).n)
 
 
 _NOT_APPLICABLE = ("n/a", "skipped")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.reference.reproduction import Reproduction, campaign_of
+from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
@@ -32,9 +33,9 @@ class Choice:
     campaign: Campaign
 
     @property
-    def tuned_on(self) -> frozenset[tuple[int, int, int]]:
-        """Order, split and init seed of the runs that the choice was made on: they are no repetitions."""
-        return frozenset((seeds["order"], seeds["split"], seeds["init"]) for seeds in self.outcome["seeds"])
+    def tuned_on(self) -> frozenset[Seeds]:
+        """The seeds of the runs that the choice was made on: they are no repetitions."""
+        return frozenset(Seeds(**seeds) for seeds in self.outcome["seeds"])
 
     @property
     def text(self) -> str:
