@@ -264,7 +264,8 @@ def test_an_interrupted_run_leaves_finished_records_and_no_workers(store: Store,
     with process:
         slow = cell(2, seconds=300.0)
         quick = [cell(n, seconds=0.0) for n in (0, 1, 3)]
-        _wait(lambda: store.holder(slow.key) is not None and all(store.cached(c.key) for c in quick))
+        # A lease whose holder has not yet signed it names no process that could be found dead.
+        _wait(lambda: (h := store.holder(slow.key)) is not None and h.here and all(store.cached(c.key) for c in quick))
         holder = store.holder(slow.key)
         assert holder is not None
         process.send_signal(how)

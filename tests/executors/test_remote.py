@@ -239,7 +239,7 @@ def test_ctrl_c_ends_the_job_and_keeps_what_is_finished(store: Store) -> None:
     """No supervisor and no worker is left, nothing is held, and no job is known."""
     slow = cell(2, seconds=3.0)
     with submit(store) as process:
-        wait(lambda: store.holder(slow.key) is not None and store.cached(cell(0, seconds=0.0).key) is not None)
+        wait(lambda: (h := store.holder(slow.key)) is not None and h.here and store.cached(cell(0, seconds=0.0).key) is not None)
         holder = store.holder(slow.key)
         assert holder is not None
         process.send_signal(signal.SIGINT)

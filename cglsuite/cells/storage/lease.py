@@ -130,13 +130,15 @@ class Lease:
     def _attempt(self) -> bool:
         from filelock import LeaseSettingsMismatch, Timeout
 
+        # Worked out beforehand: until the file has these lines, a process that is killed is displayed as its holder.
+        identity = f"machine={_machine()}\nprocess={_process_start(os.getpid())}\n"
         try:
             self._soft.acquire(blocking=False)
         except (Timeout, LeaseSettingsMismatch, IsADirectoryError):
             return False
         # Readers ignore unknown names; these lines are informative only.
         with contextlib.suppress(OSError), self.path.open("ab", buffering=0) as file:
-            file.write(f"since={time.time():.3f}\nmachine={_machine()}\nprocess={_process_start(os.getpid())}\n".encode())
+            file.write(f"since={time.time():.3f}\n{identity}".encode())
         return True
 
     def _clear(self) -> bool:
