@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["SuitePlugin", "register"]
+__all__ = ["SuitePlugin", "pytest_xdist_auto_num_workers", "register"]
 
 BUILT_IN = (
     *("cglsuite-node", "cglsuite-methods", "cglsuite-metrics", "cglsuite-skeleton", "cglsuite-drift"),
@@ -35,6 +35,12 @@ BUILT_IN = (
 ENVIRONMENTS = {"notebook": "tox -e notebooks", "plugins": "tox -e plugins"}  # a test with both runs where notebooks do
 CORE_TESTS = Path(__file__).resolve().parents[1]
 REFUSING_PROXY = "http://127.0.0.1:9"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """What ``-n auto`` means: one worker more than there are processors, since many tests wait for processes that they have started."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
 
 
 def register(config: pytest.Config) -> None:
