@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.reports import load_campaign_results
+from cglsuite.reports.studies.comparison.compute import study
 
 ROOT = Path(__file__).parents[2]
 PROTOCOLS = ROOT / "docs" / "protocols"
@@ -322,6 +325,50 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
         masked = [means["piggyback", dataset, threshold] for threshold in THRESHOLDS]
         assert max(masked[:3]) - min(masked[:3]) < 1
         assert masked[-1] < min(masked[:3])
+
+
+@pytest.mark.plugins
+def test_five_graphs_under_the_second_version_of_drift() -> None:
+    """What the text concludes from all comparisons: which methods differ, and where one is another to the bit."""
+    page = " ".join((PROTOCOLS / "drift.md").read_text(encoding="utf-8").split())
+    folder = ROOT / "reports"
+    results = load_campaign_results(folder / "drift-2.toml", folder / "gallery" / "records", train_missing=False)
+    compared = study(results)
+    assert (len(compared.comparisons), compared.question.metric) == (15, "a_auc")
+    pairs = pd.concat([one.tests.assign(scenario=one.preset) for one in compared.comparisons])
+    pairs = pairs[(pairs["first"] != "joint") & (pairs["second"] != "joint")]
+    differ = pairs[pairs["verdict"].str.endswith(" is better")]
+    assert f"of {len(pairs)} pairs without joint training {len(differ)} differ significantly" in page
+    worse = differ[differ["scenario"].str.startswith("citationfull-citeseer/") & (differ["verdict"] != "dmsg is better")]
+    assert ((worse["first"] == "dmsg") | (worse["second"] == "dmsg")).sum() == 4
+    found = {(r.cell["scenario"], r.cell["method"], r.cell["seeds"]["order"]): r for r in results.records}
+    same = [place for place, r in found.items() if place[1] == "mas-star" and equal(r, found[place[0], "bare", place[2]])]
+    assert len(same) == 18
+    assert {place[0].partition("/")[0] for place in same} == {"uai2010", "actor"}
+
+
+def equal(one: Record, other: Record) -> bool:
+    return np.array_equal(one.performance(), other.performance(), equal_nan=True)
+
+
+def test_what_a_sum_over_neighbours_costs_on_drifts_streams() -> None:
+    """Every cell of the table, and joint training at the bottom without normalisation alone."""
+    page = (PROTOCOLS / "drift.md").read_text(encoding="utf-8")
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for record in finished():
+        cell = record.cell
+        if cell["scenario"].endswith("/gaussian@drift-2"):
+            place = cell["scenario"].partition("/")[0], cell["method"], cell["configuration"]["backbone.normalisation"]
+            found.setdefault(place, []).append(100 * record.metrics["a_auc"])
+    assert {len(some) for some in found.values()} == {3}
+    datasets = dict.fromkeys(place[0] for place in found if place[2] == "symmetric")
+    assert len(datasets) == 5
+    for dataset in datasets:
+        sides = [(method, how) for method in ("bare", "er", "joint") for how in ("none", "symmetric")]
+        cells = " | ".join(text(np.array(found[dataset, *side])) for side in sides)
+        assert f"| {dataset} | {cells} |" in page
+    ends = [np.mean(found["uai2010", "joint", how]) for how in ("none", "symmetric")]
+    assert ends[0] < 15 < 80 < ends[1]
 
 
 @cache

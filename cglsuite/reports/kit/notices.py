@@ -24,7 +24,7 @@ def key_box(lines: Iterable[Fragment]) -> Fragment:
     return element("section", head, element("ul", *lines), class_="key-results", aria_labelledby="key-results")
 
 
-def notice(first: str, *rest: str) -> Fragment:
+def notice(first: str, *rest: Content) -> Fragment:
     """A box with a sentence and an optional list."""
     listed = element("ul", *(element("li", text) for text in rest)) if rest else None
     return element("div", element("p", first), listed, class_="notice", role="note")

@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.reports.results.results import CampaignResults, Group
 
-__all__ = ["Guard", "guards"]
+__all__ = ["CAUTIONS", "Guard", "guards"]
 
+CAUTIONS = {
+    "upper-bound": "joint training is below another method",
+    "memory": "methods keep memories of different sizes",
+    "search": "tuned methods stand beside untuned ones",
+}
+"""What each kind of guard says, in a few words."""
 MEMORY_TOLERANCE = 1.1
 """Memories whose sizes differ by at most this factor count as equal."""
 
@@ -78,7 +84,8 @@ def _below(groups: Sequence[Group]) -> str:
     if not above:
         return ""
     certain = any(text.endswith("significant)") for text in above)
-    return f"The upper bound {'is' if certain else 'may be'} under-trained: {UPPER_BOUND} is below {'; '.join(above)}."
+    when = "at the end of the stream, " if groups[0].records[0].stream else ""
+    return f"The upper bound {'is' if certain else 'may be'} under-trained: {when}{UPPER_BOUND} is below {'; '.join(above)}."
 
 
 def _above(group: Group, bound: Group) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.markup import Content, Fragment, element, fold, join
 from cglsuite.reports.kit.htmltable import duration
 from cglsuite.reports.kit.notices import notice, tile
 from cglsuite.reports.kit.text import scenario_words
-from cglsuite.reports.results.guards import Guard, guards
+from cglsuite.reports.results.guards import CAUTIONS, Guard, guards
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ __all__ = ["NOTHING_DONE", "derived_note", "notices", "overview", "preset_captio
 
 NOTHING_DONE = "No cell of this campaign is finished yet."
 """Shown in place of numbers that do not exist yet."""
+_MOST_CAUTIONS = 4
+"""Boxes about comparisons that stand above a page; more are one box, by what they say."""
 
 
 def overview(results: CampaignResults, message: Fragment | None = None) -> Fragment:
@@ -53,16 +55,37 @@ def notices(results: CampaignResults) -> Iterable[Fragment]:
     yield from _cautions(guards(results))
 
 
-def _cautions(warnings: Iterable[Guard]) -> Iterable[Fragment]:
-    """A notice per set of warnings, headed by the comparisons that share it."""
+def _cautions(warnings: Sequence[Guard]) -> Iterable[Fragment]:
+    """A notice per set of warnings, headed by the comparisons that share it; of many, one notice."""
     of_board: dict[str, list[str]] = {}
     for guard in warnings:
-        of_board.setdefault(f"{guard.preset} × {guard.backbone}", []).append(f"{guard.text} {guard.advice}")
+        of_board.setdefault(_board(guard), []).append(f"{guard.text} {guard.advice}")
     shared: dict[tuple[str, ...], list[str]] = {}
     for board, texts in of_board.items():
         shared.setdefault(tuple(texts), []).append(board)
+    if len(shared) > _MOST_CAUTIONS:
+        yield notice(f"Read {len(of_board)} comparisons with care.", *_by_kind(warnings))
+        return
     for said, boards in shared.items():
         yield notice(f"{'; '.join(boards)}: read the comparison with care.", *said)
+
+
+def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
+    """A line per advice: what all its comparisons share, or what is the case in each, folded."""
+    kinds: dict[tuple[str, str], dict[str, str]] = {}
+    for guard in warnings:
+        kinds.setdefault((guard.kind, guard.advice), {})[_board(guard)] = guard.text
+    for (kind, advice), texts in kinds.items():
+        count = f"{len(texts)} comparison{'' if len(texts) == 1 else 's'}"
+        if len(set(texts.values())) == 1:
+            yield f"{next(iter(texts.values()))} {advice} ({count})"
+            continue
+        listed = element("ul", *(element("li", f"{board}: {text}") for board, text in texts.items()))
+        yield join([f"{CAUTIONS[kind].capitalize()} in {count}. {advice} ", fold("One by one", listed)])
+
+
+def _board(guard: Guard) -> str:
+    return f"{guard.preset} × {guard.backbone}"
 
 
 def derived_note(results: CampaignResults, name: str) -> str:

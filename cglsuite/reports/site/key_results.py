@@ -16,7 +16,7 @@ from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.guards import guards
+from cglsuite.reports.results.guards import CAUTIONS, guards
 from cglsuite.reports.results.orders import orders_in_all
 from cglsuite.reports.results.published import compare
 from cglsuite.reports.site.boards import LEVEL, Board, Row, boards, pairs_of
@@ -30,11 +30,6 @@ __all__ = ["Finding", "findings", "key_results", "published_line", "warning_line
 
 LOWER_BOUND = "bare"
 """Fine-tuning, which does nothing against forgetting."""
-_CAUTIONS = {
-    "upper-bound": "joint training is below another method",
-    "memory": "methods keep memories of different sizes",
-    "search": "tuned methods stand beside untuned ones",
-}
 _MOST_NAMED = 6
 
 
@@ -154,6 +149,6 @@ def warning_lines(results: CampaignResults) -> Iterable[str]:
     for guard in guards(results):
         kinds.setdefault(guard.kind, set()).add((guard.preset, guard.backbone))
     scenarios = len({(group.preset, group.backbone) for group in results.groups})
-    cautions = [f"{_CAUTIONS[kind]} ({len(found)} of {scenarios} comparisons)" for kind, found in kinds.items()]
+    cautions = [f"{CAUTIONS[kind]} ({len(found)} of {scenarios} comparisons)" for kind, found in kinds.items()]
     if cautions:
         yield f"Read with care: {'; '.join(cautions)}."

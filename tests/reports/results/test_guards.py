@@ -66,6 +66,20 @@ def test_joint_below_a_method(made: Made) -> None:
     assert "it bounds nothing" in page_of(results, "overview")
 
 
+def test_many_comparisons_share_a_box(made: Made) -> None:
+    """Five comparisons are warned of in one box: by what is wrong, and comparison by comparison where the numbers differ."""
+    lengths = [1, 2, 3, 4, 5]
+    axes = {"training.epochs": lengths}
+    results = made(lambda p: raised(p, {"ewc": 0.01 * p.cell.configuration["training.epochs"]}), grid=GRID | {"axes": axes})
+    page = page_of(results, "overview")
+    assert [guard.kind for guard in guards(results)] == ["upper-bound"] * 5
+    assert page.count('class="notice"') == 1
+    assert "Read 5 comparisons with care." in page
+    assert page.count("Joint training is below another method in 5 comparisons. Train it for longer") == 1
+    for n in lengths:
+        assert f"joint is below ewc (+{n}.0 points in 3 cells, " in page
+
+
 def test_joint_below_by_chance(made: Made) -> None:
     """A difference whose interval holds zero is not called one of training."""
     results = made(lambda p: raised(p, {"ewc": 0.001}, noise=0.03 if p.request.method == "ewc" else 0.002))

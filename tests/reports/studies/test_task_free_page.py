@@ -14,6 +14,8 @@ from cglsuite.errors import UsageError
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.summary import definitions, summary
 from cglsuite.reports.studies.campaign import page as show
+from cglsuite.reports.studies.comparison.compute import Question, study
+from cglsuite.reports.studies.comparison.page import replication
 from cglsuite.reports.studies.orders.pooling import pool
 from cglsuite.reports.studies.sweep import page as show_sweep
 from cglsuite.reports.studies.sweep.compute import sweep
@@ -70,6 +72,14 @@ def test_other_reports_cope_with_task_free_records(task_free_results: Any) -> No
     assert one.frame["intransigence"].isna().all()
     with pytest.raises(UsageError, match="task-free"):
         pool(results)
+
+
+def test_methods_are_compared_by_a_metric_of_their_streams(task_free_results: Any) -> None:
+    """Without a named metric by A_AUC; a metric without a value is said once, not method by method."""
+    one = task_free_results({})[0][0]
+    assert study(one).question.metric == "a_auc"
+    page = page_with(replication(study(one, Question(metric="average_performance"))))
+    assert texts(page, "td.long")[-1] == "all methods: 3 records without a value"
 
 
 def test_nothing_finished(results: CampaignResults) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ __all__ = [
 
 SEEDS_PLANNED = (3, 4, 5, 10, 20)
 """Numbers of seeds, crossed with orders, that a plan considers."""
+_METRICS = {False: "average_performance", True: "a_auc"}
+"""By whether all streams are task-free, the metric that methods are compared by if none is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +52,8 @@ class Question:
     """The question asked of every scenario.
 
     Args:
-        metric: name of its definition. methods: methods to compare, one name or several; empty for all. against: compare all other
-            methods with this one; empty for all pairs.
+        metric: name of its definition; empty for average performance, or for A_AUC where all streams are task-free.
+        methods: methods to compare, one name or several; empty for all. against: compare all other methods with this one; empty for all pairs.
         test: one of :data:`cglsuite.stats.TESTS`. adjustment: one of :data:`cglsuite.stats.ADJUSTMENTS`, over the pairs of a scenario.
         alpha: level of the family. smallest: the smallest interesting difference, in page units (points for fractions).
         wanted: the power of a plan.
@@ -60,7 +62,7 @@ class Question:
         UsageError: a number outside its range. UnknownNameError: another test or adjustment.
     """
 
-    metric: str = "average_performance"
+    metric: str = ""
     methods: str | Sequence[str] = ()
     against: str = ""
     test: str = "t"
@@ -189,6 +191,8 @@ def study(results: CampaignResults, question: Question | None = None) -> Study:
         UnknownNameError: a metric that no plugin provides; a method that has no result.
     """
     question = question or Question()
+    if not question.metric:
+        question = replace(question, metric=_METRICS[bool(results.groups) and all(group.task_free for group in results.groups)])
     if question.metric not in results.metrics:
         raise UnknownNameError("metric", question.metric, results.metrics)
     known = dict.fromkeys(group.label for group in results.groups)

@@ -101,7 +101,10 @@ def _design(one: Comparison) -> str:
 
 
 def _warned(one: Comparison) -> str:
-    warnings = [f"{method}: {n} records without a value" for method, n in one.lacking.items()]
+    if one.absent and len(set(one.lacking.values())) == 1:
+        warnings = [f"all methods: {next(iter(one.lacking.values()))} records without a value"]
+    else:
+        warnings = [f"{method}: {n} records without a value" for method, n in one.lacking.items()]
     design = one.design
     if isinstance(design, stats.Refused):
         return "; ".join(warnings)

@@ -25,7 +25,7 @@ from cglsuite.hashing import canonical
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.results import CampaignResults, results_of
 from cglsuite.reports.results.variants import record_variants
-from cglsuite.reports.studies.comparison.compute import Comparison, Question, needs, study
+from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
 from cglsuite.reports.studies.findings.forgetting import kept_splits
 from cglsuite.reports.studies.findings.rankings import changes, rankings
 from cglsuite.reports.studies.findings.worth import competes, worth
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["ALPHA", "DATASET_PAIRS", "DIFFERENCES", "Findings", "findings_of", "load_findings"]
 
 ALPHA = 0.05
-_METRICS = {False: "average_performance", True: "a_auc"}
-"""By whether a stream is task-free, the metric that methods are compared by."""
 _LEAST = 2
 DIFFERENCES = ["scenario", "preset", "setting", "first", "second", "n", "estimate", "low", "high", "p", "p_adjusted", "better", "verdict"]
 DIFFERENCES += ["detectable", "given", "refused"]
@@ -214,11 +212,11 @@ def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) ->
     variants = record_variants(distinct.values(), catalogue)
     results = results_of(records, catalogue, store, variants=variants)
     comparisons: list[Comparison] = []
-    for task_free, metric in _METRICS.items():
+    for task_free in (False, True):
         some = [record for record in records if bool(record.stream) == task_free]
         if some:
             part = replace(results_of(some, catalogue, store, variants=variants), joint={})
-            comparisons += [one for one in study(part, Question(metric=metric)).comparisons if len(one.methods) > 1]
+            comparisons += [one for one in study(part).comparisons if len(one.methods) > 1]
     facts = {record.cell["preset"]: _facts(record) for record in distinct.values()}
     splits = kept_splits(store, {record.key: record for record in records})
     kept, repeated = _distinct(comparisons, facts)
