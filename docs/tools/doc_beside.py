@@ -65,13 +65,20 @@ def _unbroken(value: str) -> str:
 
 def _groups(frame: Any) -> list[Any]:
     """Cells that differ in nothing but their seeds, those as benchmarked first. What a search tried on one order and did not choose is left
-    out where its choice has been run often enough for a verdict."""
+    out where its choice has been run often enough for a verdict; so is what a campaign varied of which nothing is searched."""
     from cglsuite.reference.values import LEAST_RUNS
 
     keys = [_FORM, _SCHEME, *(f"configuration.{key}" for key in _CHOSEN)]
-    found = [group for _, group in frame.groupby(keys, dropna=False, sort=False)]
+    others = [column for column in frame if column.startswith("configuration.") and column not in keys]
+    found = [_most_run(group, others) for _, group in frame.groupby(keys, dropna=False, sort=False)]
     judged = {_of_the_paper(group) for group in found if len(group) >= LEAST_RUNS}
     return sorted((group for group in found if len(group) >= LEAST_RUNS or _of_the_paper(group) not in judged), key=_of_the_paper)
+
+
+def _most_run(frame: Any, columns: list[str]) -> Any:
+    """Of the values in ``columns`` those of the most cells: a protocol is run on all its orders, a variation of it on some."""
+    settings = frame[columns].apply(lambda row: repr(tuple(row)), axis=1)
+    return frame[settings == settings.value_counts().index[0]]
 
 
 def _of_the_paper(group: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from doc_tool import tool
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -325,6 +326,19 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
         masked = [means["piggyback", dataset, threshold] for threshold in THRESHOLDS]
         assert max(masked[:3]) - min(masked[:3]) < 1
         assert masked[-1] < min(masked[:3])
+
+
+@pytest.mark.plugins
+def test_bitcoin_otc_with_six_trials_is_a_little_below_print() -> None:
+    """How many AP are lower, and by how much in the mean, counted in the table that the page shows."""
+    words = "task-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp packnet piggyback hat joint"
+    page = (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
+    assert f"{{{{ beside {words} }}}}" in page
+    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_records(), words.split())
+    cells = [line.strip("| ").split(" | ") for line in shown.replace("\xa0", " ").splitlines()[2:]]
+    assert [line[2] for line in cells] == ["3"] * 10
+    below = np.array([float(line[3].partition(" ")[0]) - float(line[4].partition(" ")[0]) for line in cells])
+    assert f"{(below < 0).sum()} of the 10 AP are below print, by {-below.mean():.1f} points in the mean of all ten" in page
 
 
 @pytest.mark.plugins

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import re
 import statistics
-import sys
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from doc_tool import TOOLS, tool
 
 from cglsuite import Catalogue, load_catalogue
 from cglsuite.cells.storage.store import Store
 
-TOOLS = Path(__file__).resolve().parents[2] / "docs" / "tools"
 GALLERY = TOOLS.parents[1] / "reports" / "gallery" / "records"
 KINDS = ("method", "pretraining")
 pytestmark = pytest.mark.plugins
-
-
-def tool(name: str) -> ModuleType:
-    """A module of docs/tools, where mkdocs finds its hooks."""
-    if str(TOOLS) not in sys.path:
-        sys.path.insert(0, str(TOOLS))
-    return import_module(name)
 
 
 @pytest.fixture(scope="module")
