@@ -249,8 +249,8 @@ def test_forgetting_beside_begin_over_two_data_sets() -> None:
     from cglsuite.reports.studies.ledger.judging import offsets
     from cglsuite.stats import AGREEMENTS
 
-    def ledger(setting: str, dataset: str) -> Ledger:
-        chosen = {"paper": "BeGin", "dataset": dataset, "setting": setting, "repeats": 5}
+    def ledger(setting: str, dataset: str, repeats: int | None = 5) -> Ledger:
+        chosen = {"paper": "BeGin", "dataset": dataset, "setting": setting} | ({"repeats": repeats} if repeats else {})
         return load_ledger(chosen, ROOT / "reports" / "gallery" / "records", besides=False)
 
     def by_metric(found: pd.DataFrame) -> dict[str, Any]:
@@ -277,6 +277,12 @@ def test_forgetting_beside_begin_over_two_data_sets() -> None:
     task, _ = together(ledger("task-IL", "Cora"), ledger("task-IL", "CiteSeer"))
     shown = [f"{task[name]['mean']:.1f} ({task[name]['low']:.1f} to {task[name]['high']:.1f})" for name in ("AF", "AP")]
     assert f"the {task['AF']['rows']} AF differ by {shown[0]}, the {task['AP']['rows']} AP by {shown[1]}" in page
+    af, ap = (by_metric(ledger("class-IL", "Cora", None).offsets)[name] for name in ("AF", "AP"))
+    assert af["higher"] == af["rows"]
+    words = f"the {af['rows']} AF in class-IL are {af['mean']:.1f} above ({af['low']:.1f} to {af['high']:.1f}), all of them higher"
+    assert f"{words}, the {ap['rows']} AP {-ap['mean']:.1f} below ({ap['low']:.1f} to {ap['high']:.1f})" in page
+    af, ap = (by_metric(ledger("task-IL", "Cora", None).offsets)[name] for name in ("AF", "AP"))
+    assert f"the {af['rows']} AF differ by {af['mean']:.1f}, the {ap['rows']} AP by {ap['mean']:.1f} points" in page
 
 
 def test_what_slope_and_sparsity_of_hat_do() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cglsuite.markup import Content, Fragment, element, fold, join
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import duration
 from cglsuite.reports.kit.notices import notice, tile
 from cglsuite.reports.kit.text import scenario_words
@@ -81,7 +81,8 @@ def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
             yield f"{next(iter(texts.values()))} {advice} ({count})"
             continue
         listed = element("ul", *(element("li", f"{board}: {text}") for board, text in texts.items()))
-        yield join([f"{CAUTIONS[kind].capitalize()} in {count}. {advice} ", fold("One by one", listed)])
+        folded = element("details", element("summary", "One by one"), listed)
+        yield join([f"{CAUTIONS[kind].capitalize()} in {count}. {advice} ", folded])
 
 
 def _board(guard: Guard) -> str:

@@ -53,7 +53,7 @@ class Question:
 
     Args:
         metric: name of its definition; empty for average performance, or for A_AUC where all streams are task-free.
-        methods: methods to compare, one name or several; empty for all. against: compare all other methods with this one; empty for all pairs.
+        methods: methods to compare, one name or several; empty for all. against: compare all others with this one; empty for all pairs.
         test: one of :data:`cglsuite.stats.TESTS`. adjustment: one of :data:`cglsuite.stats.ADJUSTMENTS`, over the pairs of a scenario.
         alpha: level of the family. smallest: the smallest interesting difference, in page units (points for fractions).
         wanted: the power of a plan.
