@@ -243,8 +243,6 @@ def test_the_second_version_is_nearer_to_print() -> None:
 
 @pytest.mark.plugins
 def test_forgetting_beside_begin_over_two_data_sets() -> None:
-    import pandas as pd
-
     from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger
     from cglsuite.reports.studies.ledger.judging import offsets
     from cglsuite.stats import AGREEMENTS
@@ -282,7 +280,8 @@ def test_forgetting_beside_begin_over_two_data_sets() -> None:
     words = f"the {af['rows']} AF in class-IL are {af['mean']:.1f} above ({af['low']:.1f} to {af['high']:.1f}), all of them higher"
     assert f"{words}, the {ap['rows']} AP {-ap['mean']:.1f} below ({ap['low']:.1f} to {ap['high']:.1f})" in page
     af, ap = (by_metric(ledger("task-IL", "Cora", None).offsets)[name] for name in ("AF", "AP"))
-    assert f"the {af['rows']} AF differ by {af['mean']:.1f}, the {ap['rows']} AP by {ap['mean']:.1f} points" in page
+    shown = [f"{round(one['mean'], 1) + 0.0:.1f} ({one['low']:.1f} to {one['high']:.1f})" for one in (af, ap)]  # no -0.0
+    assert f"the {af['rows']} AF differ by {shown[0]}, the {ap['rows']} AP by {shown[1]}" in page
 
 
 def test_what_slope_and_sparsity_of_hat_do() -> None:

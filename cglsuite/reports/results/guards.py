@@ -21,14 +21,8 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.reports.results.results import CampaignResults, Group
 
-__all__ = ["CAUTIONS", "Guard", "guards"]
+__all__ = ["Guard", "guards"]
 
-CAUTIONS = {
-    "upper-bound": "joint training is below another method",
-    "memory": "methods keep memories of different sizes",
-    "search": "tuned methods stand beside untuned ones",
-}
-"""What each kind of guard says, in a few words."""
 MEMORY_TOLERANCE = 1.1
 """Memories whose sizes differ by at most this factor count as equal."""
 
@@ -39,12 +33,14 @@ class Guard:
 
     Args:
         kind: ``upper-bound``: joint training is below a method. ``memory``: methods keep different numbers of items. ``search``: settings
-            of some methods were tuned, those of others were not.
+            of some methods were tuned, those of others were not or with other numbers of trials.
+        summary: what is the case in any scenario that this is said of.
         preset: the scenario as the campaign shows it. backbone: the backbone of the methods compared.
         text: what is the case, with the numbers. advice: what to do about it.
     """
 
     kind: Literal["upper-bound", "memory", "search"]
+    summary: str
     preset: str
     backbone: str
     text: str
@@ -60,18 +56,34 @@ def guards(results: CampaignResults) -> list[Guard]:
 
 
 def _of_board(results: CampaignResults, groups: Sequence[Group]) -> Iterator[Guard]:
-    candidates: tuple[tuple[Literal["upper-bound", "memory", "search"], str, str], ...] = (
-        ("upper-bound", _below(groups), "Train it for longer or search its settings: until then it bounds nothing."),
+    candidates: tuple[tuple[Literal["upper-bound", "memory", "search"], str, str, str], ...] = (
+        (
+            "upper-bound",
+            "joint training is below another method",
+            _below(groups),
+            "Train it for longer or search its settings: until then it bounds nothing.",
+        ),
         (
             "memory",
+            "methods keep memories of different sizes",
             _memory(groups),
             "A difference between them can be one of memory: set scenario.memory_budget, or the methods' own sizes.",
         ),
-        ("search", _tuning(results, groups), "Search the settings of all methods alike before you rank them."),
-        ("search", _trials(results, groups), "Give every method the same number of trials: set search.trials."),
+        (
+            "search",
+            "tuned methods stand beside untuned ones",
+            _tuning(results, groups),
+            "Search the settings of all methods alike before you rank them.",
+        ),
+        (
+            "search",
+            "methods were tuned with unequal numbers of trials",
+            _trials(results, groups),
+            "Give every method the same number of trials: set search.trials.",
+        ),
     )
     where = {"preset": results.preset_title(groups[0].preset), "backbone": groups[0].backbone}
-    return (Guard(kind=kind, text=text, advice=advice, **where) for kind, text, advice in candidates if text)
+    return (Guard(kind=kind, summary=said, text=text, advice=advice, **where) for kind, said, text, advice in candidates if text)
 
 
 # --- the upper bound -----------------------------------------------------------------------------------------------------------

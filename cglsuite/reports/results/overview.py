@@ -9,7 +9,7 @@ from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import duration
 from cglsuite.reports.kit.notices import notice, tile
 from cglsuite.reports.kit.text import scenario_words
-from cglsuite.reports.results.guards import CAUTIONS, Guard, guards
+from cglsuite.reports.results.guards import Guard, guards
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text
 
 if TYPE_CHECKING:
@@ -74,15 +74,15 @@ def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
     """A line per advice: what all its comparisons share, or what is the case in each, folded."""
     kinds: dict[tuple[str, str], dict[str, str]] = {}
     for guard in warnings:
-        kinds.setdefault((guard.kind, guard.advice), {})[_board(guard)] = guard.text
-    for (kind, advice), texts in kinds.items():
+        kinds.setdefault((guard.summary, guard.advice), {})[_board(guard)] = guard.text
+    for (summary, advice), texts in kinds.items():
         count = f"{len(texts)} comparison{'' if len(texts) == 1 else 's'}"
         if len(set(texts.values())) == 1:
             yield f"{next(iter(texts.values()))} {advice} ({count})"
             continue
         listed = element("ul", *(element("li", f"{board}: {text}") for board, text in texts.items()))
         folded = element("details", element("summary", "One by one"), listed)
-        yield join([f"{CAUTIONS[kind].capitalize()} in {count}. {advice} ", folded])
+        yield join([f"{summary.capitalize()} in {count}. {advice} ", folded])
 
 
 def _board(guard: Guard) -> str:

@@ -16,7 +16,7 @@ from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.guards import CAUTIONS, guards
+from cglsuite.reports.results.guards import guards
 from cglsuite.reports.results.orders import orders_in_all
 from cglsuite.reports.results.published import compare
 from cglsuite.reports.site.boards import LEVEL, Board, Row, boards, pairs_of
@@ -147,8 +147,8 @@ def warning_lines(results: CampaignResults) -> Iterable[str]:
     """What to be careful about, each kind of warning once with the number of scenarios; the notices have the details."""
     kinds: dict[str, set[tuple[str, str]]] = {}
     for guard in guards(results):
-        kinds.setdefault(guard.kind, set()).add((guard.preset, guard.backbone))
+        kinds.setdefault(guard.summary, set()).add((guard.preset, guard.backbone))
     scenarios = len({(group.preset, group.backbone) for group in results.groups})
-    cautions = [f"{CAUTIONS[kind]} ({len(found)} of {scenarios} comparisons)" for kind, found in kinds.items()]
+    cautions = [f"{summary} ({len(found)} of {scenarios} comparisons)" for summary, found in kinds.items()]
     if cautions:
         yield f"Read with care: {'; '.join(cautions)}."
