@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,7 @@ class Files:
         self.folders = None if folders is None else [str(folder) for folder in folders]
         self._found: dict[str, Path | None] = {}
         self._tops: dict[str, importlib.machinery.ModuleSpec | None] = {}
+        self._homes: dict[str, Path | None] = {}
 
     def find(self, name: str) -> Path | None:
         """The file of a module, source or compiled extension; ``None`` if there is none."""
@@ -84,6 +86,18 @@ class Files:
                 spec = None
             self._tops[name] = spec
         return self._tops[name]
+
+    def home(self, top: str) -> Path | None:
+        """The folder in which a top-level module lies."""
+        if top not in self._homes:
+            self._homes[top] = _folder(self.top(top))
+        return self._homes[top]
+
+    @cached_property
+    def installed(self) -> frozenset[str]:
+        """The top-level modules that installed distributions say they brought."""
+        every = (file for one in importlib.metadata.distributions(path=self.folders or sys.path) for file in one.files or ())
+        return frozenset(file.parts[0].partition(".")[0] for file in every)
 
     def _find(self, name: str) -> Path | None:
         top, *rest = name.split(".")
@@ -254,10 +268,12 @@ class Closure:
         return parts[0] in self._homes or parts[0] in plugin_packages() or self._beside(parts[0])
 
     def _beside(self, top: str) -> bool:
-        """Whether a top-level module is in the folder of a plugin that is not installed, or outside the environment's folders."""
-        spec = self.found_by.top(top)
-        place = _folder(spec)
-        return place is not None and place not in _environment() and place in {_folder(self.found_by.top(home)) for home in self._homes}
+        """Whether a top-level module is a helper: in the folder of a plugin, outside the environment's folders, and of no library that
+        was installed there too."""
+        place = self.found_by.home(top)
+        if place is None or place in _environment() or place not in map(self.found_by.home, self._homes):
+            return False
+        return top not in self.found_by.installed
 
     def _slice(self, name: str) -> Slice:
         if name not in self._slices:

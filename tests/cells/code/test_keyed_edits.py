@@ -264,6 +264,22 @@ def test_a_helper_beside_a_plugin_counts_for_that_plugin_alone(tmp_path: Path) -
     assert [Closure((root,), after).digest for root in ("mine.method:Mine", "other:Other")] == first
 
 
+def test_a_library_installed_beside_a_plugin_does_not_count(tmp_path: Path) -> None:
+    """As ``pip install --target`` leaves them: libraries, and plugins with helpers of their own, in one folder on PYTHONPATH."""
+    mine = "from library import shift\nfrom mine_helper import scale\nclass Mine:\n    value = shift + scale\n"
+
+    def counted(files: Files) -> set[str]:
+        return {name.partition(":")[0] for name in Closure(("mine:Mine",), files).files}
+
+    files = site(tmp_path, mine=mine, mine_helper="scale = 1", library="shift = 1")
+    assert counted(files) == {"mine", "mine_helper", "library"}  # nothing says that it is one
+    says = tmp_path / "library-1.0.dist-info"
+    says.mkdir()
+    (says / "METADATA").write_text("Metadata-Version: 2.1\nName: library\nVersion: 1.0\n")
+    (says / "RECORD").write_text("library.py,,\nlibrary-1.0.dist-info/METADATA,,\n")
+    assert counted(Files([tmp_path, ROOT])) == {"mine", "mine_helper"}
+
+
 def test_a_method_counts_the_plugin_that_it_builds_on(copy: Copy, tmp_path: Path) -> None:
     site(tmp_path, heir="from cglsuite_methods.regularisation import twp\nclass Heir(twp.TWP): ...")
     assert "cglsuite_methods.regularisation.twp" in Closure(("heir:Heir",), Files([tmp_path, *sorted(copy.folder.iterdir())])).files
