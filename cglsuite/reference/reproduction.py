@@ -275,6 +275,17 @@ def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
     return [planned for planned in cells if planned.key in unfinished]
 
 
+def done_elsewhere(cells: Iterable[PlannedCell], store: Store, *, engine: Engine | None = None) -> dict[str, int]:
+    """How many of the cells have a result on another kind of device than they are planned for, by device."""
+    engine = engine or load_engine()
+    planned = {engine.design_key(one.cell): one.request.device for one in cells if one.cell is not None}
+    found: dict[str, set[str]] = defaultdict(set)
+    for record in store.with_designs(planned.keys()):
+        if record.done and record.cell["device"] != planned[record.design]:
+            found[record.cell["device"]].add(record.design)
+    return {device: len(designs) for device, designs in sorted(found.items())}
+
+
 def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:
     """By data set, why its files cannot be had here; only the data sets of cells that could run otherwise, each looked for once.
 
@@ -320,12 +331,14 @@ def planned_groups(
     """Cells counted by preset, method and backbone.
 
     Args:
-        absent: what :func:`absences` found. records: those from which the time of a cell is taken; other code may have made them.
+        cells: all for one kind of device. absent: what :func:`absences` found. records: those from which the time of a cell is taken, on
+            that device; other code may have made them.
     """
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for record in records:
         if record.done and (seconds := record.timings_s.get("total")) is not None:
-            times[record.cell["scenario"], record.cell["method"]].append(seconds)
+            times[record.cell["scenario"], record.cell["method"], record.cell["device"]].append(seconds)
+    device = next((planned.request.device for planned in cells), "")
     counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     reasons: dict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
     for known in cell_states(cells, store):
@@ -341,7 +354,7 @@ def planned_groups(
             method=method,
             backbone=backbone,
             counts=dict(n),
-            mean_s=sum(taken) / len(taken) if (taken := times.get((preset, method))) else None,
+            mean_s=sum(taken) / len(taken) if (taken := times.get((preset, method, device))) else None,
             reasons=tuple(reasons[preset, method, backbone]),
         )
         for (preset, method, backbone), n in counts.items()

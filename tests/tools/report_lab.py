@@ -91,7 +91,7 @@ def catalogue_of(*extra: tuple[str, PluginSpec]) -> Catalogue:
 
 
 def toy_engine(catalogue: Catalogue, source: str = "a" * 64) -> Engine:
-    """Real resolving over the toy catalogue; keys follow from the design and ``source``, the hash of the code."""
+    """Real resolving over the toy catalogue; keys follow from the design, ``source``, the hash of the code, and the device."""
 
     def sources(cell: Any, _: Any) -> dict[str, dict[str, str]]:
         return {"core": {"name": "core", "distribution": "cglsuite", "version": "0.1.0", "source": source}}
@@ -99,10 +99,13 @@ def toy_engine(catalogue: Catalogue, source: str = "a" * 64) -> Engine:
     def refuse(*_: Any) -> Any:
         raise AssertionError("nothing is trained in these tests")
 
+    def key(cell: Any, _: Any) -> str:
+        return digest(["key", design_key(cell), source, *(() if cell.device == "cpu" else (cell.device,))])
+
     return Engine(
         reference="none:none",
         load_catalogue=lambda: catalogue,
-        cell_key=lambda cell, _: digest(["key", design_key(cell), source]),
+        cell_key=key,
         prefix_keys=lambda cell, _: [],
         foreseen=lambda cell: None,
         sources=sources,

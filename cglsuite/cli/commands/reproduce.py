@@ -6,7 +6,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +76,7 @@ def reproduce(
     from cglsuite.reference.reproduction import (
         Selection,
         absences,
+        done_elsewhere,
         lacking,
         planned_groups,
         reproduction_of,
@@ -96,7 +97,7 @@ def reproduce(
     records = list(store.records())
     groups = [planned_groups(plan, store, absent, records) for plan in plans]
     if plan_only:
-        _print_plan(selection, wanted, groups, overrides.workers or 1, as_json)
+        _print_plan(selection, wanted, groups, done_elsewhere(missing, store), overrides.workers or 1, as_json)
     else:
         run_missing(missing, catalogue, store, absent=absent, workers=overrides.workers)
     written = plan_only and out is None
@@ -128,16 +129,21 @@ def _look_for(store: Store, *, named: bool, needed: bool, planning: bool) -> Non
 
 
 def _print_plan(
-    selection: Selection, wanted: Sequence[Reproduction], groups: Sequence[Sequence[PlannedGroup]], workers: int, as_json: bool
+    selection: Selection,
+    wanted: Sequence[Reproduction],
+    groups: Sequence[Sequence[PlannedGroup]],
+    elsewhere: Mapping[str, int],
+    workers: int,
+    as_json: bool,
 ) -> None:
     plans = [_plan(one, some, workers) for one, some in zip(wanted, groups, strict=True)]
     every = [group for some in groups for group in some]
     totals = {column: sum(plan["totals"][column] for plan in plans) for column in _COLUMNS}
     known, untimed = _expected(every, workers), _untimed(every)
-    whole = {"totals": totals, "expected_s": known, "cells_of_unknown_time": untimed}
+    whole = {"totals": totals, "done_elsewhere": elsewhere, "expected_s": known, "cells_of_unknown_time": untimed}
     if as_json:
         together = {"selection": asdict(selection), "papers": plans, "published_values": sum(plan["published_values"] for plan in plans)}
-        print_json(plans[0] if selection.paper else together | whole)
+        print_json(plans[0] | {"done_elsewhere": elsewhere} if selection.paper else together | whole)
         return
     rows = [row for plan in plans for row in plan["groups"]]
     if rows:
@@ -150,6 +156,8 @@ def _print_plan(
         timed = f"about {_duration(known)} with {several(workers, 'worker')}" if known is not None else ""
         unknown = f"{untimed} cells of unknown time (no record of their preset and method)" if untimed else ""
         echo("expected: " + ", and ".join(filter(None, (timed, unknown))))
+    for device, n in elsewhere.items():
+        echo(f"{n} of the missing cells are done on {device}; a ledger takes a preset's rows from the device with most of its cells")
     hindered: Counter[str] = Counter()
     for group in every:
         hindered.update({reason: group.counts.get("no data", 0) + group.counts.get("n/a", 0) for reason in group.reasons})

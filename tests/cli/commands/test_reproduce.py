@@ -10,10 +10,12 @@ from typing import Any
 import ledger_lab
 import pytest
 
+from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells import engine as engines
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.cli.session import Session
+from cglsuite.reference.reproduction import Selection, reproduction_of
 from cglsuite.reports.rendering import notebook
 from cglsuite.reports.rendering.notebook import RenderedReport
 
@@ -89,6 +91,20 @@ def test_the_plan_counts_what_is_done_and_what_the_rest_takes(capfd: pytest.Capt
     assert plan["selection"] == {"paper": "BeGin", "dataset": "Cora", "setting": "task-IL", "method": "Bare", "repeats": None}
     message = call(capfd, *CORA, "--method", "Bare", "--plan-only", "--workers", "2")[1]
     assert "expected: about 35 s with 2 workers, and 10 cells of unknown time" in message
+
+
+def test_the_plan_counts_what_another_device_has_done(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """They are missing here, and the times of a GPU say nothing of this machine; the ledger reads them."""
+    mine = ledger_lab.engine()
+    known = mine.load_catalogue()
+    chosen = Selection(**(ledger_lab.CORA | {"method": "Bare", "repeats": 3}))
+    for planned in reproduction_of(chosen, known).plan(known, Overrides(device="cuda"), engine=mine):
+        Store(tmp_path / "store").put(ledger_lab.flat(planned, 0.9))
+    status, out, _ = call(capfd, *CORA, "--method", "Bare", "--plan-only", "--json")
+    plan = json.loads(out)
+    assert (status, plan["totals"]["done"], plan["totals"]["missing"], plan["expected_s"]) == (0, 0, 20, None)
+    assert plan["done_elsewhere"] == {"cuda": 6}
+    assert "6 of the missing cells are done on cuda; a ledger" in call(capfd, *CORA, "--method", "Bare", "--plan-only")[1]
 
 
 def test_the_plan_says_why_things_cannot_be_run(capfd: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from report_lab import EVIL, Elements, Tables, assert_harmless, page_with, recor
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
+from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
@@ -344,6 +345,20 @@ def test_records_that_other_code_made_are_told(tmp_path: Path) -> None:
     assert text_of(page, "div.notice > p", "made by different code").endswith(
         "records made by different code or on another class of machine:"
     )
+
+
+def test_rows_are_taken_from_the_device_with_most_of_their_cells(tmp_path: Path) -> None:
+    """Two repetitions here and three on a GPU: a mean never mixes both, and names no record of the GPU stale."""
+    bare: Made = lambda p: flat(p, 0.9) if p.request.method == "bare" else None  # noqa: E731
+    fill(tmp_path, bare, method="Bare", repeats=2)
+    known, chosen = engine().load_catalogue(), Selection(**(CORA | {"method": "Bare", "repeats": 3}))
+    for cell in reproduction_of(chosen, known).plan(known, Overrides(device="cuda"), engine=engine()):
+        if cell.request.method == "bare":
+            Store(tmp_path).put(flat(cell, 0.8))
+    found = row(ledger_of(tmp_path, method="Bare", repeats=3), "Bare")
+    assert (found["our_n"], found["our_mean"], found["stale"]) == (3, pytest.approx(80.0), "")
+    asked = load_ledger(chosen, tmp_path, overrides=Overrides(device="cpu"), engine=engine())
+    assert (row(asked, "Bare")["our_n"], row(asked, "Bare")["our_mean"]) == (2, pytest.approx(90.0))
 
 
 def test_the_records_of_a_row_are_counted_and_folded(tmp_path: Path) -> None:

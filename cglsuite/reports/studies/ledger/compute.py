@@ -48,6 +48,7 @@ from cglsuite.reports.studies.orders.compute import repeat_totals
 from cglsuite.reports.studies.orders.pooling import pool
 
 if TYPE_CHECKING:
+    from cglsuite.campaigns.campaign import Campaign
     from cglsuite.host import Catalogue
     from cglsuite.reference.matching import Recipe
     from cglsuite.reports.results.results import ReportedCell
@@ -121,7 +122,9 @@ def load_ledger(
 
     Args:
         selection: which published rows; or its fields as a mapping. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
-        overrides: device and workers; a ledger uses unchanged presets, so overrides of values are not allowed.
+        overrides: device and workers; a ledger uses unchanged presets, so overrides of values are not allowed. Without a device, a preset's
+            rows are taken from the kind of device on which most of its cells have been run, this machine's among equals: a printed value
+            names none, and a mean never mixes two.
         train_missing: first run the cells missing from the store whose data are available.
         besides: also count the data sets that are here, for ``statistics``, which reads them; otherwise that frame is empty.
 
@@ -149,9 +152,7 @@ def load_ledger(
         absent = absences(lacking(cells, store), catalogue, fetch=True)
         run_missing(cells, catalogue, store, absent=absent, engine=engine, workers=overrides.workers)
     how: dict[str, Any] = {"catalogue": catalogue, "engine": engine}
-    loaded = {
-        design: load_campaign_results(campaign, store, overrides=overrides, **how) for design, campaign in reproduction.campaigns.items()
-    }
+    loaded = {design: _most_run(campaign, store, overrides, how) for design, campaign in reproduction.campaigns.items()}
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
     absent = absences(missing, catalogue)
     ours = {design: Ours(results) for design, results in loaded.items()}
@@ -190,6 +191,17 @@ def load_ledger(
         store=store.path,
         absent=absent,
     )
+
+
+def _most_run(campaign: Campaign, store: Store, overrides: Overrides, how: Mapping[str, Any]) -> CampaignResults:
+    """The results of a campaign on the kind of device on which most of its cells have been run."""
+    best = load_campaign_results(campaign, store, overrides=overrides, **how)
+    if overrides.device:
+        return best
+    here = {cell.planned.request.device for cell in best.cells}
+    others = {cell.record.cell["device"] for cell in best.cells if cell.record is not None and cell.record.done} - here
+    found = [best, *(load_campaign_results(campaign, store, overrides=overrides, device=other, **how) for other in sorted(others))]
+    return max(found, key=lambda results: sum(cell.done and not cell.stale for cell in results.cells))
 
 
 def _statistics(selection: Selection, catalogue: Catalogue) -> pd.DataFrame:
