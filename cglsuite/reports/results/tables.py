@@ -205,19 +205,27 @@ def sources(results: CampaignResults) -> pd.DataFrame:
 
 
 def conditions(results: CampaignResults) -> dict[str, str]:
-    """Conditions of the records, as text: seeds, device, machine, versions, data; empty text if there is no record."""
+    """Conditions of the records, as text: seeds, device, machine, a GPU if there was one, versions, data; empty text without a record."""
     used = results.used
     seeds = (record.cell["seeds"] for record in used)
+    gpus = _unique(_gpu(r.environment) for r in used if r.environment.get("gpu"))
     return {
         "seeds (order/split/init)": _unique((f"{s['order']}/{s['split']}/{s['init']}" for s in seeds), _SEEDS_SHOWN),
         "device": _unique(f"{r.cell['device']}, threads {r.cell['threads']}, {r.cell['dtype']}" for r in used),
         "machine": _unique(f"{r.environment.get('cpu')}, {r.environment.get('platform')}" for r in used),
+        **({"GPU": gpus} if gpus else {}),
         "Python and torch": _unique(f"Python {r.environment.get('python')}, torch {r.environment.get('torch')}" for r in used),
         "data (content hash)": _unique(f"{r.scenario.get('dataset')} {str(r.provenance.get('data') or 'unknown')[:12]}" for r in used),
     }
 
 
 _SEEDS_SHOWN = 30
+
+
+def _gpu(environment: Mapping[str, Any]) -> str:
+    parts = int(environment.get("cudnn") or 0)
+    version = ".".join(map(str, (parts // 10_000, parts // 100 % 100, parts % 100))) if parts else "unknown"
+    return f"{environment['gpu']}, CUDA {environment.get('cuda')}, cuDNN {version}"
 
 
 def _unique(texts: Iterable[str], most: int | None = None) -> str:

@@ -139,6 +139,15 @@ def test_resources_and_sources(results: CampaignResults) -> None:
     assert (row["n"], row["total_s"], row["training_s"]) == (3, 10.0, 8.0)
     assert sorted(set(tables.sources(results).distribution)) == ["cglsuite", "toy-plugin"]
     assert tables.conditions(results)["seeds (order/split/init)"] == "0/0/0; 1/0/1; 2/0/2"
+    assert "GPU" not in tables.conditions(results)
+
+
+def test_conditions_name_the_gpu(results: CampaignResults) -> None:
+    there = {**results.used[0].environment, "gpu": "NVIDIA H200", "cuda": "13.0", "cudnn": 91902}
+    cells = [
+        dataclasses.replace(cell, record=cell.record and dataclasses.replace(cell.record, environment=there)) for cell in results.cells
+    ]
+    assert tables.conditions(dataclasses.replace(results, cells=tuple(cells)))["GPU"] == "NVIDIA H200, CUDA 13.0, cuDNN 9.19.2"
 
 
 def test_searches_say_what_was_chosen(results: CampaignResults) -> None:

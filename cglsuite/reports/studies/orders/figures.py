@@ -195,7 +195,7 @@ _COMPONENT_LINES = dict(zip(COMPONENT_NAMES, (0, 1, 2, 3, 4, 6), strict=True))
 def component_figure(shares: Mapping[str, Mapping[str, float]], theme: Theme) -> Figure:
     """The share of each variance component, a bar per design."""
     n, row, inner = len(shares), 0.5, 5.2
-    below, above = 0.92, 0.1 + 0.26
+    below, above = 1.1, 0.1 + 0.26
     width, height = inner + 0.5, (row + 0.26) * n + below + above - 0.26
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.25 / width, below / height, inner / width, (height - below - above) / height))
@@ -219,7 +219,7 @@ def component_figure(shares: Mapping[str, Mapping[str, float]], theme: Theme) ->
         handles=shown,
         loc="lower left",
         bbox_to_anchor=(0.15 / width, 0.0),
-        ncols=6,
+        ncols=3,
         columnspacing=1.0,
         handlelength=1.2,
         frameon=False,
