@@ -81,7 +81,7 @@ def check_device(device: str) -> None:
         UsageError: there is no such device here.
     """
     if device == "cuda" and not has_cuda():
-        raise UsageError("device cuda: torch finds no CUDA device here; use auto or cpu")
+        raise UsageError(f"device cuda: {_without_cuda() or 'torch finds no CUDA device here'}; use auto or cpu")
     if device in ("cpu", "cuda"):
         return
     brought = accelerator(device)
@@ -132,10 +132,26 @@ def visible_gpus() -> list[str]:
     return [str(n) for n in range(len([p for p in Path("/dev").glob("nvidia[0-9]*") if p.name[6:].isdigit()]))]
 
 
-@cache
 def has_cuda() -> bool:
     """Whether torch finds a CUDA device; starts a child process only if a driver seems to be present."""
-    if not any(Path(p).exists() for p in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")):
-        return False
-    question = "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 1)"
-    return subprocess.run([sys.executable, "-c", question], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+    return not _without_cuda()
+
+
+_DRIVERS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
+
+
+@cache
+def _without_cuda() -> str:
+    """Why torch finds no CUDA device here; empty if it finds one."""
+    if not any(Path(p).exists() for p in _DRIVERS):
+        return "torch finds no CUDA device here"
+    question = "import torch; print(torch.cuda.is_available(), torch.version.cuda)"
+    asked = subprocess.run([sys.executable, "-c", question], stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
+    if asked.returncode:
+        last = next(reversed(asked.stderr.strip().splitlines()), f"exit status {asked.returncode}")
+        return f"there is a driver, but asking torch for a CUDA device failed ({last})"
+    found, built_for = asked.stdout.split()
+    if found == "True":
+        return ""
+    build = "this torch is built for CPUs" if built_for == "None" else f"this torch is built for CUDA {built_for}"
+    return f"there is a driver, but torch finds no CUDA device ({build})"

@@ -79,3 +79,35 @@ def test_gpus_are_counted_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch,
         (tmp_path / name).touch()
     monkeypatch.setattr(device, "Path", lambda folder: tmp_path)
     assert device.visible_gpus() == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("torch", "reason"),
+    [
+        ("raise ImportError('libtorch_cuda.so: undefined symbol')", r"there is a driver, but asking torch .*ImportError: libtorch_cuda"),
+        (
+            "class cuda: is_available = staticmethod(lambda: False)\nclass version: cuda = None",
+            r"torch finds no CUDA device \(this torch is built for CPUs",
+        ),
+        (
+            "class cuda: is_available = staticmethod(lambda: False)\nclass version: cuda = '13.0'",
+            r"no CUDA device \(this torch is built for CUDA 13.0",
+        ),
+        ("class cuda: is_available = staticmethod(lambda: True)\nclass version: cuda = '13.0'", ""),
+    ],
+    ids=["broken", "for the CPU", "none visible", "there"],
+)
+def test_why_there_is_no_gpu(torch: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A child process asks torch, here one of a few lines; what it says is told."""
+    (tmp_path / "torch.py").write_text(torch)
+    monkeypatch.setattr(device, "_DRIVERS", (str(tmp_path),))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    device._without_cuda.cache_clear()
+    try:
+        if reason:
+            with pytest.raises(UsageError, match=reason):
+                check_device("cuda")
+        else:
+            check_device("cuda")
+    finally:
+        device._without_cuda.cache_clear()
