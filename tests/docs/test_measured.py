@@ -221,14 +221,20 @@ def test_the_same_models_asked_in_three_ways(method: str) -> None:
 
 
 @cache
-def sensitivity_of_ucla() -> dict[str, dict[str, Any]]:
-    """AOPD and MOPD of all task orders of N-UCLA under the second version, by method."""
+def orders_under_the_second_version() -> Any:
+    """The study of all task orders of N-UCLA."""
     from cglsuite.reports import load_pooled_results
-    from cglsuite.reports.studies.orders.compute import sensitivity
     from cglsuite.reports.studies.orders.pooling import pool
 
-    results = load_pooled_results(str(ROOT / "reports" / "ucla-skeleton-2.toml"), [], str(ROOT / "reports" / "gallery" / "records"))
-    frame = sensitivity(pool(results))
+    return pool(load_pooled_results(str(ROOT / "reports" / "ucla-skeleton-2.toml"), [], str(ROOT / "reports" / "gallery" / "records")))
+
+
+@cache
+def sensitivity_of_ucla() -> dict[str, dict[str, Any]]:
+    """AOPD and MOPD of all task orders of N-UCLA under the second version, by method."""
+    from cglsuite.reports.studies.orders.compute import sensitivity
+
+    frame = sensitivity(orders_under_the_second_version())
     frame = frame[frame["unit"] == "task"]
     return {row["method"]: row for row in frame.to_dict(orient="records")}
 
@@ -257,6 +263,21 @@ def test_order_sensitivity_under_the_second_version(method: str) -> None:
 
 
 @pytest.mark.plugins
+def test_orders_matter_and_seeds_do_not() -> None:
+    from cglsuite.reports.studies.orders.compute import components
+    from cglsuite.stats import VarianceComponents
+
+    (fit,) = components(orders_under_the_second_version()).values()
+    assert isinstance(fit, VarianceComponents)
+    shares = dict(fit.shares)
+    rest, order = shares.pop("rest"), shares.pop("order") + shares.pop("method_order")
+    assert (
+        f"the order and its interaction with the method hold {100 * order:.0f} % of the variance of AA, the init seed and its interactions "
+        f"{100 * (1 - rest - order):.0f} %"
+    ) in prose()
+
+
+@pytest.mark.plugins
 def test_the_second_version_is_nearer_to_print() -> None:
     apart: list[tuple[float, float]] = []
     for method, (first, _) in first_version_of_ucla().items():
@@ -266,6 +287,56 @@ def test_the_second_version_is_nearer_to_print() -> None:
     before, after = np.mean(apart, axis=0)
     words = f"distance of the seven AOPD from print falls from {before:.1f} to {after:.1f} points"
     assert words in prose()
+
+
+def aopd(rows: Iterable[dict[int, float]]) -> float:
+    """The mean over five tasks of the range of their last accuracies, in percent; a row per order."""
+    last = np.array([[one[task] for task in range(5)] for one in rows])
+    return float(100 * (last.max(axis=0) - last.min(axis=0)).mean())
+
+
+@cache
+def orders_of_ucla() -> tuple[
+    dict[tuple[str, int], dict[tuple[int, ...], dict[int, float]]], dict[str, list[tuple[int, ...]]], dict[str, Any]
+]:
+    """Last accuracies by task: by method and seed of all orders with one split, and of drawn orders with a split and a seed each."""
+    shared: dict[tuple[str, int], dict[tuple[int, ...], dict[int, float]]] = {}
+    drawn: dict[str, list[tuple[int, ...]]] = {}
+    own: dict[str, Any] = {}
+    for record in finished():
+        facts, seeds, method = record.cell["configuration"], record.cell["seeds"], record.cell["method"]
+        if record.cell["scenario"] != "nw-ucla/class-il@skeleton-2" or facts["training.epochs"] != 100:
+            continue
+        order = tuple(task["classes"][0] // 2 for task in record.tasks)
+        last = dict(zip(order, record.matrix[-1], strict=True))
+        if facts["scenario.class_order"] == "all-tasks" and record.cell["device"] == "cuda":
+            shared.setdefault((method, seeds["init"]), {})[order] = last
+        elif facts["scenario.class_order"] == "random-tasks" and seeds["order"] == seeds["split"] == seeds["init"]:
+            drawn.setdefault(method, []).append(order)
+            own.setdefault(method, []).append(last)
+    return shared, drawn, own
+
+
+@pytest.mark.plugins
+def test_a_split_and_a_seed_per_order() -> None:
+    """The same sixty drawn orders, some of them twice, with one split and seed for all, and with their own."""
+    page = (PROTOCOLS / "published-code.md").read_text(encoding="utf-8")
+    shared, drawn, own = orders_of_ucla()
+    of: dict[str, str] = {}
+    for method in ("bare", "replay", "ewc", "gem"):
+        assert len(drawn[method]) == 60
+        same = np.array([aopd(shared[method, seed][order] for order in drawn[method]) for seed in range(3)])
+        every = np.array([aopd(shared[method, seed].values()) for seed in range(3)])
+        published = sensitivity_of_ucla()[method]["published"]["AOPD"]
+        assert row(method, [text(same), f"{aopd(own[method]):.1f}", text(every), published["printed"]]) in page
+        of[method] = f"{aopd(own[method]) - same.mean():.1f} of {published['mean'] - every.mean():.1f}"
+    told = prose()
+    gained, missing = of["gem"].split(" of ")
+    assert f"On `bare` this is {of['bare'].replace(' of ', ' of the ')} points by which print is above" in told
+    assert (
+        f"it gives {of['replay']} points with `replay` and {of['ewc']} with `ewc`, but with `gem` {gained} where {missing} are missing"
+        in told
+    )
 
 
 def test_a_gpu_and_a_cpu_agree_in_the_mean_over_orders() -> None:
@@ -380,8 +451,8 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
 
 
 @pytest.mark.plugins
-def test_bitcoin_otc_with_six_trials_is_a_little_below_print() -> None:
-    """How many AP are lower, and by how much in the mean, counted in the table that the page shows."""
+def test_bitcoin_otc_with_six_trials_beside_print() -> None:
+    """How many AP are lower, and by how much, counted in the tables that the page shows."""
     words = "task-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp packnet piggyback hat joint"
     page = (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
     assert f"{{{{ beside {words} }}}}" in page
@@ -390,6 +461,13 @@ def test_bitcoin_otc_with_six_trials_is_a_little_below_print() -> None:
     assert [line[2] for line in cells] == ["3"] * 10
     below = np.array([float(line[3].partition(" ")[0]) - float(line[4].partition(" ")[0]) for line in cells])
     assert f"{(below < 0).sum()} of the 10 AP are below print, by {-below.mean():.1f} points in the mean of all ten" in page
+    words = "class-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp joint"
+    assert f"{{{{ beside {words} }}}}" in page
+    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_records(), words.split())
+    cells = [line.strip("| ").split(" | ") for line in shown.replace("\xa0", " ").splitlines()[2:]]
+    assert [line[2] for line in cells] == ["3"] * 7
+    apart = [abs(float(line[3].partition(" ")[0]) - float(line[4].partition(" ")[0])) for line in cells]
+    assert f"the seven methods that do without the task are within {max(apart):.1f} points of print" in page
 
 
 @pytest.mark.plugins
