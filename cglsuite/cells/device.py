@@ -150,7 +150,7 @@ def _without_cuda() -> str:
     if asked.returncode:
         last = next(reversed(asked.stderr.strip().splitlines()), f"exit status {asked.returncode}")
         return f"there is a driver, but asking torch for a CUDA device failed ({last})"
-    found, built_for = asked.stdout.split()
+    found, built_for = asked.stdout.split()[-2:]  # other modules may print when torch imports them
     if found == "True":
         return ""
     build = "this torch is built for CPUs" if built_for == "None" else f"this torch is built for CUDA {built_for}"

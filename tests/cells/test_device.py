@@ -93,7 +93,7 @@ def test_gpus_are_counted_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch,
             "class cuda: is_available = staticmethod(lambda: False)\nclass version: cuda = '13.0'",
             r"no CUDA device \(this torch is built for CUDA 13.0",
         ),
-        ("class cuda: is_available = staticmethod(lambda: True)\nclass version: cuda = '13.0'", ""),
+        ("print('hello')\nclass cuda: is_available = staticmethod(lambda: True)\nclass version: cuda = '13.0'", ""),
     ],
     ids=["broken", "for the CPU", "none visible", "there"],
 )
