@@ -80,8 +80,8 @@ def check_device(device: str) -> None:
     Raises:
         UsageError: there is no such device here.
     """
-    if device == "cuda" and not has_cuda():
-        raise UsageError(f"device cuda: {_without_cuda() or 'torch finds no CUDA device here'}; use auto or cpu")
+    if device == "cuda" and (reason := _without_cuda()):
+        raise UsageError(f"device cuda: {reason}; use auto or cpu")
     if device in ("cpu", "cuda"):
         return
     brought = accelerator(device)

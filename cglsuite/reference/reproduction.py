@@ -275,15 +275,16 @@ def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
     return [planned for planned in cells if planned.key in unfinished]
 
 
-def done_elsewhere(cells: Iterable[PlannedCell], store: Store, *, engine: Engine | None = None) -> dict[str, int]:
-    """How many of the cells have a result on another kind of device than they are planned for, by device."""
+def done_elsewhere(cells: Iterable[PlannedCell], records: Iterable[Record], *, engine: Engine | None = None) -> dict[str, int]:
+    """How many of the cells, all planned for one kind of device, have a result among the records of others, by device."""
     engine = engine or load_engine()
-    planned = {engine.design_key(one.cell): one.request.device for one in cells if one.cell is not None}
-    found: dict[str, set[str]] = defaultdict(set)
-    for record in store.with_designs(planned.keys()):
-        if record.done and record.cell["device"] != planned[record.design]:
-            found[record.cell["device"]].add(record.design)
-    return {device: len(designs) for device, designs in sorted(found.items())}
+    cells = [planned for planned in cells if planned.cell is not None]
+    here = {planned.request.device for planned in cells}
+    others = [record for record in records if record.done and record.cell["device"] not in here]
+    kinds = {(record.cell["scenario"], record.cell["method"]) for record in others}
+    designs = {engine.design_key(p.cell) for p in cells if p.cell is not None and (p.request.scenario, p.request.method) in kinds}
+    found = {(record.cell["device"], record.design) for record in others if record.design in designs}
+    return dict(sorted(Counter(device for device, _ in found).items()))
 
 
 def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:

@@ -188,7 +188,7 @@ def test_plan_files_read_back_and_others_are_refused(tmp_path: Path) -> None:
 def test_device_is_asked_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """``auto`` follows the answer, ``cuda`` without a device is an error, and other words suggest."""
     for has, auto in ((True, "cuda"), (False, "cpu")):
-        monkeypatch.setattr(device, "has_cuda", lambda has=has: has)
+        monkeypatch.setattr(device, "_without_cuda", lambda has=has: "" if has else "torch finds no CUDA device here")
         assert device.resolve_device("auto") == auto
         assert device.resolve_device("cpu") == "cpu"
     with pytest.raises(UsageError, match="no CUDA device"):

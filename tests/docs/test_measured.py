@@ -450,24 +450,24 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
         assert masked[-1] < min(masked[:3])
 
 
+def beside_begin(words: str) -> tuple[list[list[str]], np.ndarray]:
+    """The rows of a table that the page about BeGin shows, and by how much each AP is above print."""
+    assert f"{{{{ beside {words} }}}}" in (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
+    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_records(), words.split())
+    cells = [line.strip("| ").split(" | ") for line in shown.replace("\xa0", " ").splitlines()[2:]]
+    return cells, np.array([float(line[3].partition(" ")[0]) - float(line[4].partition(" ")[0]) for line in cells])
+
+
 @pytest.mark.plugins
 def test_bitcoin_otc_with_six_trials_beside_print() -> None:
     """How many AP are lower, and by how much, counted in the tables that the page shows."""
-    words = "task-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp packnet piggyback hat joint"
     page = (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
-    assert f"{{{{ beside {words} }}}}" in page
-    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_records(), words.split())
-    cells = [line.strip("| ").split(" | ") for line in shown.replace("\xa0", " ").splitlines()[2:]]
+    cells, above = beside_begin("task-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp packnet piggyback hat joint")
     assert [line[2] for line in cells] == ["3"] * 10
-    below = np.array([float(line[3].partition(" ")[0]) - float(line[4].partition(" ")[0]) for line in cells])
-    assert f"{(below < 0).sum()} of the 10 AP are below print, by {-below.mean():.1f} points in the mean of all ten" in page
-    words = "class-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp joint"
-    assert f"{{{{ beside {words} }}}}" in page
-    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_records(), words.split())
-    cells = [line.strip("| ").split(" | ") for line in shown.replace("\xa0", " ").splitlines()[2:]]
+    assert f"{(above < 0).sum()} of the 10 AP are below print, by {-above.mean():.1f} points in the mean of all ten" in page
+    cells, above = beside_begin("class-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp joint")
     assert [line[2] for line in cells] == ["3"] * 7
-    apart = [abs(float(line[3].partition(" ")[0]) - float(line[4].partition(" ")[0])) for line in cells]
-    assert f"the seven methods that do without the task are within {max(apart):.1f} points of print" in page
+    assert f"the seven methods that do without the task are within {np.abs(above).max():.1f} points of print" in page
 
 
 @pytest.mark.plugins

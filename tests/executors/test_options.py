@@ -132,7 +132,8 @@ def test_cuda_is_planned_where_there_is_none_and_auto_asks(monkeypatch: pytest.M
 
 
 def test_cells_for_cuda_do_not_run_where_there_is_none(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "has_cuda", lambda: False)
+    monkeypatch.setattr(device, "_DRIVERS", ())
+    monkeypatch.setattr(device, "_without_cuda", device._without_cuda.__wrapped__)
     cells = plan_campaign(campaign(), CATALOGUE, Overrides(device="cuda"), engine=fake_engine.engine())
     with pytest.raises(UsageError, match="device cuda: torch finds no CUDA device here"):
         LocalExecutor().run(cells, Store(tmp_path), RunOptions(catalogue=CATALOGUE, engine=fake_engine.REFERENCE, progress=False))

@@ -97,7 +97,7 @@ def reproduce(
     records = list(store.records())
     groups = [planned_groups(plan, store, absent, records) for plan in plans]
     if plan_only:
-        _print_plan(selection, wanted, groups, done_elsewhere(missing, store), overrides.workers or 1, as_json)
+        _print_plan(selection, wanted, groups, done_elsewhere(missing, records), overrides.workers or 1, as_json)
     else:
         run_missing(missing, catalogue, store, absent=absent, workers=overrides.workers)
     written = plan_only and out is None
