@@ -191,6 +191,24 @@ class Cells:
         """As :func:`layout`, with its errors."""
         return layout(self.frame[[*self.levels, "value"]], self.orders_in_all)
 
+    @cached_property
+    def places(self) -> dict[str, list[Any]]:
+        """The value of every cell, by level."""
+        return {name: self.frame[name].tolist() for name in self.levels}
+
+    @cached_property
+    def _units(self) -> dict[tuple[str, ...], dict[object, set[tuple[object, ...]]]]:
+        return {}
+
+    def units(self, unit: str, inner: Sequence[str]) -> dict[object, set[tuple[object, ...]]]:
+        """The cells of each unit, by their values of the inner levels."""
+        found = self._units.get((unit, *inner))
+        if found is None:
+            found = self._units[unit, *inner] = {}
+            for key, *place in zip(*(self.places[name] for name in (unit, *inner)), strict=True):
+                found.setdefault(key, set()).add(tuple(place))
+        return found
+
     def over(self, levels: list[str]) -> Cells:
         """The same cells by these levels alone."""
         return self if levels == self.levels else Cells(self.frame[[*levels, "value"]], self.orders_in_all)
@@ -213,7 +231,7 @@ def replicates(first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders
     levels = [name for name in mine.levels if name in theirs.levels]
     if mine.frame.empty or theirs.frame.empty:
         raise Refused("a method has no finished cell")
-    _require_same_units(mine.frame, theirs.frame, levels)
+    _require_same_units(mine, theirs, levels)
     one, two = (cells.over(levels).layout for cells in (mine, theirs))
     for name in one.given.keys() & two.given.keys():
         if one.given[name] != two.given[name]:
@@ -239,30 +257,22 @@ def _aligned(found: Layout, labels: Sequence[Sequence[Any]]) -> NDArray[np.float
     return found.values[np.ix_(*places)]
 
 
-def _require_same_units(first: pd.DataFrame, second: pd.DataFrame, levels: Sequence[str]) -> None:
+def _require_same_units(first: Cells, second: Cells, levels: Sequence[str]) -> None:
     """The outermost unit that varies is shared by both methods or by none, and within it the cells are the same or all different."""
-    unit = next((name for name in levels if len(set(first[name]) | set(second[name])) > 1), levels[-1])
+    unit = next((name for name in levels if len({*first.places[name], *second.places[name]}) > 1), levels[-1])
     inner = levels[levels.index(unit) + 1 :]
-    mine, theirs = (_cells(frame, unit, inner) for frame in (first, second))
-    shared = set(mine) & set(theirs)
+    mine, theirs = (cells.units(unit, inner) for cells in (first, second))
+    shared = mine.keys() & theirs.keys()
     lacking = [key for key in dict.fromkeys([*mine, *theirs]) if key not in shared]
     if shared and lacking:
         raise Refused(
-            f"missing cells: {len(lacking)} of {len(set(mine) | set(theirs))} {unit}s were run with only one of the methods "
+            f"missing cells: {len(lacking)} of {len(mine.keys() | theirs.keys())} {unit}s were run with only one of the methods "
             f"({_listed(lacking)}); run the rest, or compare over the {len(shared)} shared ones"
         )
     different = [key for key in mine if key in shared and mine[key] != theirs[key] and mine[key] & theirs[key]]
     if different:
         listed = _listed(different)
         raise Refused(f"missing cells: the methods have different cells in {len(different)} of {len(shared)} {unit}s ({listed})")
-
-
-def _cells(frame: pd.DataFrame, unit: str, inner: Sequence[str]) -> dict[object, set[tuple[object, ...]]]:
-    """The cells of each unit, by their values of the inner levels."""
-    cells: dict[object, set[tuple[object, ...]]] = {}
-    for key, *place in zip(*(frame[name].tolist() for name in (unit, *inner)), strict=True):
-        cells.setdefault(key, set()).add(tuple(place))
-    return cells
 
 
 def _listed(keys: Sequence[object]) -> str:

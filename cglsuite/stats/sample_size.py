@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cache
 from math import sqrt
 
 import numpy as np
@@ -86,12 +87,20 @@ def detectable_difference(n: int, std: float, *, paired: bool = True, alpha: flo
     Raises:
         Refused: as :func:`power`.
     """
+    size = _detectable_size(n, paired, alpha, wanted)
+    _require_spread(std)
+    return size * std
+
+
+@cache
+def _detectable_size(n: int, paired: bool, alpha: float, wanted: float) -> float:
+    """In standard deviations: the same for all pairs of methods over as many units."""
     from scipy.optimize import brentq
 
-    high = std
-    while power(n, high, std, paired=paired, alpha=alpha) < wanted:
+    high = 1.0
+    while power(n, high, 1.0, paired=paired, alpha=alpha) < wanted:
         high *= 2.0
-    return float(brentq(lambda d: power(n, d, std, paired=paired, alpha=alpha) - wanted, 1e-6 * std, high, xtol=1e-9 * std))
+    return float(brentq(lambda d: power(n, d, 1.0, paired=paired, alpha=alpha) - wanted, 1e-6, high, xtol=1e-9))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +224,10 @@ def _size(difference: float, std: float, alpha: float) -> float:
         raise UsageError(f"a smallest interesting difference of {difference:g}: expected a positive number")
     if not 0.0 < alpha < 1.0:
         raise UsageError(f"alpha = {alpha}: expected a level between 0 and 1")
+    _require_spread(std)
+    return difference / std
+
+
+def _require_spread(std: float) -> None:
     if not std > 0:
         raise Refused("the pilot has no spread, so the number of units needed cannot be estimated")
-    return difference / std

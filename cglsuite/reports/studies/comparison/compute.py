@@ -362,11 +362,14 @@ def components(one: Comparison) -> stats.VarianceComponents:
 # --- power -------------------------------------------------------------------------------------------------------------------------
 
 
-def needs(one: Comparison) -> pd.DataFrame:
+def needs(one: Comparison, *, numbers: bool = True) -> pd.DataFrame:
     """Detectable differences, and replicates needed for the smallest interesting difference, pair by pair.
 
     The level of each test is the family's level divided by the number of pairs (Holm's first step), so plans are conservative. Where orders
     are crossed with seeds, the numbers needed are orders with as many seeds as there are.
+
+    Args:
+        numbers: whether the numbers needed, which take longest, are worked out; otherwise they are NaN.
 
     Returns:
         Columns first, second, unit, paired, n (the smaller number of values), std (of differences where paired, else within methods),
@@ -386,12 +389,14 @@ def needs(one: Comparison) -> pd.DataFrame:
             how = {"alpha": one.question.alpha / len(family), "wanted": one.question.wanted}
             for part in (_crossed_needs if len(units.factors) == 2 else _needs)(units, one.question.smallest / one.scale, how):
                 need |= part
+                if "detectable" in part and not numbers:
+                    break
         except stats.Refused as refusal:
             need["refused"] = str(refusal)
         rows.append(need)
     columns = ["first", "second", "unit", "paired", "n", "std", "std_bound", "detectable", "needed", "needed_bound", "refused"]
-    numbers = dict.fromkeys(("n", "std", "std_bound", "detectable", "needed", "needed_bound"), "float64")
-    return pd.DataFrame(rows, columns=columns).astype(numbers)
+    floats = dict.fromkeys(("n", "std", "std_bound", "detectable", "needed", "needed_bound"), "float64")
+    return pd.DataFrame(rows, columns=columns).astype(floats)
 
 
 def _needs(units: stats.Replicates, smallest: float, how: dict[str, Any]) -> Iterator[dict[str, Any]]:

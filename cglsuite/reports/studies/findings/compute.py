@@ -117,8 +117,10 @@ class Findings:
         rows: list[dict[str, Any]] = []
         for setting, part in self.means.groupby("setting", sort=False):
             table = part.pivot(index="dataset", columns="method", values="value")
-            found = [_dataset_pair(str(setting), a, b, table[[a, b]].dropna()) for a, b in itertools.combinations(table.columns, 2)]
-            rows += _verdicts([row for row in found if row["datasets"] >= _LEAST])
+            has = table.notna().astype(int)
+            shared = has.T @ has
+            pairs = [(a, b) for a, b in itertools.combinations(table.columns, 2) if shared.at[a, b] >= _LEAST]
+            rows += _verdicts([_dataset_pair(str(setting), a, b, table[[a, b]].dropna()) for a, b in pairs])
         return pd.DataFrame(rows, columns=DATASET_PAIRS).astype({"smallest_p": "float64", "p": "float64"})
 
     def friedman(self, setting: str) -> stats.Friedman:
@@ -151,7 +153,7 @@ class Findings:
     def _pairs(self, one: Comparison) -> Iterable[dict[str, Any]]:
         try:
             tests = one.tests
-            found = needs(one)
+            found = needs(one, numbers=False)
         except stats.Refused:
             return
         for row, need in zip(as_rows(tests), as_rows(found), strict=True):
@@ -163,14 +165,13 @@ class Findings:
 
 
 def _dataset_pair(setting: str, first: str, second: str, table: pd.DataFrame) -> dict[str, Any]:
-    differences = (table[first] - table[second]).to_numpy(dtype=np.float64) if len(table) else np.empty(0)
+    differences = (table[first] - table[second]).to_numpy(dtype=np.float64)
     row: dict[str, Any] = {"setting": setting, "first": first, "second": second, "datasets": len(table), "verdict": "", "p": np.nan}
     row |= {"wins": int((differences > 0).sum()), "losses": int((differences < 0).sum()), "smallest_p": 2.0 ** (1 - len(table))}
-    if len(table) >= _LEAST:
-        try:
-            row["p"] = stats.wilcoxon(table[first], table[second], level=1.0 - ALPHA, unit="data sets").p
-        except stats.Refused as refusal:
-            row["verdict"] = f"refused: {refusal}"
+    try:
+        row["p"] = stats.wilcoxon(table[first], table[second], level=1.0 - ALPHA, unit="data sets").p
+    except stats.Refused as refusal:
+        row["verdict"] = f"refused: {refusal}"
     return row
 
 
