@@ -14,7 +14,6 @@ HEADER = ("data", "method", "runs", "AP here", "AP in print", "verdict", "AF her
 _PAPER, _PROTOCOL = "BeGin", "begin-1"
 _FORM, _SCHEME = "configuration.method.as_begin", "configuration.pretraining.scheme"
 _CHOSEN = ("training.lr", "backbone.dropout", "backbone.predictor_dropout", "method.threshold", "method.beta")
-_SEARCHED_ON = 9000  # the order seed of searches whose test orders are others: its runs are no repetitions
 _METRICS = {"AP": "average_performance", "AF": "forgetting_from_diagonal"}
 
 
@@ -36,14 +35,14 @@ def beside(frame: Any, words: Sequence[str]) -> str:
     where the benchmark ran another.
 
     Args:
-        frame: the records' table. words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), data sets, a
-            colon, methods.
+        frame: the records' table, see :func:`doc_gallery.gallery_repetitions`.
+        words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), data sets, a colon, methods.
     """
     setting, *others = words[: words.index(":")]
     protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
     datasets = [word for word in others if not word.startswith("@")]
     methods = words[words.index(":") + 1 :]
-    frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting) & (frame.order_seed != _SEARCHED_ON)]
+    frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting)]
     rows: list[tuple[str, ...]] = []
     cells: list[dict[str, _Cell]] = []
     for dataset in datasets:

@@ -9,7 +9,7 @@ from typing import Any
 
 from doc_beside import beside
 from doc_cards import scenario_link
-from doc_gallery import gallery_records
+from doc_gallery import gallery_records, gallery_repetitions
 from doc_text import code, table, text, value
 
 from cglsuite import Catalogue
@@ -141,7 +141,7 @@ def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 def _beside(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``beside SETTING DATASET... : METHOD...``: see :func:`doc_beside.beside`."""
-    return beside(gallery_records(), words)
+    return beside(gallery_repetitions(), words)
 
 
 def _said(frame: Any, key: str) -> Any:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import base64
 import html
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from doc_text import text
 
-__all__ = ["FOLDER", "figures", "gallery_page", "gallery_records", "listed"]
+__all__ = ["FOLDER", "figures", "gallery_page", "gallery_records", "gallery_repetitions", "listed", "repetitions"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "reports" / "gallery"
@@ -37,6 +38,29 @@ def gallery_records() -> Any:
     from cglsuite.cells.storage.store import Store
 
     return results_frame(Store(FOLDER / "records").records())
+
+
+@cache
+def gallery_repetitions() -> Any:
+    """The records without those of the seeds on which a search of the gallery chose their settings, as a ledger counts."""
+    from cglsuite.cells.storage.store import Store
+
+    return repetitions(gallery_records(), Store(FOLDER / "records").search_outcomes())
+
+
+def repetitions(frame: Any, outcomes: Iterable[Mapping[str, Any]]) -> Any:
+    """The records that are no basis of the choice of their own settings, by the outcomes of searches."""
+    for outcome in outcomes:
+        chosen = (frame["scenario"] == outcome["scenario"]) & (frame["method"] == outcome["method"])
+        for name, value in outcome["overrides"].items():
+            chosen &= frame[f"configuration.{name}"] == value
+        for seeds in outcome["seeds"]:
+            same = chosen
+            for name, value in seeds.items():
+                same = same & (frame[f"{name}_seed"] == value)
+            frame = frame[~same]
+            chosen = chosen[~same]
+    return frame
 
 
 def gallery_page() -> str:

@@ -112,11 +112,17 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
         for (m, as_begin), values in ours.items()
         for n, value in enumerate(values)
     ]
-    rows.append(rows[0] | {"order_seed": 9000, "average_performance": 0.1})  # the run that a search chose, on its own order
+    same |= {"scenario": "cora/task-il@begin-1", "split_seed": 0, "init_seed": 0}
+    rows = [same | row for row in rows]
+    rows.append(rows[0] | {"order_seed": 9000, "average_performance": 0.1})  # of the order on which a search chose these settings
     rows.append(rows[0] | {"configuration.training.lr": 0.01})  # tried by the search, and not chosen
     rows.append(rows[0] | {"configuration.backbone.init": "linear", "average_performance": 0.2})  # varied by another campaign
     frame = pd.DataFrame(rows).astype({key: "object" for key in rows[0] if key.startswith("configuration")})
     frame = frame.where(frame.notna(), None)
+    search = {"scenario": "cora/task-il@begin-1", "method": "packnet", "seeds": [{"order": 9000, "split": 0, "init": 0}]}
+    frame = tool("doc_gallery").repetitions(frame, [search | {"overrides": {"training.lr": 0.001, "backbone.dropout": 0.5}}])
+    assert len(frame) == len(rows) - 1
+    assert len(tool("doc_gallery").repetitions(frame, [search | {"overrides": {"training.lr": 0.01}}])) == len(frame)
     page = tool("doc_beside").beside(frame, ["task-il", "cora", ":", "packnet", "hat", "cat", "pi-gnn"])
     lines = [line.strip("| ").split(" | ") for line in page.replace("\xa0", " ").splitlines()[2:]]
     assert [line[1] for line in lines] == [

@@ -453,7 +453,7 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
 def beside_begin(words: str) -> tuple[list[list[str]], np.ndarray]:
     """The rows of a table that the page about BeGin shows, and by how much each AP is above print."""
     assert f"{{{{ beside {words} }}}}" in (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
-    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_records(), words.split())
+    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_repetitions(), words.split())
     cells = [line.strip("| ").split(" | ") for line in shown.replace("\xa0", " ").splitlines()[2:]]
     return cells, np.array([float(line[3].partition(" ")[0]) - float(line[4].partition(" ")[0]) for line in cells])
 
@@ -468,6 +468,23 @@ def test_bitcoin_otc_with_six_trials_beside_print() -> None:
     cells, above = beside_begin("class-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp joint")
     assert [line[2] for line in cells] == ["3"] * 7
     assert f"the seven methods that do without the task are within {np.abs(above).max():.1f} points of print" in page
+
+
+@pytest.mark.plugins
+def test_aromaticity_with_six_trials_beside_print() -> None:
+    """How near AP is to print, and that five methods answer nothing but the last task."""
+    page = " ".join((PROTOCOLS / "begin.md").read_text(encoding="utf-8").split())
+    cells, above = beside_begin("class-il @begin-2 aromaticity : bare lwf ewc mas gem twp joint")
+    assert [line[2] for line in cells] == ["3"] * 7
+    assert f"within {np.abs(above[:-1]).max():.1f} points of print, and that of joint training is {-above[-1]:.1f} below" in page
+    runs = [run for run in finished() if run.cell["scenario"] == "aromaticity/class-il@begin-2" and run.cell["seeds"]["order"] != 9000]
+    earlier: dict[str, list[float]] = {run.cell["method"]: [] for run in runs}
+    for run in runs:
+        earlier[run.cell["method"]].append(sum(run.matrix[-1][:-1]))
+    lost = ["bare", "lwf", "ewc", "mas", "twp"]
+    assert [sum(earlier[method]) for method in lost] == [0.0] * 5
+    assert f"In all {sum(len(earlier[method]) for method in lost)} runs of Bare, LwF, EWC, MAS and TWP" in page
+    assert min(earlier["gem"]) > 0
 
 
 @pytest.mark.plugins

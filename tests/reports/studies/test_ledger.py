@@ -136,6 +136,21 @@ def test_runs_at_what_a_search_chose_stand_in_for_too_few_at_the_presets_setting
     assert (line["our_n"], line["our_trials"], line["our_mean"]) == (3, 1, pytest.approx(50.0))
 
 
+def test_the_order_on_which_a_search_chose_the_presets_own_settings_is_no_repetition(tmp_path: Path) -> None:
+    """However many the others are; of a search that chose other settings every order counts."""
+    cells = fill(tmp_path, steady)
+    preset = preset_of(ledger_of(tmp_path))
+    rate = next(c.cell.scenario.training.lr for c in cells if c.cell is not None)
+    found = {"scenario": preset, "seeds": [{"order": 9000, "split": 0, "init": 9000}]}
+    store = Store(tmp_path)
+    store.put_search("a" * 64, outcome("bare", [0.5, 0.75, 0.25], **{"training.lr": rate}) | found)
+    store.put_search("b" * 64, outcome("lwf", [0.5, 0.75], **{"training.lr": 2 * rate}) | found)
+    ledger = ledger_of(tmp_path)
+    assert [row(ledger, method)["our_n"] for method in ("Bare", "LwF")] == [9, 10]
+    assert row(ledger, "Bare")["our_trials"] == 3
+    assert row(ledger, "Bare")["lacking"].startswith("at the best of 3 settings, by validation on other seeds: training.lr = ")
+
+
 @pytest.mark.plugins
 def test_presets_say_how_many_settings_their_values_were_chosen_from() -> None:
     """Cora under BeGin: the searches behind its values are not in this store."""

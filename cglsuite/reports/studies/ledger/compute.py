@@ -135,7 +135,8 @@ def load_ledger(
         adjusted over the table. ``our_trials`` is the number of settings from which our hyper-parameters were chosen. ``planned_n`` says
         how many repetitions there will be and ``lacking`` why there are fewer; ``records`` holds the keys of our records, separated by
         blanks, including joint training if the metric compares with it. A row whose preset's own settings have been run fewer than three
-        times is made from runs at what a search in the store chose, if there are more of these; ``lacking`` names the settings.
+        times is made from runs at what a search in the store chose, if there are more of these; ``lacking`` names the settings. The seeds
+        on which a search chose a row's settings are no repetitions of it.
 
     Raises:
         UnknownNameError, NotApplicable: see :func:`cglsuite.reference.reproduction.reproduction_of`.
@@ -306,6 +307,10 @@ class Ours:
         rules = {design.rule for design in order_designs(list(recipe.orders))}
         return [cell for cell in mine if cell.planned.cell is None or cell.planned.cell.scenario.class_order in rules]
 
+    def keys(self, recipe: Recipe) -> set[str | None]:
+        """Of the cells of the recipe's method."""
+        return {cell.planned.key for cell in self.cells(recipe)}
+
     def value(self, recipe: Recipe) -> Value:
         """The mean of a metric over records, or of a spread over orders over repetitions."""
         cells = self.cells(recipe)
@@ -359,10 +364,13 @@ class Ours:
 
 
 def _side(recipe: Recipe, own: Ours, tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
-    """Where a row's value is taken from: the preset's own settings, unless these have too few runs and a search's choice has more."""
-    if own.value(recipe).n >= LEAST_RUNS:
-        return own
-    return max((own, *tuned(recipe.design, recipe.method)), key=lambda side: side.value(recipe).n)
+    """Where a row's value is taken from: the preset's own settings, unless these have too few runs and a search's choice has more.
+
+    A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
+    """
+    chosen, mine = tuned(recipe.design, recipe.method), own.keys(recipe)
+    own = next((side for side in chosen if side.keys(recipe) <= mine), own)
+    return own if own.value(recipe).n >= LEAST_RUNS else max((own, *chosen), key=lambda side: side.value(recipe).n)
 
 
 _NOT_APPLICABLE = ("n/a", "skipped")
