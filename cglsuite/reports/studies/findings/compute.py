@@ -117,9 +117,9 @@ class Findings:
         rows: list[dict[str, Any]] = []
         for setting, part in self.means.groupby("setting", sort=False):
             table = part.pivot(index="dataset", columns="method", values="value")
-            has = table.notna().astype(int)
+            has = table.notna().to_numpy().astype(int)
             shared = has.T @ has
-            pairs = [(a, b) for a, b in itertools.combinations(table.columns, 2) if shared.at[a, b] >= _LEAST]
+            pairs = [(a, b) for (i, a), (j, b) in itertools.combinations(enumerate(table.columns), 2) if shared[i, j] >= _LEAST]
             rows += _verdicts([_dataset_pair(str(setting), a, b, table[[a, b]].dropna()) for a, b in pairs])
         return pd.DataFrame(rows, columns=DATASET_PAIRS).astype({"smallest_p": "float64", "p": "float64"})
 
