@@ -51,15 +51,11 @@ def gallery_repetitions() -> Any:
 def repetitions(frame: Any, outcomes: Iterable[Mapping[str, Any]]) -> Any:
     """The records that are no basis of the choice of their own settings, by the outcomes of searches."""
     for outcome in outcomes:
-        chosen = (frame["scenario"] == outcome["scenario"]) & (frame["method"] == outcome["method"])
-        for name, value in outcome["overrides"].items():
-            chosen &= frame[f"configuration.{name}"] == value
+        chosen = {"scenario": outcome["scenario"], "method": outcome["method"]}
+        chosen |= {f"configuration.{name}": value for name, value in outcome["overrides"].items()}
         for seeds in outcome["seeds"]:
-            same = chosen
-            for name, value in seeds.items():
-                same = same & (frame[f"{name}_seed"] == value)
-            frame = frame[~same]
-            chosen = chosen[~same]
+            basis = chosen | {f"{name}_seed": value for name, value in seeds.items()}
+            frame = frame[~(frame[list(basis)] == list(basis.values())).all(axis=1)]
     return frame
 
 

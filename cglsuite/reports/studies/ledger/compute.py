@@ -368,8 +368,8 @@ def _side(recipe: Recipe, own: Ours, tuned: Callable[[tuple[Any, ...], str], Seq
 
     A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
     """
-    chosen, mine = tuned(recipe.design, recipe.method), own.keys(recipe)
-    own = next((side for side in chosen if side.keys(recipe) <= mine), own)
+    chosen = tuned(recipe.design, recipe.method)
+    own = next((side for side in chosen if side.keys(recipe) <= own.keys(recipe)), own)
     return own if own.value(recipe).n >= LEAST_RUNS else max((own, *chosen), key=lambda side: side.value(recipe).n)
 
 
