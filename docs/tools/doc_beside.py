@@ -1,4 +1,4 @@
-"""``{{ beside SETTING [@PROTOCOL] DATASET... : METHOD... }}``: repetitions in the gallery beside the values that BeGin prints."""
+"""``{{ beside SETTING [@PROTOCOL] [NAME=NUMBER...] DATASET... : METHOD... }}``: repetitions in the gallery beside the values that BeGin prints."""
 
 from __future__ import annotations
 
@@ -36,13 +36,17 @@ def beside(frame: Any, words: Sequence[str]) -> str:
 
     Args:
         frame: the records' table, see :func:`doc_gallery.gallery_repetitions`.
-        words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), data sets, a colon, methods.
+        words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), values of settings that cells must have
+            (``training.lr=0.001``, where others have been run too), data sets, a colon, methods.
     """
     setting, *others = words[: words.index(":")]
     protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
-    datasets = [word for word in others if not word.startswith("@")]
+    given = dict(word.split("=") for word in others if "=" in word)
+    datasets = [word for word in others if not word.startswith("@") and "=" not in word]
     methods = words[words.index(":") + 1 :]
     frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting)]
+    for name, value in given.items():
+        frame = frame[frame[f"configuration.{name}"] == float(value)]
     rows: list[tuple[str, ...]] = []
     cells: list[dict[str, _Cell]] = []
     for dataset in datasets:

@@ -145,6 +145,13 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
     rows_of = [line.strip("| ").split(" | ") for line in later.replace("\xa0", " ").splitlines()[2:]]
     assert rows_of[0] == lines[0], "another version of the protocol, by name"
     assert rows_of[1][2:] == ["not run", "–", "92.4 ± 1.5", "none", "–", "–", "none"], "joint training has no printed AF"
+    faster = frame[frame.method == "packnet"].assign(**{"configuration.training.lr": 0.01, "average_performance": 0.5})
+    frame = pd.concat([frame, faster], ignore_index=True).astype({"configuration.training.lr": object})
+    both, chosen = (
+        tool("doc_beside").beside(frame, ["task-il", *words, "cora", ":", "packnet"]).replace("\xa0", " ").splitlines()[2:]
+        for words in ([], ["training.lr=0.001"])
+    )
+    assert [len(both), [line.strip("| ").split(" | ")[:6] for line in chosen]] == [2, [packnet[:6]]], "another rate, run as often"
 
 
 def test_every_command_has_its_help(catalogue: Catalogue) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from doc_tool import tool
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_1samp, ttest_rel
 from statsmodels.stats.multitest import multipletests
 
 from cglsuite.cells.records.record import Record
@@ -393,6 +393,53 @@ def test_forgetting_beside_begin_over_two_data_sets() -> None:
     task, _ = together(ledger("task-IL", "Cora"), ledger("task-IL", "CiteSeer"))
     shown = [f"{task[name]['mean']:.1f} ({task[name]['low']:.1f} to {task[name]['high']:.1f})" for name in ("AF", "AP")]
     assert f"the {task['AF']['rows']} AF differ by {shown[0]}, the {task['AP']['rows']} AP by {shown[1]}" in page
+
+
+RATES = {5e-4: range(0, 10_000, 1000), 1e-3: range(0, 10_000, 1000), 5e-3: range(0, 5000, 1000), 1e-2: range(0, 5000, 1000)}
+"""Learning rates of joint training on CiteSeer in class-IL, and the class orders that have been run."""
+
+
+def at_rates(method: str) -> dict[tuple[float, int], Record]:
+    """The method's records on CiteSeer in class-IL, by rate and class order."""
+    mine = (r for r in finished() if (r.cell["scenario"], r.cell["method"]) == ("citeseer/class-il@begin-2", method))
+    return {(r.cell["configuration"]["training.lr"], r.cell["seeds"]["order"]): r for r in mine}
+
+
+def test_the_rate_that_only_citeseers_grid_has() -> None:
+    """Joint training by rate and half of the class orders, the validation that would choose, and the epochs whose weights are kept."""
+    page, found = prose(), at_rates("joint")
+    assert sorted(found) == sorted((rate, order) for rate, orders in RATES.items() for order in orders)
+    ap = {place: 100 * r.metrics["average_performance"] for place, r in found.items()}
+    validation = {place: 100 * r.validation_average_performance() for place, r in found.items()}
+
+    def mean(of: dict[tuple[float, int], float], rate: float, orders: Iterable[int]) -> str:
+        return f"{np.mean([of[rate, order] for order in orders]):.1f}"
+
+    first, others = range(0, 5000, 1000), range(5000, 10_000, 1000)
+    shown = [[mean(of, rate, orders) for rate in (5e-4, 1e-3)] for of in (ap, validation) for orders in (first, others)]
+    assert "{0[0]} there and {0[1]} at 10⁻³; on the other five {1[0]} and {1[1]}".format(*shown) in page
+    assert "{2[0]} against {2[1]} and {3[0]} against {3[1]}".format(*shown) in page
+    assert all(float(low) > float(high) for low, high in shown)
+    gained = [ap[5e-4, order] - ap[1e-3, order] for order in others]
+    low, high = ttest_1samp(gained, 0).confidence_interval()
+    assert f"by {np.mean(gained):.1f} points (95 % interval {low:.1f} to {high:.1f})" in page
+    assert f"at 5·10⁻³ and 10⁻² AP is {mean(ap, 5e-3, first)} and {mean(ap, 1e-2, first)}" in page
+    kept = {rate: [c["best_epoch"] for o in first for c in found[rate, o].curves[1:]] for rate in RATES}
+    fast, slow = sorted(kept[5e-3] + kept[1e-2]), kept[5e-4] + kept[1e-3]
+    early = [epoch for epoch in fast if epoch <= 10]
+    assert f"In {len(early)} of the {len(fast)} tasks after the first the weights of epochs {early[0]} to {early[-1]} are kept" in page
+    assert f"epochs {min(slow)} to {max(slow)} at the two lower rates" in page
+
+
+def test_the_rate_does_not_explain_forgetting() -> None:
+    page, found = prose(), at_rates("bare")
+    orders = range(0, 10_000, 1000)
+    for metric, words in (("average_performance", "AP changes by"), ("forgetting_from_diagonal", "AF by")):
+        changes = [100 * (found[5e-4, o].metrics[metric] - found[1e-3, o].metrics[metric]) for o in orders]
+        low, high = ttest_1samp(changes, 0).confidence_interval()
+        assert f"{words} {np.mean(changes):.1f} ({low:.1f} to {high:.1f})" in page
+    before = np.mean([100 * found[1e-3, o].metrics["forgetting_from_diagonal"] for o in orders])
+    assert f"AF of Bare is {before:.1f} at 10⁻³ and 55.0 in print" in page
 
 
 def test_what_slope_and_sparsity_of_hat_do() -> None:
