@@ -1,4 +1,4 @@
-"""``{{ beside SETTING [@PROTOCOL] [NAME=NUMBER...] DATASET... : METHOD... }}``: repetitions in the gallery beside the values that BeGin prints."""
+"""``{{ beside SETTING [@PROTOCOL] [NAME=NUMBER...] DATASET... : METHOD... }}``: repetitions in the gallery beside BeGin's values."""
 
 from __future__ import annotations
 
