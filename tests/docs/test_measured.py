@@ -513,8 +513,12 @@ def test_bitcoin_otc_with_six_trials_beside_print() -> None:
 
 @pytest.mark.plugins
 def test_aromaticity_with_six_trials_beside_print() -> None:
-    """How near AP is to print, and that five methods answer nothing but the last task."""
+    """How near AP is to print, and that five methods answer nothing but the last task in class-IL."""
     page = " ".join((PROTOCOLS / "begin.md").read_text(encoding="utf-8").split())
+    cells, above = beside_begin("task-il @begin-2 aromaticity : bare lwf ewc mas gem twp packnet piggyback hat joint")
+    assert [line[2] for line in cells] == ["3"] * 10
+    assert {line[5].partition(" ")[0] for line in cells} == {"undecided"}
+    assert f"the ten AP are within {np.abs(above).max():.1f} points of print and {-above.mean():.1f} below it in the mean" in page
     cells, above = beside_begin("class-il @begin-2 aromaticity : bare lwf ewc mas gem twp joint")
     assert [line[2] for line in cells] == ["3"] * 7
     assert f"within {np.abs(above[:-1]).max():.1f} points of print, and that of joint training is {-above[-1]:.1f} below" in page

@@ -36,7 +36,7 @@ from cglsuite.stats import Layout, Refused, agreement_verdicts, layout, mean_est
 if TYPE_CHECKING:
     from cglsuite.reports.results.results import CampaignResults, Group
 
-__all__ = ["compare", "published_sensitivity"]
+__all__ = ["compare", "counted", "published_sensitivity"]
 
 _ORDER_UNITS = {"task": "task", "class": "class (aggregated)"}
 
@@ -69,6 +69,11 @@ def compare(results: CampaignResults) -> pd.DataFrame:
         verdicts, p = agreement_verdicts(part["p_equivalent"], part["p_different"])
         frame.loc[part.index, "verdict"], frame.loc[part.index, "p_holm"] = verdicts, p
     return frame.astype(dict.fromkeys(_TESTED, "float64"))
+
+
+def counted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of :func:`compare` whose published value has no known artefact and is not one that cannot be had here: only they count."""
+    return frame[~frame["footnotes"].map(bool).astype(bool)]
 
 
 _OPEN = "to be judged"

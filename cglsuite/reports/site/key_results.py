@@ -18,7 +18,7 @@ from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.guards import guards
 from cglsuite.reports.results.orders import orders_in_all
-from cglsuite.reports.results.published import compare
+from cglsuite.reports.results.published import compare, counted
 from cglsuite.reports.site.boards import LEVEL, Board, Row, boards, pairs_of
 from cglsuite.stats import AGREEMENTS, Refused
 
@@ -133,12 +133,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def published_line(results: CampaignResults) -> Iterable[str]:
-    """How many published values are reproduced; nothing if none has a verdict."""
-    judged = [row for row in as_rows(compare(results)) if row["verdict"] in AGREEMENTS]
+    """How many published values are reproduced, of those without a known artefact; nothing if none has a verdict."""
+    judged = [row for row in as_rows(counted(compare(results))) if row["verdict"] in AGREEMENTS]
     if judged:
         papers = _listed(list(dict.fromkeys(str(row["paper"]) for row in judged)))
         counts = Counter(row["verdict"] for row in judged)
-        others = [f"{counts[name]} are {name}" for name in AGREEMENTS if name != "equivalent" and counts[name]]
+        others = [f"{n} {'is' if n == 1 else 'are'} {name}" for name in AGREEMENTS if name != "equivalent" and (n := counts[name])]
         rest = f"; {', '.join(others)}" if others else ""
         yield f"{counts['equivalent']} of {len(judged)} comparable values published by {papers} are reproduced (equivalent){rest}."
 

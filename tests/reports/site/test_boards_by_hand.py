@@ -205,16 +205,17 @@ def test_from_which_methods_the_best_one_differs(monkeypatch: pytest.MonkeyPatch
         ),
         (
             {"undecided": 1, "different": 2},
-            ["0 of 3 comparable values published by CGLB are reproduced (equivalent); 2 are different, 1 are undecided."],
+            ["0 of 3 comparable values published by CGLB are reproduced (equivalent); 2 are different, 1 is undecided."],
         ),
         ({"no verdict": 2}, []),
         ({}, []),
     ],
 )
 def test_published_values_are_counted_by_verdict(monkeypatch: pytest.MonkeyPatch, verdicts: dict[str, int], said: list[str]) -> None:
-    """Those with a verdict alone; kinds that do not occur are not named."""
-    rows = [{"verdict": name, "paper": "CGLB"} for name, n in verdicts.items() for _ in range(n)]
-    monkeypatch.setattr(key_results, "compare", lambda results: pd.DataFrame(rows, columns=["verdict", "paper"]))
+    """Those with a verdict and without a known artefact alone; kinds that do not occur are not named."""
+    rows = [{"verdict": name, "paper": "CGLB", "footnotes": ()} for name, n in verdicts.items() for _ in range(n)]
+    rows += [row | {"footnotes": ("it was not trained",)} for row in rows]
+    monkeypatch.setattr(key_results, "compare", lambda results: pd.DataFrame(rows, columns=["verdict", "paper", "footnotes"]))
     results: Any = None
     assert list(key_results.published_line(results)) == said
 

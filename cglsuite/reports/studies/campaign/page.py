@@ -78,10 +78,12 @@ _RULE = (
 
 def _judged(frame: pd.DataFrame) -> str:
     """The number of rows per verdict; rows with known artefacts are counted separately."""
-    known = frame["footnotes"].map(bool)
-    counts, marked = frame[~known]["verdict"].value_counts(), int(known.sum())
+    from cglsuite.reports.results.published import counted
+
+    known = counted(frame)
+    counts, marked = known["verdict"].value_counts(), len(frame) - len(known)
     parts = [f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if verdict in counts]
-    text = f"Of {int((~known).sum())} means: {', '.join(parts)}" if parts else ""
+    text = f"Of {len(known)} means: {', '.join(parts)}" if parts else ""
     values = "published value is" if marked == 1 else "published values are"
     return "; ".join(filter(None, (text, f"{marked} {values} not counted, for reasons in the footnotes" if marked else "")))
 
