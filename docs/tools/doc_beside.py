@@ -1,4 +1,4 @@
-"""``{{ beside SETTING [@PROTOCOL] [NAME=NUMBER...] DATASET... : METHOD... }}``: repetitions in the gallery beside BeGin's values."""
+"""``{{ beside SETTING [@PROTOCOL] [preset] DATASET... : METHOD... }}``: repetitions in the gallery beside BeGin's values."""
 
 from __future__ import annotations
 
@@ -36,22 +36,21 @@ def beside(frame: Any, words: Sequence[str]) -> str:
 
     Args:
         frame: the records' table, see :func:`doc_gallery.gallery_repetitions`.
-        words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), values of settings that cells must have
-            (``training.lr=0.001``, where others have been run too), data sets, a colon, methods.
+        words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), ``preset`` for cells with the preset's
+            own values of what BeGin searches (where others have been run as often), data sets, a colon, methods.
     """
     setting, *others = words[: words.index(":")]
     protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
-    given = dict(word.split("=") for word in others if "=" in word)
-    datasets = [word for word in others if not word.startswith("@") and "=" not in word]
+    datasets = [word for word in others if not word.startswith("@") and word != "preset"]
     methods = words[words.index(":") + 1 :]
     frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting)]
-    for name, value in given.items():
-        frame = frame[frame[f"configuration.{name}"] == float(value)]
     rows: list[tuple[str, ...]] = []
     cells: list[dict[str, _Cell]] = []
     for dataset in datasets:
         for method in methods:
             mine = frame[(frame.dataset == dataset) & (frame.method == method)]
+            if "preset" in others:
+                mine = _of_preset(mine, f"{dataset}/{setting}@{protocol}", method)
             for group in _groups(mine) or [mine]:
                 rows.append((text(dataset), _named(method, group), str(len(group)) if len(group) else "not run"))
                 cells.append({metric: _cell(group, (dataset, setting, method), metric) for metric in _METRICS})
@@ -64,6 +63,18 @@ def beside(frame: Any, words: Sequence[str]) -> str:
 def _unbroken(value: str) -> str:
     """A mean and its deviation on one line."""
     return value.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}").replace("(± ", "(±\N{NO-BREAK SPACE}")
+
+
+def _of_preset(frame: Any, scenario: str, method: str) -> Any:
+    """The cells that have the preset's values of what BeGin searches."""
+    from cglsuite import load_catalogue
+    from cglsuite.cells import resolve_cell
+
+    own = resolve_cell(load_catalogue(), scenario, method).configuration
+    for name in (*_CHOSEN, "training.weight_decay"):
+        if (value := own.get(name)) is not None:
+            frame = frame[frame[f"configuration.{name}"] == value]
+    return frame
 
 
 def _groups(frame: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cglsuite import Catalogue, load_catalogue
+from cglsuite.cells import resolve_cell
 from cglsuite.cells.differences import preset_differences
 from cglsuite.cells.storage.store import Store
 
@@ -145,13 +146,29 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
     rows_of = [line.strip("| ").split(" | ") for line in later.replace("\xa0", " ").splitlines()[2:]]
     assert rows_of[0] == lines[0], "another version of the protocol, by name"
     assert rows_of[1][2:] == ["not run", "–", "92.4 ± 1.5", "none", "–", "–", "none"], "joint training has no printed AF"
-    faster = frame[frame.method == "packnet"].assign(**{"configuration.training.lr": 0.01, "average_performance": 0.5})
-    frame = pd.concat([frame, faster], ignore_index=True).astype({"configuration.training.lr": object})
-    both, chosen = (
-        tool("doc_beside").beside(frame, ["task-il", *words, "cora", ":", "packnet"]).replace("\xa0", " ").splitlines()[2:]
-        for words in ([], ["training.lr=0.001"])
-    )
-    assert [len(both), [line.strip("| ").split(" | ")[:6] for line in chosen]] == [2, [packnet[:6]]], "another rate, run as often"
+
+
+@pytest.mark.plugins
+def test_a_table_beside_print_may_be_of_the_presets_own_settings() -> None:
+    """The preset of LwF on Cora has a dropout of its own; another dropout has been run as often."""
+    same = {"status": "done", "protocol": "begin-2", "setting": "task-il", "dataset": "cora", "method": "lwf"}
+    same |= {f"configuration.{key}": None for key in ("method.as_begin", "pretraining.scheme", "method.threshold", "method.beta")}
+    same |= {
+        "configuration.training.lr": 1e-3,
+        "configuration.training.weight_decay": 0.0,
+        "configuration.backbone.predictor_dropout": None,
+    }
+    own = resolve_cell(load_catalogue(), "cora/task-il@begin-2", "lwf").configuration["backbone.dropout"]
+    rows = [
+        same | {"configuration.backbone.dropout": dropout, "average_performance": ap, "forgetting_from_diagonal": 0.0}
+        for dropout, ap in ((own, 0.9), (own + 0.1, 0.1))
+        for _ in range(3)
+    ]
+    shown = [
+        tool("doc_beside").beside(pd.DataFrame(rows, dtype=object), ["task-il", "@begin-2", *words, "cora", ":", "lwf"])
+        for words in ([], ["preset"])
+    ]
+    assert [(len(one.splitlines()) - 2, "10.0" in one, "90.0" in one) for one in shown] == [(2, True, True), (1, False, True)]
 
 
 def test_every_command_has_its_help(catalogue: Catalogue) -> None:
