@@ -27,7 +27,7 @@ class _Cell:
     found: Any = None
 
 
-def beside(frame: Any, words: Sequence[str]) -> str:
+def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
     """A row per data set, method and form of the method: mean and standard deviation over the repetitions, and the verdict on both metrics.
 
     A verdict is that of the ledger: two one-sided tests, Welch's test after Holm's adjustment over the values of the table; beside
@@ -38,6 +38,7 @@ def beside(frame: Any, words: Sequence[str]) -> str:
         frame: the records' table, see :func:`doc_gallery.gallery_repetitions`.
         words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), ``preset`` for cells with the preset's
             own values of what BeGin searches (where others have been run as often), data sets, a colon, methods.
+        catalogue: of the presets, for ``preset``.
     """
     setting, *others = words[: words.index(":")]
     protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
@@ -50,7 +51,7 @@ def beside(frame: Any, words: Sequence[str]) -> str:
         for method in methods:
             mine = frame[(frame.dataset == dataset) & (frame.method == method)]
             if "preset" in others:
-                mine = _of_preset(mine, f"{dataset}/{setting}@{protocol}", method)
+                mine = _of_preset(mine, catalogue, f"{dataset}/{setting}@{protocol}", method)
             for group in _groups(mine) or [mine]:
                 rows.append((text(dataset), _named(method, group), str(len(group)) if len(group) else "not run"))
                 cells.append({metric: _cell(group, (dataset, setting, method), metric) for metric in _METRICS})
@@ -65,12 +66,11 @@ def _unbroken(value: str) -> str:
     return value.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}").replace("(± ", "(±\N{NO-BREAK SPACE}")
 
 
-def _of_preset(frame: Any, scenario: str, method: str) -> Any:
+def _of_preset(frame: Any, catalogue: Any, scenario: str, method: str) -> Any:
     """The cells that have the preset's values of what BeGin searches."""
-    from cglsuite import load_catalogue
     from cglsuite.cells import resolve_cell
 
-    own = resolve_cell(load_catalogue(), scenario, method).configuration
+    own = resolve_cell(catalogue, scenario, method).configuration
     for name in (*_CHOSEN, "training.weight_decay"):
         if (value := own.get(name)) is not None:
             frame = frame[frame[f"configuration.{name}"] == value]

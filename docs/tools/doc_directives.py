@@ -141,7 +141,7 @@ def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 def _beside(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``beside SETTING DATASET... : METHOD...``: see :func:`doc_beside.beside`."""
-    return beside(gallery_repetitions(), words)
+    return beside(gallery_repetitions(), words, catalogue)
 
 
 def _said(frame: Any, key: str) -> Any:

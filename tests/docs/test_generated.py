@@ -149,7 +149,7 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
 
 
 @pytest.mark.plugins
-def test_a_table_beside_print_may_be_of_the_presets_own_settings() -> None:
+def test_a_table_beside_print_may_be_of_the_presets_own_settings(catalogue: Catalogue) -> None:
     """The preset of LwF on Cora has a dropout of its own; another dropout has been run as often."""
     same = {"status": "done", "protocol": "begin-2", "setting": "task-il", "dataset": "cora", "method": "lwf"}
     same |= {f"configuration.{key}": None for key in ("method.as_begin", "pretraining.scheme", "method.threshold", "method.beta")}
@@ -158,14 +158,14 @@ def test_a_table_beside_print_may_be_of_the_presets_own_settings() -> None:
         "configuration.training.weight_decay": 0.0,
         "configuration.backbone.predictor_dropout": None,
     }
-    own = resolve_cell(load_catalogue(), "cora/task-il@begin-2", "lwf").configuration["backbone.dropout"]
+    own = resolve_cell(catalogue, "cora/task-il@begin-2", "lwf").configuration["backbone.dropout"]
     rows = [
         same | {"configuration.backbone.dropout": dropout, "average_performance": ap, "forgetting_from_diagonal": 0.0}
         for dropout, ap in ((own, 0.9), (own + 0.1, 0.1))
         for _ in range(3)
     ]
     shown = [
-        tool("doc_beside").beside(pd.DataFrame(rows, dtype=object), ["task-il", "@begin-2", *words, "cora", ":", "lwf"])
+        tool("doc_beside").beside(pd.DataFrame(rows, dtype=object), ["task-il", "@begin-2", *words, "cora", ":", "lwf"], catalogue)
         for words in ([], ["preset"])
     ]
     assert [(len(one.splitlines()) - 2, "10.0" in one, "90.0" in one) for one in shown] == [(2, True, True), (1, False, True)]
