@@ -1,20 +1,22 @@
-"""``{{ beside SETTING [@PROTOCOL] [preset] DATASET... : METHOD... }}``: repetitions in the gallery beside BeGin's values."""
+"""``{{ beside SETTING [@PROTOCOL] [preset] DATASET... : METHOD... }}``: repetitions in the gallery beside a paper's values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doc_text import table, text
+
+if TYPE_CHECKING:
+    from cglsuite.reference.papers import Paper
 
 __all__ = ["HEADER", "beside"]
 
 HEADER = ("data", "method", "runs", "AP here", "AP in print", "verdict", "AF here", "AF in print", "verdict")
-_PAPER, _PROTOCOL = "BeGin", "begin-1"
+_PROTOCOL, _METRICS = "begin-1", ("AP", "AF")
 _FORM, _SCHEME = "configuration.method.as_begin", "configuration.pretraining.scheme"
 _CHOSEN = ("training.lr", "backbone.dropout", "backbone.predictor_dropout", "method.threshold", "method.beta")
-_METRICS = {"AP": "average_performance", "AF": "forgetting_from_diagonal"}
 
 
 @dataclass
@@ -36,14 +38,15 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
 
     Args:
         frame: the records' table, see :func:`doc_gallery.gallery_repetitions`.
-        words: the setting, a version of the protocol (``@begin-2``; the first if it is left out), ``preset`` for cells with the preset's
-            own values of what BeGin searches (where others have been run as often), data sets, a colon, methods.
+        words: the setting, the protocol, whose paper's values they are (``@begin-2``; ``@begin-1`` if it is left out), ``preset`` for cells
+            with the preset's own values of what BeGin searches (where others have been run as often), data sets, a colon, methods.
         catalogue: of the presets, for ``preset``.
     """
     setting, *others = words[: words.index(":")]
     protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
     datasets = [word for word in others if not word.startswith("@") and word != "preset"]
     methods = words[words.index(":") + 1 :]
+    paper = _paper(protocol)
     frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting)]
     rows: list[tuple[str, ...]] = []
     cells: list[dict[str, _Cell]] = []
@@ -54,11 +57,20 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
                 mine = _of_preset(mine, catalogue, f"{dataset}/{setting}@{protocol}", method)
             for group in _groups(mine) or [mine]:
                 rows.append((text(dataset), _named(method, group), str(len(group)) if len(group) else "not run"))
-                cells.append({metric: _cell(group, (dataset, setting, method), metric) for metric in _METRICS})
+                cells.append({metric: _cell(group, paper, (dataset, setting, method), metric) for metric in _METRICS})
     for metric in _METRICS:
         _judge([row[metric] for row in cells])
     tails = [tuple(_unbroken(part) for cell in row.values() for part in (cell.ours, cell.printed, cell.verdict)) for row in cells]
     return table(HEADER, [head + tail for head, tail in zip(rows, tails, strict=True)])
+
+
+def _paper(protocol: str) -> Paper:
+    from cglsuite.reference.papers import paper_of
+
+    paper = paper_of(protocol)
+    if paper is None:
+        raise ValueError(f"no paper has the protocol {protocol!r}")
+    return paper
 
 
 def _unbroken(value: str) -> str:
@@ -111,31 +123,30 @@ def _named(method: str, group: Any) -> str:
     return f"{text(method)} ({text(', '.join(filter(None, (form, scheme, *chosen))))})"
 
 
-def _cell(group: Any, place: tuple[str, str, str], metric: str) -> _Cell:
-    from cglsuite.reference.papers import paper_named
+def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str) -> _Cell:
     from cglsuite.reference.values import LEAST_RUNS, own_mean, verdict_on
 
-    printed = _printed(*place, metric)
+    printed, ours_of = _printed(paper, *place, metric), paper.metrics[metric]
     if printed is None:
         return _Cell("–", "–", "none")
-    values = [float(value) for value in group[_METRICS[metric]]]
+    values = [float(value) for value in group[ours_of]]
     if len(values) < LEAST_RUNS:
         return _Cell(", ".join(f"{100 * v:.1f}" for v in values) or "–", text(printed["printed"]), "none")
     ours = own_mean(values)
-    found = None if _of_the_paper(group) else verdict_on(printed, _METRICS[metric], ours, paper_named(_PAPER).repeats)
+    found = None if _of_the_paper(group) else verdict_on(printed, ours_of, ours, paper.repeats)
     return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(printed["printed"]), "another form", found)
 
 
-def _printed(dataset: str, setting: str, method: str, metric: str) -> dict[str, Any] | None:
+def _printed(paper: Paper, dataset: str, setting: str, method: str, metric: str) -> dict[str, Any] | None:
     """The row of the paper's main tables, if there is one: joint training has no AF."""
     from cglsuite.reference.matching import dataset_key, keyed_results, method_key
 
     rows = keyed_results()
-    mine = (rows["paper"] == _PAPER) & (rows["dataset"].map(dataset_key) == dataset_key(dataset)) & (rows["variant"] == "")
+    mine = (rows["paper"] == paper.name) & (rows["dataset"].map(dataset_key) == dataset_key(dataset)) & (rows["variant"] == "")
     mine &= (rows["setting"].str.lower() == setting) & (rows["method_key"] == method_key(method)) & (rows["metric"] == metric)
     found = rows[mine].to_dict(orient="records")
     if len(found) > 1:
-        raise ValueError(f"{_PAPER} prints {len(found)} values of {metric} for {method} on {dataset} in {setting}; expected one")
+        raise ValueError(f"{paper.name} prints {len(found)} values of {metric} for {method} on {dataset} in {setting}; expected one")
     return {str(key): value for key, value in found[0].items()} if found else None
 
 

@@ -24,6 +24,7 @@ from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.host import load_catalogue
 from cglsuite.reference import disagreements, mechanisms, published_results
 from cglsuite.reference.reproduction import Selection, campaign_of, reproduction_of, selections_of
+from cglsuite.reports.studies.ledger.tuned import choices
 from cglsuite.reports.studies.papers import page as show_papers
 from cglsuite.reports.studies.papers.compute import SUMMARY, Papers, load_papers, plain_reason, share, write_papers
 from cglsuite.reports.studies.papers.disagreements import crossings
@@ -210,6 +211,25 @@ def test_a_mechanism_without_records(tmp_path: Path) -> None:
         assert (check["state"], why in check["why"]) == ("no records", True)
         assert papers.totals["different, with a mechanism"] == 0
         assert "another rate" in text_of(page_of(papers), "tr.group", "rate (")
+
+
+def test_a_mechanism_is_about_the_settings_of_the_row(tmp_path: Path) -> None:
+    """A search chose a weight decay for LwF: records with the change have it too, and those at the preset's own count for nothing."""
+    known, store, mine = catalogue(), Store(tmp_path), engine()
+    wanted = reproduction_of(Selection(paper="BeGin", **CORA, method="LwF"), known)
+    preset = next(entry.recipe.preset for entry in wanted.entries if entry.recipe is not None)
+    found = {"scenario": preset, "method": "lwf", "backbone": None, "scope": "all", "search": 1, "chosen": 1}
+    found["candidates"] = [{"overrides": {"training.weight_decay": value}, "mean": value, "scores": [value]} for value in (0.25, 0.75)]
+    store.put_search("a" * 64, found | {"overrides": {"training.weight_decay": 0.75}, "seeds": [{"order": 9000, "split": 0, "init": 9000}]})
+    ((choice,),) = choices(wanted, store.search_outcomes()).values()
+    for change, accuracy in (({}, 0.95), ({"training.lr": "0.5"}, 0.915)):
+        for planned in plan_campaign(choice.campaign, known, Overrides(values=change), engine=mine):
+            if planned.request.method == "lwf":
+                store.put(flat(planned, 0.1 if planned.request.seeds.order == 9000 else accuracy + NOISE[planned.request.seeds.order // 1000]))
+    with_change(tmp_path, lambda _: 0.5)
+    (check,) = papers_of(tmp_path, mechanism(), method="LwF").checks["BeGin"].to_dict(orient="records")
+    assert (check["n"], check["held_out"]) == (9, 7)
+    assert check["left"] == pytest.approx(91.5 - 100 * (0.915 + float(np.mean(NOISE[:9]))))
 
 
 def test_half_of_the_gap_has_to_go() -> None:

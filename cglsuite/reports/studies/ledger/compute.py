@@ -69,7 +69,8 @@ class Ledger:
         ratios: one row per published running time: see :func:`cglsuite.reports.studies.ledger.ratios.ratios`. times: of our methods, see
             :func:`cglsuite.reports.studies.ledger.ratios.own_times`. statistics: of the data sets, see
             :func:`cglsuite.reports.studies.ledger.statistics.load_statistics`. searches: in the store, that chose the values of a row.
-        results: of every campaign that serves a row. absent: by data set, why its files cannot be had here.
+        results: of every campaign that serves a row. absent: by data set, why its files cannot be had here. choices: of searches whose
+            settings a row's value has, by its place in ``rows``.
     """
 
     reproduction: Reproduction
@@ -82,6 +83,7 @@ class Ledger:
     results: tuple[CampaignResults, ...]
     store: Path
     absent: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[int, Choice] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -168,12 +170,14 @@ def load_ledger(
     tuning = Tuning.of(outcomes, (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
     searches = list(tuning.searches)
+    used: dict[int, Choice] = {}
     for place, entry in enumerate(reproduction.entries):
         side = None if entry.recipe is None else _side(entry.recipe, ours[entry.recipe.design], tuned)
         row, value = _row(entry, side, absent, reproduction.paper.repeats)
         if value.n and entry.recipe is not None and side is not None:
             row["our_trials"] = tuning.trials(entry.recipe.preset, entry.recipe.method)
             if side.choice is not None:
+                used[place] = side.choice
                 row["our_trials"] = len(side.choice.outcome["candidates"])
                 row["lacking"] = "; ".join(filter(None, (side.choice.text, row.get("lacking"))))
                 searches += [side.choice.outcome] if side.choice.outcome not in searches else []
@@ -191,6 +195,7 @@ def load_ledger(
         results=tuple(loaded.values()),
         store=store.path,
         absent=absent,
+        choices=used,
     )
 
 

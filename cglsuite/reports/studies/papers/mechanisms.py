@@ -1,8 +1,9 @@
 """Why values here differ from printed ones: named changes of settings, each checked against records.
 
 A mechanism says under which settings the printed value is expected (:func:`cglsuite.reference.mechanisms`). It was found on some orders or
-data sets and has to hold on others. On repetitions that have a record with the change and one without, with values ``w`` and ``v``, it
-*closes the gap* to a printed value ``p`` where ``|p - mean(w)| <= |p - mean(v)| / 2``. A row of the ledger is then
+data sets and has to hold on others. The change is on top of the settings of a row, those that a search chose where its value has these. On
+repetitions that have a record with the change and one without, with values ``w`` and ``v``, it *closes the gap* to a printed value ``p``
+where ``|p - mean(w)| <= |p - mean(v)| / 2``. A row of the ledger is then
 
 - *confirmed* if the gap closes on all repetitions and on at least three that are held out, whose differences ``w - v`` have a 95 % interval
   without 0;
@@ -113,13 +114,14 @@ def _check(
     entry = ledger.reproduction.entries[place]
     if entry.recipe is None:
         raise ValueError(f"row {place} has no recipe: it cannot have a value")
-    campaign = campaign_of(ledger.reproduction.selection, ledger.reproduction.paper, [entry.recipe])
+    choice = ledger.choices.get(place)
+    campaign = choice.campaign if choice else campaign_of(ledger.reproduction.selection, ledger.reproduction.paper, [entry.recipe])
     values = parse_overrides(mechanism["change"].split(";"), f"mechanism {mechanism['mechanism']}")
     try:
         results = load_campaign_results(campaign, store, overrides=Overrides(values=values), catalogue=catalogue, engine=engine)
     except CglsuiteError as error:
         return {"state": "no records", "n": 0, "held_out": 0, "why": str(error)}
-    value = Ours(results).value(entry.recipe)
+    value = Ours(results, choice).value(entry.recipe)
     scale = UNITS[entry.row["unit"]].scale
     changed = {unit: scale * one for unit, one in zip(value.units, value.values, strict=True)}
     units = [unit for unit in without if unit in changed]
