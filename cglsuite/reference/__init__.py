@@ -82,8 +82,8 @@ def mechanisms() -> pd.DataFrame:
     Returns:
         Columns mechanism (its name), paper, problem, setting, dataset, method, metric (which rows of ``published_results`` it is about, as
         in :func:`known_artefacts`), change (the settings under which the published value is expected, ``key=value`` separated by ``;``),
-        named (on which order seeds, or data sets, it was found, separated by ``|``: it has to hold on others) and reason. See
-        :mod:`cglsuite.reports.studies.papers.mechanisms`.
+        named (on which order seeds, repetitions (their seeds of order, split and initialisation, ``0/0/1``) or data sets it was found,
+        separated by ``|``: it has to hold on others) and reason. See :mod:`cglsuite.reports.studies.papers.mechanisms`.
     """
     return _read("mechanisms.csv")
 

@@ -34,7 +34,7 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
 
     A verdict is that of the ledger: two one-sided tests, Welch's test after Holm's adjustment over the values of the table; beside
     ``undecided`` stands the smallest margin that would do. There is none for fewer than three runs, nor for a method in its paper's form
-    where the benchmark ran another.
+    where the benchmark ran another, nor for a printed value with a known artefact where ours is not in the form that was benchmarked.
 
     Args:
         frame: the records' table, see :func:`doc_gallery.gallery_repetitions`.
@@ -124,7 +124,7 @@ def _named(method: str, group: Any) -> str:
 
 
 def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str) -> _Cell:
-    from cglsuite.reference.values import LEAST_RUNS, own_mean, verdict_on
+    from cglsuite.reference.values import LEAST_RUNS, known_about, own_mean, verdict_on
 
     printed, ours_of = _printed(paper, *place, metric), paper.metrics[metric]
     if printed is None:
@@ -133,8 +133,11 @@ def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str) ->
     if len(values) < LEAST_RUNS:
         return _Cell(", ".join(f"{100 * v:.1f}" for v in values) or "–", text(printed["printed"]), "none")
     ours = own_mean(values)
-    found = None if _of_the_paper(group) else verdict_on(printed, ours_of, ours, paper.repeats)
-    return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(printed["printed"]), "another form", found)
+    why_none = "another form" if _of_the_paper(group) else ""
+    if known_about(printed).artefacts and group[_FORM].iloc[0] is not True:
+        why_none = why_none or "artefact"
+    found = None if why_none else verdict_on(printed, ours_of, ours, paper.repeats)
+    return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(printed["printed"]), why_none, found)
 
 
 def _printed(paper: Paper, dataset: str, setting: str, method: str, metric: str) -> dict[str, Any] | None:

@@ -177,6 +177,7 @@ NOISE = np.random.default_rng(1).normal(0.0, 0.002, 10)
         (lambda i: 0.97 + NOISE[i], "0|1000", None, "refuted", 8),
         (lambda i: 0.915 + NOISE[i], "0|1000", 4, "named", 2),
         (lambda i: 0.915 + NOISE[i], "Cora", None, "named", 0),
+        (lambda i: 0.915 + NOISE[i], "0/0/0|1000/0/1000|4000/0/1", None, "confirmed", 8),  # two whole repetitions; there is no third
         (lambda i: 0.915 if i < 2 else 0.915 + 0.05 * (-1) ** i, "0|1000", None, "refuted", 8),  # the effect is uncertain
     ],
 )

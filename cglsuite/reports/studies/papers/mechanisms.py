@@ -140,10 +140,10 @@ def _check(
 
 
 def _held_out(units: Sequence[str], dataset: str, named: Sequence[str]) -> Iterator[str]:
-    """The repetitions on which a mechanism was not found; units begin with the seed of the order."""
+    """The repetitions on which a mechanism was not found: neither they nor their order, with whose seed they begin, are named."""
     if any(dataset_key(name) == dataset_key(dataset) for name in named):
         return
-    yield from (unit for unit in units if unit.partition("/")[0] not in named)
+    yield from (unit for unit in units if not {unit, unit.partition("/")[0]} & set(named))
 
 
 def _confirmation(published: float, without: Sequence[float], changed: Sequence[float]) -> dict[str, Any]:
