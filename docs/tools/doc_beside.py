@@ -15,7 +15,7 @@ __all__ = ["HEADER", "beside"]
 
 HEADER = ("data", "method", "runs", "AP here", "AP in print", "verdict", "AF here", "AF in print", "verdict")
 _PROTOCOL, _METRICS = "begin-1", ("AP", "AF")
-_FORM, _SCHEME = "configuration.method.as_begin", "configuration.pretraining.scheme"
+_FORM, _SCHEME, _CARRIED = "configuration.method.as_begin", "configuration.pretraining.scheme", "configuration.method.warm_start"
 _CHOSEN = ("training.lr", "backbone.dropout", "backbone.predictor_dropout", "method.threshold", "method.beta")
 
 
@@ -31,6 +31,8 @@ class _Cell:
 
 def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
     """A row per data set, method and form of the method: mean and standard deviation over the repetitions, and the verdict on both metrics.
+
+    Joint training whose model is carried over from task to task is a form of its own.
 
     A verdict is that of the ledger: two one-sided tests, Welch's test after Holm's adjustment over the values of the table; beside
     ``undecided`` stands the smallest margin that would do. There is none for fewer than three runs, nor for a method in its paper's form
@@ -94,7 +96,7 @@ def _groups(frame: Any) -> list[Any]:
     out where its choice has been run often enough for a verdict; so is what a campaign varied of which nothing is searched."""
     from cglsuite.reference.values import LEAST_RUNS
 
-    keys = [_FORM, _SCHEME, *(f"configuration.{key}" for key in _CHOSEN)]
+    keys = [key for key in (_FORM, _SCHEME, _CARRIED, *(f"configuration.{key}" for key in _CHOSEN)) if key in frame]
     others = [column for column in frame if column.startswith("configuration.") and column not in keys]
     found = [_most_run(group, others) for _, group in frame.groupby(keys, dropna=False, sort=False)]
     judged = {_of_the_paper(group) for group in found if len(group) >= LEAST_RUNS}
@@ -119,8 +121,9 @@ def _named(method: str, group: Any) -> str:
     first = group.iloc[0]
     form = {True: "as benchmarked", False: "as in the paper"}.get(first[_FORM], "")
     scheme = first[_SCHEME] if first[_SCHEME] not in (None, "none") else ""
+    carried = "carried over" if first.get(_CARRIED) is True else ""
     chosen = [f"{key.partition('.')[2]} {first[f'configuration.{key}']:g}" for key in _CHOSEN if first[f"configuration.{key}"] is not None]
-    return f"{text(method)} ({text(', '.join(filter(None, (form, scheme, *chosen))))})"
+    return f"{text(method)} ({text(', '.join(filter(None, (form, carried, scheme, *chosen))))})"
 
 
 def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str) -> _Cell:
@@ -147,7 +150,7 @@ def _printed(paper: Paper, dataset: str, setting: str, method: str, metric: str)
     rows = keyed_results()
     mine = (rows["paper"] == paper.name) & (rows["dataset"].map(dataset_key) == dataset_key(dataset)) & (rows["variant"] == "")
     mine &= (rows["setting"].str.lower() == setting) & (rows["method_key"] == method_key(method)) & (rows["metric"] == metric)
-    found = rows[mine].to_dict(orient="records")
+    found = rows[mine & rows["mean"].notna()].to_dict(orient="records")
     if len(found) > 1:
         raise ValueError(f"{paper.name} prints {len(found)} values of {metric} for {method} on {dataset} in {setting}; expected one")
     return {str(key): value for key, value in found[0].items()} if found else None

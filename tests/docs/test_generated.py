@@ -148,6 +148,24 @@ def test_repetitions_stand_beside_what_is_printed() -> None:
     assert rows_of[1][2:] == ["not run", "–", "92.4 ± 1.5", "none", "–", "–", "none"], "joint training has no printed AF"
 
 
+def test_a_table_beside_print_is_of_the_protocols_paper() -> None:
+    """CGLB prints -42.4 ± 7.5 as the AF of Bare on Aromaticity in task-IL; its TWP has a known artefact, which gets no verdict."""
+    same = {"status": "done", "protocol": "cglb-2", "setting": "task-il", "dataset": "aromaticity", "forgetting_from_diagonal": 0.9}
+    same |= {f"configuration.{key}": None for key in ("method.as_begin", "pretraining.scheme", "method.threshold", "method.beta")}
+    same |= {f"configuration.{key}": 1e-3 for key in ("training.lr", "backbone.dropout", "backbone.predictor_dropout")}
+    rows = [
+        same | {"method": method, "average_performance": 0.532, "backward_transfer": af}
+        for method in ("bare", "twp")
+        for af in (-0.423, -0.424, -0.425)
+    ]
+    page = tool("doc_beside").beside(pd.DataFrame(rows, dtype=object), ["task-il", "@cglb-2", "aromaticity", ":", "bare", "twp"])
+    bare, twp = [line.strip("| ").split(" | ")[2:] for line in page.replace("\xa0", " ").splitlines()[2:]]
+    assert bare[1:3] + bare[4:6] == ["53.2 ± 0.0", "53.2 ± 3.8", "-42.4 ± 0.1", "-42.4 ± 7.5"]
+    assert twp[3] == twp[6] == "artefact"
+    with pytest.raises(ValueError, match="no paper has the protocol 'drift-9'"):
+        tool("doc_beside").beside(pd.DataFrame(rows, dtype=object), ["task-il", "@drift-9", "aromaticity", ":", "bare"])
+
+
 @pytest.mark.plugins
 def test_a_table_beside_print_may_be_of_the_presets_own_settings(catalogue: Catalogue) -> None:
     """The preset of LwF on Cora has a dropout of its own; another dropout has been run as often."""

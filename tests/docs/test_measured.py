@@ -17,6 +17,8 @@ from statsmodels.stats.multitest import multipletests
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.reference import published_results
+from cglsuite.reference.values import known_about
 from cglsuite.reports import load_campaign_results
 from cglsuite.reports.studies.comparison.compute import study
 
@@ -562,8 +564,9 @@ def test_aromaticity_with_six_trials_beside_print() -> None:
     assert {line[5].partition(" ")[0] for line in cells} == {"undecided"}
     assert f"the ten AP are within {np.abs(above).max():.1f} points of print and {-above.mean():.1f} below it in the mean" in page
     cells, above = beside_begin("class-il @begin-2 aromaticity : bare lwf ewc mas gem twp joint")
-    assert [line[2] for line in cells] == ["3"] * 7
-    assert f"within {np.abs(above[:-1]).max():.1f} points of print, and that of joint training is {-above[-1]:.1f} below" in page
+    assert [line[2] for line in cells] == ["3"] * 6 + ["5"] * 2
+    assert f"within {np.abs(above[:-2]).max():.1f} points of print. Joint training is {-above[-2]:.1f} below; carried over" in page
+    assert f"it is {-above[-1]:.1f} below" in page
     runs = [run for run in finished() if run.cell["scenario"] == "aromaticity/class-il@begin-2" and run.cell["seeds"]["order"] != 9000]
     earlier: dict[str, list[float]] = {run.cell["method"]: [] for run in runs}
     for run in runs:
@@ -572,6 +575,56 @@ def test_aromaticity_with_six_trials_beside_print() -> None:
     assert [sum(earlier[method]) for method in lost] == [0.0] * 5
     assert f"In all {sum(len(earlier[method]) for method in lost)} runs of Bare, LwF, EWC, MAS and TWP" in page
     assert min(earlier["gem"]) > 0
+
+
+def test_training_time_of_joint_training_on_aromaticity() -> None:
+    """Both means, and the paired difference with its t interval."""
+    page = " ".join((PROTOCOLS / "disagreement.md").read_text(encoding="utf-8").split())
+    found: dict[bool, dict[int, float]] = {False: {}, True: {}}
+    for record in finished():
+        cell, order = record.cell, record.cell["seeds"]["order"]
+        if (cell["scenario"], cell["method"]) == ("aromaticity/class-il@begin-2", "joint") and order != 9000:
+            found[cell["configuration"]["method.warm_start"]][order] = 100 * record.metrics["average_performance"]
+    fresh, carried = (np.array([found[warm][order] for order in sorted(found[warm])]) for warm in (False, True))
+    assert len(fresh) == len(carried) == 5
+    assert f"AP {text(carried)} over five class orders, and a fresh one {text(fresh)}" in page
+    low, high = ttest_1samp(carried - fresh, 0.0).confidence_interval(0.95)
+    assert f"{(carried - fresh).mean():.1f} points more, 95 % interval {low:.1f} to {high:.1f}" in page
+
+
+def test_epochs_of_aromaticity_under_cglb() -> None:
+    """Every value of the table, and to which number of epochs each printed one is nearest."""
+    page = " ".join((PROTOCOLS / "cglb.md").read_text(encoding="utf-8").split())
+    found: dict[tuple[str, str, int], list[float]] = {}
+    matrices: dict[str, list[np.ndarray]] = {}
+    for record in finished():
+        name = record.cell["scenario"]
+        if name.startswith("aromaticity/") and name.endswith("@cglb-2"):
+            place = record.scenario["setting"], record.cell["method"], record.cell["configuration"]["training.epochs"]
+            found.setdefault(place, []).append(100 * record.metrics["backward_transfer"])
+            if place[::2] == ("class-il", 100):
+                matrices.setdefault(place[1], []).append(100 * np.array(record.matrix, dtype=float))
+    assert {len(some) for some in found.values()} == {5}
+    assert {len(some) for some in matrices.values()} == {5}
+    earlier = [matrix[-1][:-1].mean() for method, some in matrices.items() for matrix in some if method != "joint"]
+    assert (
+        f"in all {len(earlier)} runs without joint training, accuracy on the earlier tasks is at most {max(earlier):.1f} % at the end"
+        in page
+    )
+    learnt = np.mean([np.diag(matrix[1:]) for matrix in matrices["bare"]])
+    assert f"learns a task here to an accuracy of {learnt:.0f} %" in page
+    results, nearest = published_results(), []
+    results = results[(results["paper"] == "CGLB") & (results["dataset"] == "Aromaticity-CL") & (results["metric"] == "AF")]
+    results = results[results["mean"].notna()]
+    counted = [row for row in results.to_dict(orient="records") if not known_about({str(k): v for k, v in row.items()}).artefacts]
+    assert len(counted) == 6
+    for row in counted:
+        ours = {epochs: np.array(found[row["setting"].lower(), row["method"].lower(), epochs]) for epochs in (10, 20, 50, 100)}
+        cells = " | ".join(text(some) for some in ours.values())
+        assert f"| `{row['method'].lower()}`, {row['setting']} | {cells} | {row['mean']:.1f} ± {row['std']:.1f} |" in page
+        nearest.append(min(ours, key=lambda epochs: abs(ours[epochs].mean() - row["mean"])))
+    assert [nearest.count(epochs) for epochs in (10, 20, 50, 100)] == [1, 3, 2, 0]
+    assert "one is nearest to what 10 epochs give, three to 20, two to 50 and none to 100" in page
 
 
 @pytest.mark.plugins

@@ -225,8 +225,9 @@ def test_a_mechanism_is_about_the_settings_of_the_row(tmp_path: Path) -> None:
     ((choice,),) = choices(wanted, store.search_outcomes()).values()
     for change, accuracy in (({}, 0.95), ({"training.lr": "0.5"}, 0.915)):
         for planned in plan_campaign(choice.campaign, known, Overrides(values=change), engine=mine):
+            order = planned.request.seeds.order
             if planned.request.method == "lwf":
-                store.put(flat(planned, 0.1 if planned.request.seeds.order == 9000 else accuracy + NOISE[planned.request.seeds.order // 1000]))
+                store.put(flat(planned, 0.1 if order == 9000 else accuracy + NOISE[order // 1000]))
     with_change(tmp_path, lambda _: 0.5)
     (check,) = papers_of(tmp_path, mechanism(), method="LwF").checks["BeGin"].to_dict(orient="records")
     assert (check["n"], check["held_out"]) == (9, 7)
