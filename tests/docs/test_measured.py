@@ -618,6 +618,9 @@ def test_epochs_of_aromaticity_under_cglb() -> None:
     results = results[results["mean"].notna()]
     counted = [row for row in results.to_dict(orient="records") if not known_about({str(k): v for k, v in row.items()}).artefacts]
     assert len(counted) == 6
+    assert "AF in class-IL is undecided too" in page
+    shown = BeautifulSoup((ROOT / "reports/gallery/reproduction-cglb.html").read_text(encoding="utf-8"), "html.parser").text
+    assert "2 undecided, 9 published artefact; the largest difference is −30.6 points (Bare, AF: different)" in " ".join(shown.split())
     for row in counted:
         ours = {epochs: np.array(found[row["setting"].lower(), row["method"].lower(), epochs]) for epochs in (10, 20, 50, 100)}
         cells = " | ".join(text(some) for some in ours.values())
