@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,8 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
         frame: the records' table, see :func:`doc_gallery.gallery_repetitions`.
         words: the setting, the protocol, whose paper's values they are (``@begin-2``; ``@begin-1`` if it is left out), ``preset`` for cells
             with the preset's own values of what BeGin searches (where others have been run as often), data sets, a colon, methods.
-        catalogue: of the presets, for ``preset``.
+        catalogue: of the presets, for ``preset``, and for what a campaign varied: where several values have been run equally often, the
+            preset's own count. Without it the first do.
     """
     setting, *others = words[: words.index(":")]
     protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
@@ -55,9 +56,10 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
     for dataset in datasets:
         for method in methods:
             mine = frame[(frame.dataset == dataset) & (frame.method == method)]
+            own = {} if catalogue is None else _own(catalogue, f"{dataset}/{setting}@{protocol}", method)
             if "preset" in others:
-                mine = _of_preset(mine, catalogue, f"{dataset}/{setting}@{protocol}", method)
-            for group in _groups(mine) or [mine]:
+                mine = _of_preset(mine, own)
+            for group in _groups(mine, own) or [mine]:
                 rows.append((text(dataset), _named(method, group), str(len(group)) if len(group) else "not run"))
                 cells.append({metric: _cell(group, paper, (dataset, setting, method), metric) for metric in _METRICS})
     for metric in _METRICS:
@@ -80,33 +82,44 @@ def _unbroken(value: str) -> str:
     return value.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}").replace("(± ", "(±\N{NO-BREAK SPACE}")
 
 
-def _of_preset(frame: Any, catalogue: Any, scenario: str, method: str) -> Any:
-    """The cells that have the preset's values of what BeGin searches."""
+def _own(catalogue: Any, scenario: str, method: str) -> Mapping[str, Any]:
+    """The preset's own settings."""
     from cglsuite.cells import resolve_cell
 
-    own = resolve_cell(catalogue, scenario, method).configuration
+    return resolve_cell(catalogue, scenario, method).configuration
+
+
+def _of_preset(frame: Any, own: Mapping[str, Any]) -> Any:
+    """The cells that have the preset's values of what BeGin searches."""
     for name in (*_CHOSEN, "training.weight_decay"):
         if (value := own.get(name)) is not None:
             frame = frame[frame[f"configuration.{name}"] == value]
     return frame
 
 
-def _groups(frame: Any) -> list[Any]:
+def _groups(frame: Any, own: Mapping[str, Any]) -> list[Any]:
     """Cells that differ in nothing but their seeds, those as benchmarked first. What a search tried on one order and did not choose is left
     out where its choice has been run often enough for a verdict; so is what a campaign varied of which nothing is searched."""
     from cglsuite.reference.values import LEAST_RUNS
 
     keys = [key for key in (_FORM, _SCHEME, _CARRIED, *(f"configuration.{key}" for key in _CHOSEN)) if key in frame]
     others = [column for column in frame if column.startswith("configuration.") and column not in keys]
-    found = [_most_run(group, others) for _, group in frame.groupby(keys, dropna=False, sort=False)]
+    found = [_most_run(group, others, own) for _, group in frame.groupby(keys, dropna=False, sort=False)]
     judged = {_of_the_paper(group) for group in found if len(group) >= LEAST_RUNS}
     return sorted((group for group in found if len(group) >= LEAST_RUNS or _of_the_paper(group) not in judged), key=_of_the_paper)
 
 
-def _most_run(frame: Any, columns: list[str]) -> Any:
-    """Of the values in ``columns`` those of the most cells: a protocol is run on all its orders, a variation of it on some."""
+def _most_run(frame: Any, columns: list[str], own: Mapping[str, Any]) -> Any:
+    """Of the values in ``columns`` those of the most cells: a protocol is run on all its orders, a variation of it on some.
+
+    Of several with as many cells, those that are the preset's own in the most columns.
+    """
     settings = frame[columns].apply(lambda row: repr(tuple(row)), axis=1)
-    return frame[settings == settings.value_counts().index[0]]
+    counts = settings.value_counts()
+    kept = [column for column in columns if column.removeprefix("configuration.") in own]
+    alike = sum((frame[column] == own[column.removeprefix("configuration.")]).astype(int) for column in kept)
+    most = frame.assign(alike=alike)[settings.map(counts) == counts.max()]
+    return frame[settings == settings[most["alike"].idxmax()]]
 
 
 def _of_the_paper(group: Any) -> bool:

@@ -189,6 +189,24 @@ def test_a_table_beside_print_may_be_of_the_presets_own_settings(catalogue: Cata
     assert [(len(one.splitlines()) - 2, "10.0" in one, "90.0" in one) for one in shown] == [(2, True, True), (1, False, True)]
 
 
+@pytest.mark.plugins
+def test_of_what_a_campaign_varied_a_table_beside_print_has_the_presets_own(catalogue: Catalogue) -> None:
+    """As many runs of another number of epochs, which come first."""
+    same = {"status": "done", "protocol": "cglb-2", "setting": "task-il", "dataset": "aromaticity", "method": "bare"}
+    same |= {f"configuration.{key}": None for key in ("method.as_begin", "pretraining.scheme", "method.threshold", "method.beta")}
+    same |= {f"configuration.{key}": 1e-3 for key in ("training.lr", "backbone.dropout", "backbone.predictor_dropout")}
+    own = resolve_cell(catalogue, "aromaticity/task-il@cglb-2", "bare").configuration["training.epochs"]
+    rows = [
+        same | {"configuration.training.epochs": epochs, "average_performance": ap, "backward_transfer": 0.0}
+        for epochs, ap in ((own // 2, 0.1), (own, 0.9), (own * 2, 0.2))
+        for _ in range(3)
+    ]
+    words = ["task-il", "@cglb-2", "aromaticity", ":", "bare"]
+    assert "| 90.0" in tool("doc_beside").beside(pd.DataFrame(rows, dtype=object), words, catalogue)
+    more = pd.DataFrame([*rows, rows[0]], dtype=object)
+    assert "| 10.0" in tool("doc_beside").beside(more, words, catalogue), "of more runs, however far from the preset"
+
+
 def test_every_command_has_its_help(catalogue: Catalogue) -> None:
     from cglsuite.cli.main import COMMANDS
 

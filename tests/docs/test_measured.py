@@ -17,9 +17,11 @@ from statsmodels.stats.multitest import multipletests
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.host import load_catalogue
 from cglsuite.reference import published_results
 from cglsuite.reference.values import known_about
 from cglsuite.reports import load_campaign_results
+from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.comparison.compute import study
 
 ROOT = Path(__file__).parents[2]
@@ -538,7 +540,7 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
 def beside_begin(words: str) -> tuple[list[list[str]], np.ndarray]:
     """The rows of a table that the page about BeGin shows, and by how much each AP is above print."""
     assert f"{{{{ beside {words} }}}}" in (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
-    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_repetitions(), words.split())
+    shown = tool("doc_beside").beside(tool("doc_gallery").gallery_repetitions(), words.split(), load_catalogue())
     cells = [line.strip("| ").split(" | ") for line in shown.replace("\xa0", " ").splitlines()[2:]]
     return cells, np.array([float(line[3].partition(" ")[0]) - float(line[4].partition(" ")[0]) for line in cells])
 
@@ -616,7 +618,7 @@ def test_epochs_of_aromaticity_under_cglb() -> None:
     results, nearest = published_results(), []
     results = results[(results["paper"] == "CGLB") & (results["dataset"] == "Aromaticity-CL") & (results["metric"] == "AF")]
     results = results[results["mean"].notna()]
-    counted = [row for row in results.to_dict(orient="records") if not known_about({str(k): v for k, v in row.items()}).artefacts]
+    counted = [row for row in as_rows(results) if not known_about(row).artefacts]
     assert len(counted) == 6
     assert "AF in class-IL is undecided too" in page
     shown = BeautifulSoup((ROOT / "reports/gallery/reproduction-cglb.html").read_text(encoding="utf-8"), "html.parser").text
