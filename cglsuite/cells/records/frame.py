@@ -7,7 +7,7 @@ import json
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,21 +38,25 @@ def joint_metrics(catalogue: Catalogue) -> dict[str, JointMetric]:
     return {name: catalogue.resolve(spec) for name, spec in catalogue.specs(MetricSpec).items() if spec.needs_joint}
 
 
-def results_frame(records: Iterable[Record | Row], *, joint: Mapping[str, JointMetric] | None = None) -> pd.DataFrame:
+def results_frame(
+    records: Iterable[Record | Row], *, joint: Mapping[str, JointMetric] | None = None, current: Collection[str] = ()
+) -> pd.DataFrame:
     """One row per record, in a stable order: identity, status, every metric, times, memory, and ``configuration.*``.
 
     Args:
         records: any records or their rows, finished or not; duplicates have one row.
         joint: functions ``(matrix, joint_matrix) -> float`` by metric name (see :func:`joint_metrics`). Each fills its column from the
-            ``joint`` record of the same scenario switches, backbone and seeds among ``records``; NaN if there is none, or if several
+            ``joint`` record of the same scenario switches, backbone, seeds and code among ``records``; NaN if there is none, or if several
             different ones match equally well.
+        current: keys of records that the code of now would make again. These are of one code although the digest of the core differs
+            between cells that reach unlike parts of it: one that is pretrained reaches what pretrains.
     """
     import pandas as pd
 
     made = (record if isinstance(record, Row) else Row.of(record) for record in records)
     rows = sorted({row.key: row for row in made}.values(), key=lambda row: row.order)
     metrics = [dict(row.metrics) for row in rows]
-    partners = _joint_partners(rows) if joint else []
+    partners = _joint_partners(rows, current) if joint else []
     for name, function in (joint or {}).items():
         for row, partner, values in zip(rows, partners, metrics, strict=True):
             values[name] = math.nan if partner is None else float(function(as_array(row.matrix), as_array(partner.matrix)))
@@ -105,18 +109,21 @@ def _numbers(rows: Sequence[Mapping[str, float | None]], column: str) -> pd.Data
     return pd.DataFrame(frame, index=range(len(rows)))
 
 
-def _joint_partners(rows: Sequence[Row]) -> list[Row | None]:
+def _joint_partners(rows: Sequence[Row], current: Collection[str]) -> list[Row | None]:
     """For each row, that of the finished ``joint`` record to compare it with; None if it is unfinished or there is no match."""
     candidates: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row.pairing and row.method == UPPER_BOUND:
             candidates[row.pairing].append(row)
-    return [_closest(row, candidates.get(row.pairing, ())) if row.pairing else None for row in rows]
+    return [_closest(row, candidates.get(row.pairing, ()), current) if row.pairing else None for row in rows]
 
 
-def _closest(row: Row, candidates: Sequence[Row]) -> Row | None:
+def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> Row | None:
     """The candidate with the same code and machine class, preferably the same training; None if several different ones remain."""
-    left = [c for c in candidates if c.made_by == row.made_by and len(c.matrix) == len(row.matrix)]
+    alike = [c for c in candidates if len(c.matrix) == len(row.matrix)]
+    left = [c for c in alike if c.made_by == row.made_by]
+    if not left and row.key in current:
+        left = [c for c in alike if c.key in current and (c.torch, c.device, c.dtype) == (row.torch, row.device, row.dtype)]
     left = [c for c in left if c.threads == row.threads] or left
     left = [c for c in left if c.training == row.training] or left
     if len(left) > 1 and len({canonical(c.matrix) for c in left}) > 1:

@@ -141,7 +141,8 @@ class CampaignResults:
         from cglsuite.cells.records.frame import results_frame
         from cglsuite.reports.results.tuning import tuning_columns
 
-        frame = results_frame(self.used, joint=self.joint)
+        current = {cell.record.key for cell in self.cells if cell.record is not None and not cell.stale}
+        frame = results_frame(self.used, joint=self.joint, current=current)
         if not self.searches:
             return frame
         return pd.concat([frame, tuning_columns(self.searches, {r.key: r for r in self.used}, list(frame["key"]))], axis=1)

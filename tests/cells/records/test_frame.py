@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,24 @@ def test_joint_of_other_code_or_unfinished_is_no_partner() -> None:
     for joint in (record("joint", provenance=other_code), record("joint", status="failed", reason="boom")):
         frame = results_frame([record("bare"), joint], joint=JOINT).set_index("method")
         assert math.isnan(frame.loc["bare", "intransigence"])
+
+
+def test_records_that_the_code_of_now_would_make_again_are_of_one_code() -> None:
+    """Both must be, and on one class of machine; a partner whose core has the same digest comes first."""
+    more = {"plugins": [], "core": {"version": "0.1.0", "source": "c" * 64}, "resumed_from_task": 0}
+    own, upper = record("bare", provenance=more), record("joint", matrix=[[0.5, 0.5], [1.0, 0.5], [1.0, 1.0]])
+
+    def paired(joint: Record, *others: Record, current: Sequence[Record]) -> float:
+        frame = results_frame([own, joint, *others], joint=JOINT, current={one.key for one in current})
+        return float(frame.set_index("method").loc["bare", "intransigence"])
+
+    assert paired(upper, current=[own, upper]) == JOINT["intransigence"](own.performance(), upper.performance())
+    assert math.isnan(paired(upper, current=[own]))
+    assert math.isnan(paired(upper, current=[upper]))
+    elsewhere = dataclasses.replace(upper, environment=upper.environment | {"torch": "1.0"})
+    assert math.isnan(paired(elsewhere, current=[own, elsewhere]))
+    same = record("joint", lr=5e-3, matrix=own.matrix, provenance=more)
+    assert paired(upper, same, current=[own, upper, same]) == 0
 
 
 def test_functions_come_from_the_metric_plugins() -> None:

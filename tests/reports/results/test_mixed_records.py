@@ -15,6 +15,7 @@ from report_lab import page_with, toy_engine
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.hashing import digest
 from cglsuite.host import Catalogue
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
@@ -22,12 +23,13 @@ from cglsuite.reports.site import leaderboard as show_leaderboard
 from cglsuite.reports.site.boards import boards
 
 GRID = {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "si"]}
+METHODS = ("bare", "joint")
 Change = Callable[[Record], Mapping[str, Any] | None]
 
 
 def changed(path: Path, change: Change, **campaign: Any) -> tuple[CampaignResults, Catalogue]:
     """Made results, in which ``change`` says for every record what differs (``None``: nothing)."""
-    results, catalogue = made_results(path, grid=GRID, **campaign)
+    results, catalogue = made_results(path, **({"grid": GRID} | campaign))
     store = Store(path)
     for cell in results.cells:
         assert cell.record is not None
@@ -141,3 +143,21 @@ def test_a_stream_without_tasks_beside_one_with_tasks(tmp_path: Path) -> None:
     assert means["si"][:, 0] == pytest.approx([0.25, 0.35, 0.45, 0.55])
     summary = tables.summary(results)
     assert summary[(summary.method == "si") & (summary.metric == "average_performance")]["mean"].tolist() == pytest.approx([0.55])
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_joint_training_is_the_partner_of_a_method_that_reaches_other_parts_of_the_core(tmp_path: Path, stale: bool) -> None:
+    """A pretrained cell's digest of the core covers what pretrains, joint training's does not; where the code of one is old, none pairs."""
+
+    def reaches_more(record: Record) -> dict[str, Any] | None:
+        if record.cell["method"] != "bare":
+            return None
+        facts = {"provenance": record.provenance | {"core": record.provenance["core"] | {"source": "c" * 64}}}
+        return facts | ({"key": digest(["old", record.key])} if stale else {})
+
+    results, _ = changed(tmp_path, reaches_more, grid=GRID | {"methods": list(METHODS)})
+    assert {bool(cell.stale) for cell in results.cells if cell.planned.request.method == "bare"} == {stale}
+    gap = results.frame.query("method == 'bare'").sort_values("init_seed")["intransigence"]
+    own, upper = ([c.record.performance() for c in results.cells if c.record is not None and c.record.cell["method"] == m] for m in METHODS)
+    expected = [np.nanmean(np.diag(b[1:]) - np.diag(a[1:])) for a, b in zip(own, upper, strict=True)]
+    assert gap.isna().all() if stale else gap.tolist() == pytest.approx(expected)
