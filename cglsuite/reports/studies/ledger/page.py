@@ -12,7 +12,7 @@ from cglsuite import stats
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reference.values import UNITS
 from cglsuite.reports.kit.htmltable import empty, exact_cell, head_cell, mean_std_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.kit.notices import key_box, notice, tile
+from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cglsuite.reports.studies.ledger.compute import Ledger
 
 __all__ = [
-    "BADGES",
+    "count_cell",
     "failed",
     "interval_cell",
     "judged",
@@ -32,16 +32,17 @@ __all__ = [
     "offsets",
     "overview",
     "p_cell",
+    "printed_cell",
     "provenance",
     "provenance_of",
     "totals",
     "unit_digits",
     "unreached",
+    "verdict_cell",
     "waiting",
 ]
 
-BADGES = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", "published artefact": "note"}
-"""The colour of a verdict."""
+_BADGES = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", "published artefact": "note"}
 _KEYS_SHOWN = 30
 _KEY_LENGTH = 12
 
@@ -134,29 +135,49 @@ def _parts(rows: pd.DataFrame) -> Any:
 def _table(title: str, part: pd.DataFrame) -> Fragment:
     numbers = ("published", "published n", "ours", "our n", "trials", "difference", "90 % interval", "margin", "smallest margin", "p, Holm")
     head = [head_cell("method", "name"), head_cell("verdict"), head_cell("metric"), *(head_cell(text, "number") for text in numbers)]
-    head += [head_cell(text) for text in ("unit", "table", "why, remarks", "records")]
+    head += [head_cell(text) for text in ("unit", "table", "records")]
     presets = ", ".join(dict.fromkeys(part["preset"]))
     about = f"preset {presets}; difference = ours − published, in the unit of the row; smallest margin: with which it would be equivalent; "
     about += "trials: from how many settings ours were chosen"
-    return table(head, [_cells(row) for row in as_rows(part)], join([element("strong", title), f" – {about}"]))
+    notes = Notes()
+    shown = table(head, [_cells(row, notes) for row in as_rows(part)], join([element("strong", title), f" – {about}"]))
+    return join([shown, notes.listed()])
 
 
-def _cells(row: Mapping[str, Any]) -> list[Fragment]:
-    digits = unit_digits(row["unit"])
-    badge = element("td", element("span", row["verdict"], class_=f"badge {BADGES[row['verdict']]}"))
+def _cells(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
+    digits, verdict = unit_digits(row["unit"]), verdict_cell(row, notes)
     metric = element("td", f"{row['metric']} ", element("br"), element("code", row["metric_here"]), class_="name")
     where = [element("td", row["unit"]), element("td", row["table"], element("br"), element("span", row["variant"], class_="quiet"))]
-    published = element("td", row["shown"].replace("-", "−"), class_="number", data_value=repr(float(row["published_mean"])))
     ours = mean_std_cell(row["our_mean"], row["our_std"], scale=1.0, digits=digits)
-    numbers = [published, number_cell(_known(row["published_n"]), 0), ours, _count(row), number_cell(_known(row["our_trials"]), 0)]
+    numbers = [printed_cell(row, notes), number_cell(_known(row["published_n"]), 0), ours, count_cell(row, notes)]
+    numbers.append(number_cell(_known(row["our_trials"]), 0))
     numbers += [number_cell(row["difference"], digits, plus=True), interval_cell(row, digits)]
     numbers += [number_cell(row[name], digits) for name in ("margin", "smallest_margin")]
     numbers.append(p_cell(row["p_holm"]))
-    why = "; ".join(filter(None, (row["reason"], row["lacking"], row["remark"], row["unit_note"])))
     same = str(row["method_here"]).replace("-", "").lower() == str(row["method"]).replace("-", "").lower()
     backbone = row["backbone"] if row["backbone"] != "GCN" else ""
     head = row_head(row["method"], "" if same else f"here {row['method_here']}", backbone, row["overrides"])
-    return [head, badge, metric, *numbers, *where, element("td", why, class_="quiet long"), _keys(row["records"])]
+    return [head, verdict, metric, *numbers, *where, _keys(row["records"])]
+
+
+def verdict_cell(row: Mapping[str, Any], notes: Notes) -> Fragment:
+    """The verdict, with a note on its reason."""
+    badge = element("span", row["verdict"], class_=f"badge {_BADGES[row['verdict']]}")
+    return element("td", *notes.mark(badge, row["reason"]), class_="nowrap")
+
+
+def printed_cell(row: Mapping[str, Any], notes: Notes) -> Fragment:
+    """The published value as it is printed, with a note on what is known of it."""
+    text = row["shown"].replace("-", "−")
+    known = "; ".join(filter(None, (row["remark"], row["unit_note"])))
+    return element("td", *notes.mark(text, known), class_="number nowrap", data_value=repr(float(row["published_mean"])))
+
+
+def count_cell(row: Mapping[str, Any], notes: Notes) -> Fragment:
+    """Number of records or repetitions, and the planned number if some are missing, with a note on why, or on their settings."""
+    n, planned = int(row["our_n"]), int(row["planned_n"])
+    text = str(n) if n == planned else f"{n} of {planned}"
+    return element("td", *notes.mark(text, row["lacking"]), class_="number nowrap", data_value=repr(float(n)))
 
 
 def interval_cell(row: Mapping[str, Any], digits: int) -> Fragment:
@@ -182,12 +203,6 @@ def unit_digits(unit: str) -> int:
 
 def _known(value: Any) -> Any:
     return None if pd.isna(value) else int(value)
-
-
-def _count(row: Mapping[str, Any]) -> Fragment:
-    """Number of records or repetitions, and the planned number if some are missing."""
-    n, planned = int(row["our_n"]), int(row["planned_n"])
-    return element("td", str(n) if n == planned else f"{n} of {planned}", class_="number", data_value=repr(float(n)))
 
 
 def _keys(records: str) -> Fragment:

@@ -19,17 +19,19 @@ from cglsuite.reports.kit.htmltable import (
     row_head,
     table,
 )
-from cglsuite.reports.kit.notices import key_box, notice, tile
+from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE
 from cglsuite.reports.studies.ledger.page import (
-    BADGES,
+    count_cell,
     interval_cell,
     offset_table,
     p_cell,
+    printed_cell,
     provenance_of,
     unit_digits,
     unreached,
+    verdict_cell,
 )
 from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, misses, plain_reason, share
 
@@ -188,23 +190,23 @@ def missed(papers: Papers) -> Fragment:
         return empty("No value differs.")
     head = [head_cell("method", "name"), head_cell("where", "name"), head_cell("metric")]
     head += [head_cell(text, "number") for text in ("published", "ours", "n", "difference", "90 % interval", "p, Holm")]
-    head += [head_cell("mechanism"), head_cell("remarks")]
+    head.append(head_cell("mechanism"))
     explained = int((rows["mechanism"] != "").sum())
     about = f"{len(rows)} values differ, the largest difference first; {explained} have a mechanism that holds on what it was not found on."
-    return table(head, [_miss(row) for row in as_rows(rows)], about)
+    notes = Notes()
+    return join([table(head, [_miss(row, notes) for row in as_rows(rows)], about), notes.listed()])
 
 
-def _miss(row: Mapping[str, Any]) -> list[Fragment]:
+def _miss(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
     digits = unit_digits(row["unit"])
     mechanism = element("td", row["mechanism"] or "none confirmed", class_="long" if row["mechanism"] else "quiet long")
     return [
         *_place(row),
-        *_means(row),
+        *_means(row, notes),
         number_cell(row["difference"], digits, plus=True),
         interval_cell(row, digits),
         p_cell(row["p_holm"]),
         mechanism,
-        element("td", "; ".join(filter(None, (row["remark"], row["unit_note"]))), class_="quiet long"),
     ]
 
 
@@ -214,11 +216,9 @@ def _place(row: Mapping[str, Any]) -> list[Fragment]:
     return [row_head(row["method"]), element("td", where, variant, class_="name"), element("td", row["metric"])]
 
 
-def _means(row: Mapping[str, Any]) -> list[Fragment]:
-    digits = unit_digits(row["unit"])
-    published = element("td", row["shown"].replace("-", "−"), class_="number", data_value=repr(float(row["published_mean"])))
-    ours = mean_std_cell(row["our_mean"], row["our_std"], scale=1.0, digits=digits)
-    return [published, ours, number_cell(int(row["our_n"]), 0)]
+def _means(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
+    ours = mean_std_cell(row["our_mean"], row["our_std"], scale=1.0, digits=unit_digits(row["unit"]))
+    return [printed_cell(row, notes), ours, count_cell(row, notes)]
 
 
 def compared(papers: Papers) -> Fragment:
@@ -235,22 +235,19 @@ def _folded(title: str, part: pd.DataFrame) -> Fragment:
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in JUDGED if verdict in counts)
     head = [head_cell("method", "name"), head_cell("where", "name"), head_cell("metric"), head_cell("verdict")]
     head += [head_cell(text, "number") for text in ("published", "ours", "n", "difference", "smallest margin")]
-    head.append(head_cell("why, remarks"))
-    shown = table(head, [_compared(row) for row in as_rows(part)])
-    return element("details", element("summary", element("strong", title), f": {said}"), shown)
+    notes = Notes()
+    shown = table(head, [_compared(row, notes) for row in as_rows(part)])
+    return element("details", element("summary", element("strong", title), f": {said}"), shown, notes.listed())
 
 
-def _compared(row: Mapping[str, Any]) -> list[Fragment]:
+def _compared(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
     digits = unit_digits(row["unit"])
-    badge = element("td", element("span", row["verdict"], class_=f"badge {BADGES[row['verdict']]}"))
-    why = "; ".join(filter(None, (row["reason"], row["lacking"], row["remark"], row["unit_note"])))
     return [
         *_place(row),
-        badge,
-        *_means(row),
+        verdict_cell(row, notes),
+        *_means(row, notes),
         number_cell(row["difference"], digits, plus=True),
         number_cell(row["smallest_margin"], digits),
-        element("td", why, class_="quiet long"),
     ]
 
 
