@@ -104,8 +104,8 @@ def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_pat
     assert json.loads((write_ledger(ledger, tmp_path)[1]).read_text())["rows"][0]["our_trials"] in (1, 3)
 
 
-def test_runs_at_what_a_search_chose_stand_in_for_too_few_at_the_presets_settings(tmp_path: Path) -> None:
-    """Without the order on which it chose; as soon as the preset's own settings have been run often enough, these count."""
+def test_runs_at_what_a_search_chose_come_before_those_at_the_presets_settings(tmp_path: Path) -> None:
+    """Without the order on which it chose; a choice that has been run too rarely gives way to the preset's own settings if these have more runs."""
     store, preset, mine = Store(tmp_path), preset_of(ledger_of(tmp_path)), engine()
     last = {"order": 9000, "split": 0, "init": 9000}
     found = outcome("packnet", [0.5, 0.75, 0.25], **{"training.lr": 0.02}) | {"scenario": preset, "seeds": [last]}
@@ -114,14 +114,20 @@ def test_runs_at_what_a_search_chose_stand_in_for_too_few_at_the_presets_setting
     ((choice,),) = choices(reproduction, store.search_outcomes()).values()
     planned = [p for p in plan_campaign(choice.campaign, mine.load_catalogue(), engine=mine) if p.request.method == "packnet"]
     assert {p.cell.configuration["training.lr"] for p in planned if p.cell is not None} == {0.02}
-    for one in planned:
-        if one.request.seeds.order in (0, 1000, 2000, 9000):
-            store.put(flat(one, 0.2 if one.request.seeds.order == 9000 else 0.93))
+
+    def run(*orders: int) -> None:
+        for one in planned:
+            if one.request.seeds.order in orders:
+                store.put(flat(one, 0.2 if one.request.seeds.order == 9000 else 0.93))
 
     def own(*orders: int) -> Made:
         return lambda p: flat(p, 0.5) if p.request.method == "packnet" and p.request.seeds.order in orders else None
 
-    fill(tmp_path, own(9000))
+    run(0, 1000, 9000)
+    fill(tmp_path, own(0, 1000, 2000, 3000))
+    line = row(ledger_of(tmp_path), "PackNet")
+    assert (line["our_n"], line["our_trials"], line["our_mean"]) == (4, 1, pytest.approx(50.0))
+    run(2000)
     ledger = ledger_of(tmp_path)
     line = row(ledger, "PackNet")
     assert (line["our_n"], line["planned_n"], line["our_trials"]) == (3, 9, 3)
@@ -131,9 +137,6 @@ def test_runs_at_what_a_search_chose_stand_in_for_too_few_at_the_presets_setting
     )
     assert [one["method"] for one in ledger.searches] == ["packnet"]
     assert "training.lr = 0.02" in page_of(ledger)
-    fill(tmp_path, own(0, 1000, 9000))
-    line = row(ledger_of(tmp_path), "PackNet")
-    assert (line["our_n"], line["our_trials"], line["our_mean"]) == (3, 1, pytest.approx(50.0))
 
 
 def test_the_order_on_which_a_search_chose_the_presets_own_settings_is_no_repetition(tmp_path: Path) -> None:

@@ -136,9 +136,9 @@ def load_ledger(
         printed ``unit``; ``points`` is the difference in percentage points (NaN where there are none). ``p_holm`` is ``p_different``
         adjusted over the table. ``our_trials`` is the number of settings from which our hyper-parameters were chosen. ``planned_n`` says
         how many repetitions there will be and ``lacking`` why there are fewer; ``records`` holds the keys of our records, separated by
-        blanks, including joint training if the metric compares with it. A row whose preset's own settings have been run fewer than three
-        times is made from runs at what a search in the store chose, if there are more of these; ``lacking`` names the settings. The seeds
-        on which a search chose a row's settings are no repetitions of it.
+        blanks, including joint training if the metric compares with it. A row is made from runs at what a search in the store chose, if
+        these are at least three, or more than those at the preset's own settings; ``lacking`` names the settings. The seeds on which a
+        search chose a row's settings are no repetitions of it.
 
     Raises:
         UnknownNameError, NotApplicable: see :func:`cglsuite.reference.reproduction.reproduction_of`.
@@ -369,13 +369,15 @@ class Ours:
 
 
 def _side(recipe: Recipe, own: Ours, tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
-    """Where a row's value is taken from: the preset's own settings, unless these have too few runs and a search's choice has more.
+    """Where a row's value is taken from: what a search chose, as printed values are tuned; the preset's own settings if the choice has too
+    few runs and they have more.
 
     A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
     """
     chosen = tuned(recipe.design, recipe.method)
     own = next((side for side in chosen if side.keys(recipe) <= own.keys(recipe)), own)
-    return own if own.value(recipe).n >= LEAST_RUNS else max((own, *chosen), key=lambda side: side.value(recipe).n)
+    enough = [side for side in chosen if side.value(recipe).n >= LEAST_RUNS]
+    return max(enough or (own, *chosen), key=lambda side: side.value(recipe).n)
 
 
 _NOT_APPLICABLE = ("n/a", "skipped")

@@ -1,4 +1,4 @@
-"""Runs at settings that a search in the store chose, for rows whose preset's own settings have been run too rarely for a verdict."""
+"""Runs at settings that a search in the store chose, of which rows are made before those at a preset's own settings."""
 
 from __future__ import annotations
 
