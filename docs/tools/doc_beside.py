@@ -1,4 +1,4 @@
-"""``{{ beside SETTING [@PROTOCOL] [preset] DATASET... : METHOD... }}``: repetitions in the gallery beside a paper's values."""
+"""``{{ beside SETTING [@PROTOCOL] [preset] [pretrained] DATASET... : METHOD... }}``: repetitions in the gallery beside a paper's values."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
     Args:
         frame: the records' table, see :func:`doc_gallery.gallery_repetitions`.
         words: the setting, the protocol, whose paper's values they are (``@begin-2``; ``@begin-1`` if it is left out), ``preset`` for cells
-            with the preset's own values of what BeGin searches (where others have been run as often), data sets, a colon, methods.
+            with the preset's own values of what BeGin searches (where others have been run as often), ``pretrained`` for a row also per
+            scheme of pre-training of which the paper prints values, data sets, a colon, methods.
         catalogue: of the presets, for ``preset``, and for what a campaign varied: where several values have been run equally often, the
             preset's own count. Without it the first do.
     """
     setting, *others = words[: words.index(":")]
     protocol = next((word[1:] for word in others if word.startswith("@")), _PROTOCOL)
-    datasets = [word for word in others if not word.startswith("@") and word != "preset"]
+    datasets = [word for word in others if not word.startswith("@") and word not in ("preset", "pretrained")]
     methods = words[words.index(":") + 1 :]
     paper = _paper(protocol)
     frame = frame[(frame.status == "done") & (frame.protocol == protocol) & (frame.setting == setting)]
@@ -59,9 +60,11 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
             own = {} if catalogue is None else _own(catalogue, f"{dataset}/{setting}@{protocol}", method)
             if "preset" in others:
                 mine = _of_preset(mine, own)
-            for group in _groups(mine, own) or [mine]:
+            place = (dataset, setting, method)
+            shown = [one for one in _groups(mine, own) if "pretrained" in others or not _variant(paper, *place, one)]
+            for group in shown or [mine.iloc[:0]]:
                 rows.append((text(dataset), _named(method, group), str(len(group)) if len(group) else "not run"))
-                cells.append({metric: _cell(group, paper, (dataset, setting, method), metric) for metric in _METRICS})
+                cells.append({metric: _cell(group, paper, place, metric) for metric in _METRICS})
     for metric in _METRICS:
         _judge([row[metric] for row in cells])
     tails = [tuple(_unbroken(part) for cell in row.values() for part in (cell.ours, cell.printed, cell.verdict)) for row in cells]
@@ -133,16 +136,15 @@ def _named(method: str, group: Any) -> str:
         return text(method)
     first = group.iloc[0]
     form = {True: "as benchmarked", False: "as in the paper"}.get(first[_FORM], "")
-    scheme = first[_SCHEME] if first[_SCHEME] not in (None, "none") else ""
     carried = "carried over" if first.get(_CARRIED) is True else ""
     chosen = [f"{key.partition('.')[2]} {first[f'configuration.{key}']:g}" for key in _CHOSEN if first[f"configuration.{key}"] is not None]
-    return f"{text(method)} ({text(', '.join(filter(None, (form, carried, scheme, *chosen))))})"
+    return f"{text(method)} ({text(', '.join(filter(None, (form, carried, _scheme(group), *chosen))))})"
 
 
 def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str) -> _Cell:
     from cglsuite.reference.values import LEAST_RUNS, known_about, own_mean, verdict_on
 
-    printed, ours_of = _printed(paper, *place, metric), paper.metrics[metric]
+    printed, ours_of = _printed(paper, *place, metric, _variant(paper, *place, group)), paper.metrics[metric]
     if printed is None:
         return _Cell("–", "–", "none")
     values = [float(value) for value in group[ours_of]]
@@ -156,17 +158,34 @@ def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str) ->
     return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(printed["printed"]), why_none, found)
 
 
-def _printed(paper: Paper, dataset: str, setting: str, method: str, metric: str) -> dict[str, Any] | None:
-    """The row of the paper's main tables, if there is one: joint training has no AF."""
-    from cglsuite.reference.matching import dataset_key, keyed_results, method_key
+def _scheme(group: Any) -> str:
+    """What trained the body before the first task; empty where it begins at random."""
+    scheme = group[_SCHEME].iloc[0] if len(group) else None
+    return scheme if isinstance(scheme, str) and scheme != "none" else ""
 
-    rows = keyed_results()
-    mine = (rows["paper"] == paper.name) & (rows["dataset"].map(dataset_key) == dataset_key(dataset)) & (rows["variant"] == "")
-    mine &= (rows["setting"].str.lower() == setting) & (rows["method_key"] == method_key(method)) & (rows["metric"] == metric)
-    found = rows[mine & rows["mean"].notna()].to_dict(orient="records")
+
+def _variant(paper: Paper, dataset: str, setting: str, method: str, group: Any) -> str:
+    """The variant of the printed rows that are of the same pre-training; empty where the paper prints none of its own."""
+    scheme = _scheme(group)
+    rows = _rows(paper, dataset, setting, method) if scheme else None
+    return "" if rows is None else next((name for name in rows["variant"] if name.lower() == f"ssl={scheme}"), "")
+
+
+def _printed(paper: Paper, dataset: str, setting: str, method: str, metric: str, variant: str) -> dict[str, Any] | None:
+    """The row of the paper's main tables, or of a variant, if there is one: joint training has no AF."""
+    rows = _rows(paper, dataset, setting, method)
+    found = rows[(rows["variant"] == variant) & (rows["metric"] == metric) & rows["mean"].notna()].to_dict(orient="records")
     if len(found) > 1:
         raise ValueError(f"{paper.name} prints {len(found)} values of {metric} for {method} on {dataset} in {setting}; expected one")
     return {str(key): value for key, value in found[0].items()} if found else None
+
+
+def _rows(paper: Paper, dataset: str, setting: str, method: str) -> Any:
+    from cglsuite.reference.matching import dataset_key, keyed_results, method_key
+
+    rows = keyed_results()
+    mine = (rows["paper"] == paper.name) & (rows["dataset"].map(dataset_key) == dataset_key(dataset))
+    return rows[mine & (rows["setting"].str.lower() == setting) & (rows["method_key"] == method_key(method))]
 
 
 def _judge(cells: list[_Cell]) -> None:

@@ -207,6 +207,22 @@ def test_of_what_a_campaign_varied_a_table_beside_print_has_the_presets_own(cata
     assert "| 10.0" in tool("doc_beside").beside(more, words, catalogue), "of more runs, however far from the preset"
 
 
+def test_a_table_beside_print_may_have_pre_trained_bodies() -> None:
+    """BeGin prints AF 69.4 for Bare on Aromaticity, 71.3 where InfoGraph trained the body; of DGI there it prints nothing."""
+    same = {"status": "done", "protocol": "begin-2", "setting": "class-il", "dataset": "aromaticity", "method": "bare"}
+    same |= {f"configuration.{key}": None for key in ("method.as_begin", "method.threshold", "method.beta")}
+    same |= {f"configuration.{key}": 1e-3 for key in ("training.lr", "backbone.dropout", "backbone.predictor_dropout")}
+    same |= {"average_performance": 0.06, "forgetting_from_diagonal": 0.6}
+    rows = [same | {"configuration.pretraining.scheme": scheme} for scheme in ("infograph", "dgi", None, "none") for _ in range(2)]
+    shown = {}
+    for word in ((), ("pretrained",)):
+        page = tool("doc_beside").beside(pd.DataFrame(rows, dtype=object), ["class-il", "@begin-2", *word, "aromaticity", ":", "bare"])
+        cells = [line.strip("| ").split(" | ") for line in page.replace("\xa0", " ").splitlines()[2:]]
+        shown[word] = {line[1].partition("(")[2].partition(",")[0]: line[7] for line in cells}
+    assert shown[()] == {"dgi": "69.4 ± 2.6", "lr 0.001": "69.4 ± 2.6"}
+    assert shown["pretrained",] == shown[()] | {"infograph": "71.3 ± 3.7"}
+
+
 def test_every_command_has_its_help(catalogue: Catalogue) -> None:
     from cglsuite.cli.main import COMMANDS
 
