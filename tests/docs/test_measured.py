@@ -566,10 +566,11 @@ def test_aromaticity_with_six_trials_beside_print() -> None:
     assert {line[5].partition(" ")[0] for line in cells} == {"undecided"}
     assert f"the ten AP are within {np.abs(above).max():.1f} points of print and {-above.mean():.1f} below it in the mean" in page
     cells, above = beside_begin("class-il @begin-2 aromaticity : bare lwf ewc mas gem twp joint")
-    assert [line[2] for line in cells] == ["3"] * 6 + ["5"] * 2
+    assert [line[2] for line in cells] == ["5"] + ["3"] * 5 + ["5"] * 2
     assert f"within {np.abs(above[:-2]).max():.1f} points of print. Joint training is {-above[-2]:.1f} below; carried over" in page
     assert f"it is {-above[-1]:.1f} below" in page
     runs = [run for run in finished() if run.cell["scenario"] == "aromaticity/class-il@begin-2" and run.cell["seeds"]["order"] != 9000]
+    runs = [run for run in runs if run.cell["configuration"].get("pretraining.scheme", "none") == "none"]
     earlier: dict[str, list[float]] = {run.cell["method"]: [] for run in runs}
     for run in runs:
         earlier[run.cell["method"]].append(sum(run.matrix[-1][:-1]))
@@ -577,6 +578,69 @@ def test_aromaticity_with_six_trials_beside_print() -> None:
     assert [sum(earlier[method]) for method in lost] == [0.0] * 5
     assert f"In all {sum(len(earlier[method]) for method in lost)} runs of Bare, LwF, EWC, MAS and TWP" in page
     assert min(earlier["gem"]) > 0
+
+
+@pytest.mark.plugins
+def test_bitcoin_otc_over_time_beside_print() -> None:
+    """How far AP and AF are from print, and that no value has a verdict."""
+    page = " ".join((PROTOCOLS / "begin.md").read_text(encoding="utf-8").split())
+    cells, above = beside_begin("time-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp joint")
+    assert [line[2] for line in cells] == ["3"] * 7
+    assert {line[place] for line in cells for place in (5, 8)} == {"artefact", "none"}
+    assert f"the six methods that learn continually are within {np.abs(above[:-1]).max():.1f} points of print" in page
+    assert f"that of joint training is {above[-1]:.1f} above it" in page
+    forgot = {line[1].partition(" ")[0]: float(line[6].partition(" ")[0]) - float(line[7].partition(" ")[0]) for line in cells[:-1]}
+    more = [forgot.pop(method) for method in ("bare", "lwf", "ewc", "gem")]
+    assert f"AF of Bare, LwF, EWC and GEM is {min(more):.1f} to {max(more):.1f} points above print" in page
+    assert max(forgot.values()) < 1
+
+
+@pytest.mark.plugins
+def test_a_pre_trained_body_on_aromaticity() -> None:
+    """Every difference from a body that begins at random, paired by class order, and what the text says of AP and of GEM."""
+    page = " ".join((PROTOCOLS / "begin.md").read_text(encoding="utf-8").split())
+    cells, _ = beside_begin("class-il @begin-2 pretrained aromaticity : bare mas gem")
+    assert [line[2] for line in cells] == ["5"] * 3 + ["3"] * 6
+    results = load_campaign_results(ROOT / "reports/aromaticity-pretraining.toml", ROOT / "reports/gallery/records", train_missing=False)
+    assert {cell.state for cell in results.cells} == {"done"}
+    given = {record.cell["method"]: record.cell["configuration"] for record in results.used}
+    alike = ("training.lr", "backbone.dropout", "training.weight_decay")
+    values: dict[tuple[str, str], dict[int, np.ndarray]] = {}
+    for run in finished():
+        settings = run.cell["configuration"]
+        if run.cell["scenario"] != "aromaticity/class-il@begin-2" or run.cell["method"] not in given or run.cell["seeds"]["order"] == 9000:
+            continue
+        if all(settings[name] == given[run.cell["method"]][name] for name in alike):
+            place = values.setdefault((run.cell["method"], settings.get("pretraining.scheme", "none")), {})
+            place[run.cell["seeds"]["order"]] = 100 * np.array(
+                [run.metrics[name] for name in ("average_performance", "forgetting_from_diagonal")]
+            )
+    assert {place: len(runs) for place, runs in values.items()} == {
+        (method, scheme): n for method, n in (("bare", 5), ("mas", 3), ("gem", 3)) for scheme in ("none", "infograph", "graphcl")
+    }
+    found, others = {}, {}
+    for (method, scheme), runs in values.items():
+        if scheme != "none":
+            for metric, moved in zip(("AP", "AF"), np.array([runs[k] - values[method, "none"][k] for k in sorted(runs)]).T, strict=True):
+                test = ttest_1samp(moved, 0.0)
+                low, high = test.confidence_interval(0.95)
+                found[method, scheme, metric] = f"{moved.mean():.1f}", f"{low:.1f} to {high:.1f}"
+                if method == "bare":
+                    assert metric == "AF" or abs(moved.mean()) < 0.5
+                else:
+                    others[method, scheme, metric] = test.pvalue
+    (more, interval), (more_graphcl, interval_graphcl) = (found["bare", scheme, "AF"] for scheme in ("infograph", "graphcl"))
+    assert f"{more} points more with InfoGraph (95 % interval {interval}) and {more_graphcl} with GraphCL ({interval_graphcl})" in page
+    assert [place for place, p in others.items() if p < 0.05] == [("gem", "infograph", "AP")]
+    assert f"GEM's AP with InfoGraph (+{found['gem', 'infograph', 'AP'][0]}, {found['gem', 'infograph', 'AP'][1]})" in page
+    assert len(others) == 8
+    assert 8 * min(others.values()) > 0.05
+    forgot = [np.mean([run[1] for run in values["gem", scheme].values()]) for scheme in ("none", "infograph", "graphcl")]
+    assert "Here it is {:.1f}, {:.1f} and {:.1f}.".format(*forgot) in page
+    printed = published_results().query("paper == 'BeGin' and table == '11' and method == 'GEM' and metric == 'AF'")
+    values_in_print = dict(zip(printed["variant"].str.lower(), printed["mean"], strict=True))
+    assert f"AF {values_in_print['ssl=none']:.1f} in place of 69.4" in page
+    assert f"{values_in_print['ssl=infograph']:.1f} and {values_in_print['ssl=graphcl']:.1f}. Here" in page
 
 
 def test_training_time_of_joint_training_on_aromaticity() -> None:

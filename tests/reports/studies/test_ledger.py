@@ -105,7 +105,7 @@ def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_pat
 
 
 def test_runs_at_what_a_search_chose_come_before_those_at_the_presets_settings(tmp_path: Path) -> None:
-    """Without the order on which it chose; a choice that has been run too rarely gives way to the preset's own settings if these have more runs."""
+    """Without the order on which it chose; with fewer than three runs it gives way to the preset's own settings if these have more."""
     store, preset, mine = Store(tmp_path), preset_of(ledger_of(tmp_path)), engine()
     last = {"order": 9000, "split": 0, "init": 9000}
     found = outcome("packnet", [0.5, 0.75, 0.25], **{"training.lr": 0.02}) | {"scenario": preset, "seeds": [last]}
