@@ -345,7 +345,18 @@ def _homogeneous(members: Sequence[ReportedCell]) -> list[ReportedCell]:
 
 def _variants(records: Sequence[Record]) -> list[str]:
     """For each record, the values in which it differs from the others, as text."""
-    configurations = [record.cell["configuration"] for record in records]
+    configurations = [{PRETRAINING_SCHEME: NO_PRETRAINING} | record.cell["configuration"] for record in records]
     names = sorted({name for one in configurations for name in one})
     differing = [name for name in names if len({canonical(one.get(name)) for one in configurations}) > 1]
+    if PRETRAINING_SCHEME in differing:
+        differing = [name for name in differing if not _follows_from_scheme(name, configurations)]
     return [", ".join(f"{name.partition('.')[2] or name}={value_text(one.get(name))}" for name in differing) for one in configurations]
+
+
+def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a setting of pre-training has one value per scheme: another scheme has other settings, which say nothing beside its name."""
+    if name == PRETRAINING_SCHEME or not name.startswith(PRETRAINING_SCHEME.partition(".")[0] + "."):
+        return False
+    return len({canonical([one[PRETRAINING_SCHEME], one.get(name)]) for one in configurations}) == len(
+        {one[PRETRAINING_SCHEME] for one in configurations}
+    )

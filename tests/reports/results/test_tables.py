@@ -14,7 +14,7 @@ import report_lab as lab
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.reports.results import summary, tables
-from cglsuite.reports.results.results import CampaignResults, group_cells
+from cglsuite.reports.results.results import CampaignResults, ReportedCell, group_cells
 
 MATRIX = np.array([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]])
 
@@ -173,6 +173,27 @@ def test_variants_name_what_tells_groups_apart(load: Any, plan: list[PlannedCell
     )
     groups = group_cells([cell, other])
     assert [g.label for g in groups] == ["ewc (lambda=1)", "ewc (lambda=10000)"]
+
+
+@pytest.mark.parametrize("second_share", [1.0, 0.5])
+def test_variants_of_pre_training_are_named_by_scheme(load: Any, second_share: float) -> None:
+    """A scheme's settings say nothing beside its name, unless the scheme was run with several."""
+    cell = next(c for c in load().cells if c.done and c.planned.request.method == "ewc")
+    assert cell.record is not None
+
+    def trained(number: int, **settings: Any) -> ReportedCell:
+        assert cell.record is not None
+        configuration = cell.record.cell["configuration"] | {f"pretraining.{name}": value for name, value in settings.items()}
+        record = dataclasses.replace(cell.record, key=f"{number:064d}", cell=cell.record.cell | {"configuration": configuration})
+        return dataclasses.replace(cell, record=record)
+
+    dgi = [trained(number, scheme="dgi", share=share) for number, share in enumerate((1.0, second_share))]
+    labels = [group.label for group in group_cells([cell, *dgi, trained(2, scheme="graphcl", share=1.0, temperature=0.2)])]
+    if second_share == 1.0:
+        assert labels == ["ewc (scheme=none)", "ewc (scheme=dgi)", "ewc (scheme=graphcl)"]
+    else:
+        expected = ["scheme=none, share=–", "scheme=dgi, share=1", "scheme=dgi, share=0.5", "scheme=graphcl, share=1"]
+        assert labels == [f"ewc ({words})" for words in expected]
 
 
 def test_a_cell_that_is_named_twice_counts_once(results: CampaignResults) -> None:
