@@ -61,10 +61,11 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
             if "preset" in others:
                 mine = _of_preset(mine, own)
             place = (dataset, setting, method)
-            shown = [one for one in _groups(mine, own) if "pretrained" in others or not _variant(paper, *place, one)]
-            for group in shown or [mine.iloc[:0]]:
+            groups = [(group, _variant(paper, *place, group)) for group in _groups(mine, own)]
+            shown = [(group, variant) for group, variant in groups if "pretrained" in others or not variant]
+            for group, variant in shown or [(mine.iloc[:0], "")]:
                 rows.append((text(dataset), _named(method, group), str(len(group)) if len(group) else "not run"))
-                cells.append({metric: _cell(group, paper, place, metric) for metric in _METRICS})
+                cells.append({metric: _cell(group, paper, place, metric, variant) for metric in _METRICS})
     for metric in _METRICS:
         _judge([row[metric] for row in cells])
     tails = [tuple(_unbroken(part) for cell in row.values() for part in (cell.ours, cell.printed, cell.verdict)) for row in cells]
@@ -141,10 +142,10 @@ def _named(method: str, group: Any) -> str:
     return f"{text(method)} ({text(', '.join(filter(None, (form, carried, _scheme(group), *chosen))))})"
 
 
-def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str) -> _Cell:
+def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str, variant: str) -> _Cell:
     from cglsuite.reference.values import LEAST_RUNS, known_about, own_mean, verdict_on
 
-    printed, ours_of = _printed(paper, *place, metric, _variant(paper, *place, group)), paper.metrics[metric]
+    printed, ours_of = _printed(paper, *place, metric, variant), paper.metrics[metric]
     if printed is None:
         return _Cell("–", "–", "none")
     values = [float(value) for value in group[ours_of]]
