@@ -157,7 +157,7 @@ def _print_plan(
         unknown = f"{untimed} cells of unknown time (no record of their preset and method)" if untimed else ""
         echo("expected: " + ", and ".join(filter(None, (timed, unknown))))
     for device, n in elsewhere.items():
-        echo(f"{n} of the missing cells are done on {device}; a ledger takes a preset's rows from the device with most of its cells")
+        echo(f"{n} of the missing cells are done on {device}; a ledger takes a row from the device with most of its repetitions")
     hindered: Counter[str] = Counter()
     for group in every:
         hindered.update({reason: group.counts.get("no data", 0) + group.counts.get("n/a", 0) for reason in group.reasons})

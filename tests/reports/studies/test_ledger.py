@@ -35,6 +35,7 @@ from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger, write_l
 from cglsuite.reports.studies.ledger.judging import JUDGED, VERDICTS
 from cglsuite.reports.studies.ledger.trials import Tuning
 from cglsuite.reports.studies.ledger.tuned import choices
+from cglsuite.reports.studies.papers.compute import load_papers
 
 SECTIONS = (
     "overview",
@@ -381,6 +382,24 @@ def test_rows_are_taken_from_the_device_with_most_of_their_cells(tmp_path: Path)
     assert (row(asked, "Bare")["our_n"], row(asked, "Bare")["our_mean"]) == (2, pytest.approx(90.0))
 
 
+def test_each_row_is_taken_from_the_device_with_most_of_its_repetitions(tmp_path: Path) -> None:
+    """Fine-tuning was repeated on a GPU, EWC here: neither hides the other's runs, and the plan counts a cell once."""
+    chosen = {"method": None, "repeats": 3}
+    fill(tmp_path, lambda p: flat(p, 0.9) if p.request.method == "ewc" or p.request.seeds.order == 0 else None, **chosen)
+    known = engine().load_catalogue()
+    planned = reproduction_of(Selection(**(CORA | chosen)), known).plan(known, Overrides(device="cuda"), engine=engine())
+    for cell in planned:
+        if cell.request.method == "bare" or (cell.request.method == "ewc" and cell.request.seeds.order == 0):
+            Store(tmp_path).put(flat(cell, 0.8))
+    ledger = ledger_of(tmp_path, **chosen)
+    values = {method: tuple(row(ledger, method)[["our_n", "our_mean"]]) for method in ("Bare", "EWC")}
+    assert values == {"Bare": (3, pytest.approx(80.0)), "EWC": (3, pytest.approx(90.0))}
+    assert [{c.record.cell["device"] for c in one.cells if c.record} for one in ledger.results] == [{"cpu"}, {"cuda"}]
+    cells = load_papers(CORA | chosen, tmp_path, engine=engine()).cells.iloc[0]
+    done = {(p.request.method, p.request.seeds) for p in planned if p.request.method in ("bare", "ewc") or p.request.seeds.order == 0}
+    assert (cells["planned"], cells["done"]) == (len(planned), len(done))
+
+
 def test_the_records_of_a_row_are_counted_and_folded(tmp_path: Path) -> None:
     """The number that the row states is of records; below it stand their keys."""
     fill(tmp_path, lambda planned: flat(planned, 0.9), method="Bare", repeats=3)
@@ -434,6 +453,12 @@ def test_spreads_over_orders_need_every_order(tmp_path: Path) -> None:
     assert aopd["lacking"].startswith("1 of 240 cells have no result: 1 not run")
     store.put(record_of(left_out, matrix=np.full((6, 5), 0.5), tasks=_tasks(nth_permutation(5, left_out.request.seeds.order))))
     assert ledger_rows(load_ledger(wanted, tmp_path), "order=task").loc["AOPD", "our_n"] == 2
+    for planned in reproduction_of(Selection(**wanted), known).plan(known, Overrides(device="cuda")):
+        if planned.cell and planned.cell.scenario.class_order == "random":
+            order = nth_permutation(5, planned.request.seeds.order)
+            store.put(record_of(planned, matrix=np.full((6, 5), 0.5), tasks=_tasks(order), per_class=[[0.5] * 10]))
+    pooled = ledger_rows(load_ledger(wanted, tmp_path), "order=class (aggregated)").loc["AOPD"]
+    assert pooled["reason"] == "240 of its 440 cells are done: no repetition has all orders", "a GPU's orders complete no CPU's repetition"
 
 
 def _tasks(order: Any) -> list[dict[str, Any]]:

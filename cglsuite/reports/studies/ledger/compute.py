@@ -69,8 +69,8 @@ class Ledger:
         ratios: one row per published running time: see :func:`cglsuite.reports.studies.ledger.ratios.ratios`. times: of our methods, see
             :func:`cglsuite.reports.studies.ledger.ratios.own_times`. statistics: of the data sets, see
             :func:`cglsuite.reports.studies.ledger.statistics.load_statistics`. searches: in the store, that chose the values of a row.
-        results: of every campaign that serves a row. absent: by data set, why its files cannot be had here. choices: of searches whose
-            settings a row's value has, by its place in ``rows``.
+        results: of every campaign that serves a row, once per kind of device that one is taken from. absent: by data set, why its files
+            cannot be had here. choices: of searches whose settings a row's value has, by its place in ``rows``.
     """
 
     reproduction: Reproduction
@@ -124,9 +124,9 @@ def load_ledger(
 
     Args:
         selection: which published rows; or its fields as a mapping. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
-        overrides: device and workers; a ledger uses unchanged presets, so overrides of values are not allowed. Without a device, a preset's
-            rows are taken from the kind of device on which most of its cells have been run, this machine's among equals: a printed value
-            names none, and a mean never mixes two.
+        overrides: device and workers; a ledger uses unchanged presets, so overrides of values are not allowed. Without a device, a row is
+            taken from the kind of device with most of its repetitions, among equals from the one with most cells of the preset, then from
+            this machine's: a printed value names none, and a mean never mixes two.
         train_missing: first run the cells missing from the store whose data are available.
         besides: also count the data sets that are here, for ``statistics``, which reads them; otherwise that frame is empty.
 
@@ -155,10 +155,11 @@ def load_ledger(
         absent = absences(lacking(cells, store), catalogue, fetch=True)
         run_missing(cells, catalogue, store, absent=absent, engine=engine, workers=overrides.workers)
     how: dict[str, Any] = {"catalogue": catalogue, "engine": engine}
-    loaded = {design: _most_run(campaign, store, overrides, how) for design, campaign in reproduction.campaigns.items()}
+    run = {design: _by_device(campaign, store, overrides, how) for design, campaign in reproduction.campaigns.items()}
+    loaded = {design: found[0] for design, found in run.items()}
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
     absent = absences(missing, catalogue)
-    ours = {design: Ours(results) for design, results in loaded.items()}
+    ours = {design: [Ours(results) for results in found] for design, found in run.items()}
     outcomes = store.search_outcomes()
     chosen = choices(reproduction, outcomes)
 
@@ -170,13 +171,16 @@ def load_ledger(
     tuning = Tuning.of(outcomes, (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
     searches = list(tuning.searches)
+    serving = list(loaded.values())
     used: dict[int, Choice] = {}
     for place, entry in enumerate(reproduction.entries):
         side = None if entry.recipe is None else _side(entry.recipe, ours[entry.recipe.design], tuned)
         row, value = _row(entry, side, absent, reproduction.paper.repeats)
         if value.n and entry.recipe is not None and side is not None:
             row["our_trials"] = tuning.trials(entry.recipe.preset, entry.recipe.method)
-            if side.choice is not None:
+            if side.choice is None:
+                serving += [] if any(side.results is one for one in serving) else [side.results]
+            else:
                 used[place] = side.choice
                 row["our_trials"] = len(side.choice.outcome["candidates"])
                 row["lacking"] = "; ".join(filter(None, (side.choice.text, row.get("lacking"))))
@@ -192,22 +196,34 @@ def load_ledger(
         times=own_times(loaded),
         statistics=_statistics(reproduction.selection, catalogue) if besides else pd.DataFrame(columns=STATISTICS),
         searches=tuple(searches),
-        results=tuple(loaded.values()),
+        results=tuple(serving),
         store=store.path,
         absent=absent,
         choices=used,
     )
 
 
-def _most_run(campaign: Campaign, store: Store, overrides: Overrides, how: Mapping[str, Any]) -> CampaignResults:
-    """The results of a campaign on the kind of device on which most of its cells have been run."""
-    best = load_campaign_results(campaign, store, overrides=overrides, **how)
+def _by_device(campaign: Campaign, store: Store, overrides: Overrides, how: Mapping[str, Any]) -> list[CampaignResults]:
+    """The results of a campaign on each kind of device on which any of its cells has been run, and on this machine's; most cells first."""
+    here = load_campaign_results(campaign, store, overrides=overrides, **how)
     if overrides.device:
-        return best
-    here = {cell.planned.request.device for cell in best.cells}
-    others = {cell.record.cell["device"] for cell in best.cells if cell.record is not None and cell.record.done} - here
-    found = [best, *(load_campaign_results(campaign, store, overrides=overrides, device=other, **how) for other in sorted(others))]
-    return max(found, key=lambda results: sum(cell.done and not cell.stale for cell in results.cells))
+        return [_on_its_device(here)]
+    others = {cell.record.cell["device"] for cell in here.cells if cell.record is not None and cell.record.done}
+    others -= {cell.planned.request.device for cell in here.cells}
+    there = (load_campaign_results(campaign, store, overrides=overrides, device=other, **how) for other in sorted(others))
+    found = [_on_its_device(here), *map(_on_its_device, there)]
+    return sorted(found, key=lambda results: -sum(cell.done and not cell.stale for cell in results.cells))
+
+
+def _on_its_device(results: CampaignResults) -> CampaignResults:
+    """Without the records that stand in for a cell and were made on another kind of device."""
+
+    def cell(one: ReportedCell) -> ReportedCell:
+        if one.record is None or one.record.cell["device"] == one.planned.request.device:
+            return one
+        return replace(one, state="missing", reason="not run yet", record=None, stale="")
+
+    return replace(results, cells=tuple(map(cell, results.cells)))
 
 
 def _statistics(selection: Selection, catalogue: Catalogue) -> pd.DataFrame:
@@ -302,11 +318,11 @@ class Ours:
         """``choice``: of the search whose settings these are; the runs that it was made on are no repetitions."""
         if choice is not None:
             results = replace(results, cells=tuple(c for c in results.cells if c.planned.request.seeds not in choice.tuned_on))
-        self._results, self.choice = results, choice
+        self.results, self.choice = results, choice
 
     def cells(self, recipe: Recipe) -> list[ReportedCell]:
         """The cells that a recipe's value is computed from, except joint training."""
-        mine = [cell for cell in self._results.cells if cell.planned.request.method == recipe.method]
+        mine = [cell for cell in self.results.cells if cell.planned.request.method == recipe.method]
         if not recipe.orders:
             return mine
         rules = {design.rule for design in order_designs(list(recipe.orders))}
@@ -325,7 +341,7 @@ class Ours:
 
     def _mean(self, recipe: Recipe) -> Value:
         """Of a metric that compares with joint training: over the records that have their counterpart."""
-        frame = self._results.frame
+        frame = self.results.frame
         own = frame[frame["method"] == recipe.method]
         measured = own[own[recipe.metric].notna()] if recipe.metric in own.columns else own.iloc[:0]
         if measured.empty:
@@ -361,19 +377,20 @@ class Ours:
     @cached_property
     def joint(self) -> list[ReportedCell]:
         """The cells of joint training."""
-        return [cell for cell in self._results.cells if cell.planned.request.method == UPPER_BOUND]
+        return [cell for cell in self.results.cells if cell.planned.request.method == UPPER_BOUND]
 
     @cached_property
     def _repeats(self) -> pd.DataFrame:
-        return repeat_totals(pool([self._results]))
+        return repeat_totals(pool([self.results]))
 
 
-def _side(recipe: Recipe, own: Ours, tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
-    """Where a row's value is taken from: what a search chose, as printed values are tuned; the preset's own settings if the choice has too
-    few runs and they have more.
+def _side(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
+    """Where a row's value is taken from: what a search chose, as printed values are tuned; the preset's own settings, on the first of
+    ``devices`` with most repetitions, if the choice has too few runs and they have more.
 
     A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
     """
+    own = devices[0] if len(devices) == 1 else max(devices, key=lambda side: side.value(recipe).n)
     chosen = tuned(recipe.design, recipe.method)
     own = next((side for side in chosen if side.keys(recipe) <= own.keys(recipe)), own)
     enough = [side for side in chosen if side.value(recipe).n >= LEAST_RUNS]

@@ -27,6 +27,7 @@ from cglsuite.reports.studies.papers.disagreements import Crossing, crossings
 from cglsuite.reports.studies.papers.mechanisms import checked, explained
 
 if TYPE_CHECKING:
+    from cglsuite.cells.plan import CellRequest
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports.results.results import ReportedCell
@@ -99,11 +100,12 @@ class Papers:
         means = _mean_seconds(record for ledger in self.ledgers for results in ledger.results for record in results.used)
         rows = []
         for ledger in self.ledgers:
-            by_dataset: dict[str, dict[Any, ReportedCell]] = defaultdict(dict)
-            for results in ledger.results:
-                for cell in results.cells:
-                    if cell.planned.cell is not None:
-                        by_dataset[cell.planned.cell.scenario.dataset][cell.planned.key] = cell
+            by_dataset: dict[str, dict[str, ReportedCell]] = defaultdict(dict)
+            for cell in (cell for results in ledger.results for cell in results.cells):
+                if cell.planned.cell is not None:
+                    planned, known = _on_any_device(cell.planned.request), by_dataset[cell.planned.cell.scenario.dataset]
+                    if planned not in known or not known[planned].done:
+                        known[planned] = cell
             paper = ledger.reproduction.paper.name
             rows += [{"paper": paper, "dataset": name} | _hours(cells.values(), means, ledger.absent) for name, cells in by_dataset.items()]
         return pd.DataFrame(rows, columns=_CELLS)
@@ -173,6 +175,11 @@ def _counted(part: pd.DataFrame) -> dict[str, int]:
         "n = 1": part["our_n"].eq(1).sum(),
     }
     return {name: int(n) for name, n in counts.items()}
+
+
+def _on_any_device(request: CellRequest) -> str:
+    """What a cell's requests for two kinds of device have in common."""
+    return json.dumps(request.to_json() | {"device": ""}, sort_keys=True)
 
 
 def _mean_seconds(records: Iterable[Record]) -> dict[tuple[str, str], float]:
