@@ -293,6 +293,52 @@ def test_the_second_version_is_nearer_to_print() -> None:
     assert words in prose()
 
 
+@cache
+def class_orders_of_ucla(designs: tuple[str, ...]) -> Any:
+    """AOPD and MOPD of every seed on a CPU, by unit and method: of the orders of tasks and of classes that the campaign pools, or of some."""
+    import tomllib
+
+    from cglsuite.reports import load_campaign_results
+    from cglsuite.reports.studies.orders.compute import repeat_totals
+    from cglsuite.reports.studies.orders.pooling import pool
+
+    campaign = tomllib.loads((ROOT / "reports" / "ucla-class-orders.toml").read_text(encoding="utf-8"))
+    campaign["grid"]["methods"] = ["bare", "ewc", "replay"]
+    assert set(designs) <= set(campaign["seeds"]["orders"])
+    campaign["seeds"]["orders"] = list(designs)
+    found = repeat_totals(pool([load_campaign_results(campaign, ROOT / "reports" / "gallery" / "records", device="cpu")]))
+    return found.groupby(["unit", "method"])[["aopd", "mopd"]].agg(lambda values: list(100 * values))
+
+
+@pytest.mark.plugins
+def test_order_sensitivity_over_classes() -> None:
+    """Nothing but replay's AOPD can tell two implementations apart; devices are compared over tasks."""
+    from cglsuite.reports.studies.ledger.compute import load_ledger
+
+    page = (PROTOCOLS / "published-code.md").read_text(encoding="utf-8")
+    wanted = {"paper": "SkeletonCGL", "dataset": "UCLA-CIL"}
+    rows = load_ledger(wanted, ROOT / "reports" / "gallery" / "records", besides=False).rows
+    over = {unit: rows[rows["variant"] == f"order={unit}"].set_index(["method_here", "metric"]) for unit in ("task", "class (aggregated)")}
+    ledger = over["class (aggregated)"]
+    tasks, every = class_orders_of_ucla(("all-tasks",)), class_orders_of_ucla(("all-tasks", "random-classes:100"))
+    for method in ("bare", "ewc", "replay"):
+        both, printed = every.loc["class", method], [ledger.loc[(method, name), "printed"] for name in ("AOPD", "MOPD")]
+        ours = {name: np.array(both[name.lower()]) for name in ("AOPD", "MOPD")}
+        assert {len(one) for one in ours.values()} == {3}
+        assert all(ledger.loc[(method, name), "our_mean"] == pytest.approx(one.mean()) for name, one in ours.items())
+        cells = [text(np.array(tasks.loc["class", method]["aopd"])), text(ours["AOPD"]), printed[0], text(ours["MOPD"]), printed[1]]
+        assert row(method, cells) in page
+    verdicts = ledger.loc[["bare", "ewc", "replay"], "verdict"]
+    assert sorted(verdicts) == ["different"] + ["equivalent"] * 5
+    short = [one.loc[("replay", "AOPD")] for one in (ledger, over["task"])]
+    words = [f"{-one['difference']:.1f}" for one in short]
+    assert f"is {words[0]} points below print, as its AOPD over tasks is by {words[1]}; no mechanism is confirmed for either" in prose()
+    here = {method: np.array(tasks.loc["task", method]["aopd"]) for method in ("bare", "ewc", "replay")}
+    told = "AOPD over tasks of {} with `bare`, {} with `ewc` and {} with `replay`".format(*map(text, here.values()))
+    furthest = max(abs(one.mean() - 100 * sensitivity_of_ucla()[method]["aopd"]) for method, one in here.items())
+    assert f"{told}, within {np.ceil(10 * furthest) / 10:.1f} points of the GPU's in the table above" in prose()
+
+
 def aopd(rows: Iterable[dict[int, float]]) -> float:
     """The mean over five tasks of the range of their last accuracies, in percent; a row per order."""
     last = np.array([[one[task] for task in range(5)] for one in rows])
