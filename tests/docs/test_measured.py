@@ -295,7 +295,7 @@ def test_the_second_version_is_nearer_to_print() -> None:
 
 @cache
 def class_orders_of_ucla(designs: tuple[str, ...]) -> Any:
-    """AOPD and MOPD of every seed on a CPU, by unit and method: of the orders of tasks and of classes that the campaign pools, or of some."""
+    """AOPD and MOPD of every seed on a CPU, by unit and method: of all orders of the campaign, or of some of its designs."""
     import tomllib
 
     from cglsuite.reports import load_campaign_results
@@ -314,6 +314,7 @@ def class_orders_of_ucla(designs: tuple[str, ...]) -> Any:
 def test_order_sensitivity_over_classes() -> None:
     """Nothing but replay's AOPD can tell two implementations apart; devices are compared over tasks."""
     from cglsuite.reports.studies.ledger.compute import load_ledger
+    from cglsuite.reports.studies.ledger.judging import saturated
 
     page = (PROTOCOLS / "published-code.md").read_text(encoding="utf-8")
     wanted = {"paper": "SkeletonCGL", "dataset": "UCLA-CIL"}
@@ -330,6 +331,7 @@ def test_order_sensitivity_over_classes() -> None:
         assert row(method, cells) in page
     verdicts = ledger.loc[["bare", "ewc", "replay"], "verdict"]
     assert sorted(verdicts) == ["different"] + ["equivalent"] * 5
+    assert saturated(rows).sum() == 6, "the five, and fine-tuning's MOPD over tasks"
     short = [one.loc[("replay", "AOPD")] for one in (ledger, over["task"])]
     words = [f"{-one['difference']:.1f}" for one in short]
     assert f"is {words[0]} points below print, as its AOPD over tasks is by {words[1]}; no mechanism is confirmed for either" in prose()

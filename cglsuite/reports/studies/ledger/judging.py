@@ -12,7 +12,7 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.reference.values import FEWEST_RUNS, LEAST_RUNS, known_about, own_mean, verdict_on
 
-__all__ = ["JUDGED", "RULE", "TESTED", "VERDICTS", "adjusted", "judged", "offsets"]
+__all__ = ["JUDGED", "RULE", "TESTED", "VERDICTS", "adjusted", "judged", "offsets", "saturated"]
 
 JUDGED = (*stats.AGREEMENTS, "no verdict", "published artefact")
 """The verdicts of rows with two means."""
@@ -59,7 +59,18 @@ def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
         verdicts, p = stats.agreement_verdicts(part["p_equivalent"], part["p_different"], alpha=_ALPHA)
         rows.loc[part.index, "verdict"] = verdicts
         rows.loc[part.index, "p_holm"] = p
+    full = saturated(rows)
+    rows.loc[full, "remark"] = ["; ".join(filter(None, (remark, _FULL))) for remark in rows.loc[full, "remark"]]
     return rows
+
+
+_FULL = "both values are 100 %, the largest possible one, in every repetition"
+
+
+def saturated(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which equivalent rows say little, since both values are 100 % in every repetition and could not be larger."""
+    means, deviations = rows[["published_mean", "our_mean"]], rows[["published_std", "our_std"]]
+    return rows["verdict"].eq("equivalent") & rows["unit"].eq("%") & means.eq(100.0).all(axis=1) & deviations.eq(0.0).all(axis=1)
 
 
 def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from cglsuite.reports.kit.htmltable import (
 )
 from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.studies.ledger.judging import JUDGED, RULE
+from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, saturated
 from cglsuite.reports.studies.ledger.page import (
     count_cell,
     interval_cell,
@@ -78,7 +78,9 @@ def headlines(papers: Papers) -> list[str]:
     said = f"Of {n['printed']} printed values {n['reachable']} can be reached with the data at hand, and {n['run']} have been run."
     if tested:
         part = share(n) or 0.0
-        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f} %), "
+        full = int(saturated(papers.rows).sum())
+        bound = f"; {full} of them with 100 % on both sides, the largest possible value" if full else ""
+        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f} %{bound}), "
         said += (
             f"{n[DIFFERENT[0]] + n[DIFFERENT[1]]} different ({n[DIFFERENT[0]]} with a confirmed mechanism) and {n['undecided']} undecided."
         )
