@@ -6,7 +6,7 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ __all__ = [
     "group_cells",
     "load_campaign_results",
     "load_pooled_results",
+    "load_results_by_device",
     "results_of",
 ]
 
@@ -164,6 +165,7 @@ def load_campaign_results(
     device: str | None = None,
     engine: Engine | None = None,
     train_missing: bool = False,
+    same_device: bool = False,
 ) -> CampaignResults:
     """The results of a campaign from a store.
 
@@ -174,6 +176,7 @@ def load_campaign_results(
         campaign: a file, decoded TOML, or a loaded campaign. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
         overrides: on top of the campaign: ``{"training.epochs": 50}``, or an :class:`Overrides`. device: overrides the device.
         train_missing: first run the cells and searches missing from the store, like ``cglsuite run``.
+        same_device: leave out records of another kind of device.
 
     Raises:
         UsageError: the campaign is invalid or contains an unknown name.
@@ -192,7 +195,7 @@ def load_campaign_results(
     planned = plan_campaign(campaign, catalogue, overrides, store=store, engine=engine)
     exact = dict(store.find(p.key for p in planned if p.ready))
     lacking = [p for p in planned if p.ready and exact[p.key] is None]
-    alike = _same_design(lacking, store, engine)
+    alike = _same_design(lacking, store, engine, same_device=same_device)
     cells = [_reported(p, exact.get(p.key), alike.get(p.key), catalogue, engine) for p in _distinct(planned)]
     searches = [search.choose(store) for search in plan_search(campaign, catalogue, overrides, engine=engine)]
     metrics = catalogue.specs(MetricSpec)
@@ -206,6 +209,22 @@ def load_campaign_results(
         plugins=tuple(sorted({(r.distribution, r.version) for r in catalogue.records if r.status == "ok"})),
         variants=preset_variants((p.cell for p in planned if p.cell is not None), catalogue),
     )
+
+
+def load_results_by_device(
+    campaign: Campaign, store: Store, *, overrides: Overrides, catalogue: Catalogue, engine: Engine | None = None
+) -> list[CampaignResults]:
+    """The results of a campaign on each kind of device on which any of its cells has been run, and on this machine's; most cells first.
+
+    With a device in ``overrides``, on that one alone. No record of another device is among a device's results: a mean never mixes two.
+    """
+    load = partial(load_campaign_results, campaign, store, overrides=overrides, catalogue=catalogue, engine=engine)
+    every = load()
+    others = {record.cell["device"] for record in every.records} - {cell.planned.request.device for cell in every.cells}
+    if not others:
+        return [every]
+    there = [] if overrides.device else [load(device=other, same_device=True) for other in sorted(others)]
+    return sorted([load(same_device=True), *there], key=lambda results: -sum(cell.done and not cell.stale for cell in results.cells))
 
 
 def load_pooled_results(
@@ -259,14 +278,16 @@ def _distinct(planned: Iterable[PlannedCell]) -> list[PlannedCell]:
     return list({p.key if p.ready else str(place): p for place, p in enumerate(planned)}.values())
 
 
-def _same_design(lacking: Sequence[PlannedCell], store: Store, engine: Engine) -> dict[str, Record]:
+def _same_design(lacking: Sequence[PlannedCell], store: Store, engine: Engine, *, same_device: bool) -> dict[str, Record]:
     """A record of the same design for each planned cell's key; among several, one by the code that made most of them."""
     if not lacking:
         return {}
-    designs = {engine.design_key(p.cell): p.key for p in lacking if p.cell is not None}
+    designs = {engine.design_key(p.cell): p for p in lacking if p.cell is not None}
     by_design: dict[str, list[Record]] = defaultdict(list)
     for record in store.with_designs(designs.keys()):
-        by_design[designs[record.design]].append(record)
+        planned = designs[record.design]
+        if not same_device or record.cell["device"] == planned.request.device:
+            by_design[planned.key].append(record)
     makers = Counter(_made_by(r) for candidates in by_design.values() for r in candidates if r.done)
     return {key: max(candidates, key=lambda r: (r.done, makers[_made_by(r)], r.key)) for key, candidates in by_design.items()}
 

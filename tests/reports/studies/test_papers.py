@@ -169,13 +169,13 @@ def mechanism(**changes: str) -> pd.DataFrame:
     return pd.DataFrame([given | {"change": CHANGE, "named": "0|1000", "reason": "another rate"} | changes])
 
 
-def with_change(path: Path, accuracy: Callable[[int], float], repeats: int | None = None) -> None:
+def with_change(path: Path, accuracy: Callable[[int], float], repeats: int | None = None, device: str | None = None) -> None:
     """Records of LwF with the change of :func:`mechanism`, by the number of the repetition."""
     known, store = catalogue(), Store(path)
     wanted = reproduction_of(Selection(paper="BeGin", **CORA, method="LwF", repeats=repeats), known)
     recipe = next(entry.recipe for entry in wanted.entries if entry.recipe is not None and not entry.recipe.needs_joint)
     campaign = campaign_of(wanted.selection, wanted.paper, [recipe])
-    for planned in plan_campaign(campaign, known, Overrides(values={"training.lr": "0.5"}), engine=engine()):
+    for planned in plan_campaign(campaign, known, Overrides(values={"training.lr": "0.5"}, device=device), engine=engine()):
         store.put(flat(planned, accuracy(planned.request.seeds.init // 1000)))
 
 
@@ -225,6 +225,37 @@ def test_a_mechanism_without_records(tmp_path: Path) -> None:
         assert (check["state"], why in check["why"]) == ("no records", True)
         assert papers.totals["different, with a mechanism"] == 0
         assert "another rate" in text_of(page_of(papers), "tr.group", "rate (")
+
+
+def test_a_change_is_paired_with_runs_on_the_same_kind_of_device(tmp_path: Path) -> None:
+    """The row's runs are of a CPU. With the change there are runs of a GPU alone at first, then of both."""
+    fill(tmp_path, lambda p: flat(p, ACCURACY["lwf"]), method="LwF")
+    with_change(tmp_path, lambda _: 0.915, device="cuda")
+    (check,) = papers_of(tmp_path, mechanism(), method="LwF").checks["BeGin"].to_dict(orient="records")
+    assert (check["state"], check["why"]) == ("no records", "none of its 10 cells has been run")
+    with_change(tmp_path, lambda _: 0.5, device="cpu")
+    (check,) = papers_of(tmp_path, mechanism(), method="LwF").checks["BeGin"].to_dict(orient="records")
+    assert (check["n"], check["left"]) == (10, pytest.approx(91.5 - 50.0))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_a_search_chose_is_taken_from_one_kind_of_device(tmp_path: Path, device: str) -> None:
+    """Of the runs at the chosen settings, those on one kind of device make a row, whichever it is; no other's complete them."""
+    known, store, mine = catalogue(), Store(tmp_path), engine()
+    wanted = reproduction_of(Selection(paper="BeGin", **CORA, method="LwF", repeats=6), known)
+    preset = next(entry.recipe.preset for entry in wanted.entries if entry.recipe is not None)
+    found = {"scenario": preset, "method": "lwf", "backbone": None, "scope": "all", "search": 1, "chosen": 1}
+    found["candidates"] = [{"overrides": {"training.weight_decay": value}, "mean": value, "scores": [value]} for value in (0.25, 0.75)]
+    store.put_search("a" * 64, found | {"overrides": {"training.weight_decay": 0.75}, "seeds": [{"order": 9000, "split": 0, "init": 9000}]})
+    ((choice,),) = choices(wanted, store.search_outcomes()).values()
+    for place, few in ((device, False), ("cuda" if device == "cpu" else "cpu", True)):
+        for planned in plan_campaign(choice.campaign, known, Overrides(device=place), engine=mine):
+            if planned.request.method == "lwf" and (planned.request.seeds.order >= 4000) == few:
+                store.put(flat(planned, 0.5 if few else 0.9))
+    rows = papers_of(tmp_path, method="LwF", repeats=6).rows
+    (row,) = rows[rows["metric"] == "AP"].to_dict(orient="records")
+    assert (row["our_n"], row["our_mean"], row["stale"]) == (4, pytest.approx(90.0), "")
+    assert row["lacking"].startswith("at the best of 2 settings")
 
 
 def test_a_mechanism_is_about_the_settings_of_the_row(tmp_path: Path) -> None:

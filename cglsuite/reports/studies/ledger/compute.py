@@ -10,22 +10,19 @@ something, the cells of ``failed`` rows were run without a result, and the other
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from cglsuite.atomic import write_atomic
-from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.records.frame import UPPER_BOUND, render_frame
+from cglsuite.cells.records.frame import render_frame
 from cglsuite.cells.storage.store import Store
 from cglsuite.reference.reproduction import (
     Entry,
@@ -37,23 +34,21 @@ from cglsuite.reference.reproduction import (
     run_missing,
     without_configuration,
 )
-from cglsuite.reference.values import LEAST_RUNS, MARGINS, UNITS, printed_deviation, remarks, shown_value, unit_note
-from cglsuite.reports.results.results import CampaignResults, load_campaign_results
+from cglsuite.reference.values import MARGINS, UNITS, printed_deviation, remarks, shown_value, unit_note
+from cglsuite.reports.results.results import CampaignResults, load_results_by_device
 from cglsuite.reports.studies.ledger.judging import RULE, TESTED, VERDICTS, adjusted, judged, offsets
+from cglsuite.reports.studies.ledger.ours import Ours, Value, repetition, side_of, without_result
 from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, own_times, ratios
 from cglsuite.reports.studies.ledger.statistics import STATISTICS, load_statistics
 from cglsuite.reports.studies.ledger.trials import Tuning
-from cglsuite.reports.studies.ledger.tuned import Choice, choices
-from cglsuite.reports.studies.orders.compute import repeat_totals
-from cglsuite.reports.studies.orders.pooling import pool
+from cglsuite.reports.studies.ledger.tuned import choices
 
 if TYPE_CHECKING:
-    from cglsuite.campaigns.campaign import Campaign
     from cglsuite.host import Catalogue
     from cglsuite.reference.matching import Recipe
     from cglsuite.reports.results.results import ReportedCell
 
-__all__ = ["LEDGER", "Ledger", "Ours", "Value", "besides", "load_ledger", "write_ledger"]
+__all__ = ["LEDGER", "Ledger", "besides", "load_ledger", "write_ledger"]
 
 LEDGER = 3
 """Version of the ledger's files."""
@@ -70,7 +65,7 @@ class Ledger:
             :func:`cglsuite.reports.studies.ledger.ratios.own_times`. statistics: of the data sets, see
             :func:`cglsuite.reports.studies.ledger.statistics.load_statistics`. searches: in the store, that chose the values of a row.
         results: of every campaign that serves a row, once per kind of device that one is taken from. absent: by data set, why its files
-            cannot be had here. choices: of searches whose settings a row's value has, by its place in ``rows``.
+            cannot be had here. sides: where a row's value is taken from, by its place in ``rows``.
     """
 
     reproduction: Reproduction
@@ -83,7 +78,7 @@ class Ledger:
     results: tuple[CampaignResults, ...]
     store: Path
     absent: Mapping[str, str] = field(default_factory=dict)
-    choices: Mapping[int, Choice] = field(default_factory=dict)
+    sides: Mapping[int, Ours] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -154,8 +149,8 @@ def load_ledger(
         cells = reproduction.plan(catalogue, overrides, engine=engine)
         absent = absences(lacking(cells, store), catalogue, fetch=True)
         run_missing(cells, catalogue, store, absent=absent, engine=engine, workers=overrides.workers)
-    how: dict[str, Any] = {"catalogue": catalogue, "engine": engine}
-    run = {design: _by_device(campaign, store, overrides, how) for design, campaign in reproduction.campaigns.items()}
+    by_device = partial(load_results_by_device, store=store, overrides=overrides, catalogue=catalogue, engine=engine)
+    run = {design: by_device(campaign) for design, campaign in reproduction.campaigns.items()}
     loaded = {design: found[0] for design, found in run.items()}
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
     absent = absences(missing, catalogue)
@@ -165,23 +160,22 @@ def load_ledger(
 
     @cache
     def tuned(design: tuple[Any, ...], method: str) -> list[Ours]:
-        found = chosen.get((design, method), ())
-        return [Ours(load_campaign_results(choice.campaign, store, overrides=overrides, **how), choice) for choice in found]
+        return [Ours(results, choice) for choice in chosen.get((design, method), ()) for results in by_device(choice.campaign)]
 
     tuning = Tuning.of(outcomes, (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
     searches = list(tuning.searches)
     serving = list(loaded.values())
-    used: dict[int, Choice] = {}
+    sides: dict[int, Ours] = {}
     for place, entry in enumerate(reproduction.entries):
-        side = None if entry.recipe is None else _side(entry.recipe, ours[entry.recipe.design], tuned)
+        side = None if entry.recipe is None else side_of(entry.recipe, ours[entry.recipe.design], tuned)
         row, value = _row(entry, side, absent, reproduction.paper.repeats)
         if value.n and entry.recipe is not None and side is not None:
+            sides[place] = side
             row["our_trials"] = tuning.trials(entry.recipe.preset, entry.recipe.method)
             if side.choice is None:
                 serving += [] if any(side.results is one for one in serving) else [side.results]
             else:
-                used[place] = side.choice
                 row["our_trials"] = len(side.choice.outcome["candidates"])
                 row["lacking"] = "; ".join(filter(None, (side.choice.text, row.get("lacking"))))
                 searches += [side.choice.outcome] if side.choice.outcome not in searches else []
@@ -199,31 +193,8 @@ def load_ledger(
         results=tuple(serving),
         store=store.path,
         absent=absent,
-        choices=used,
+        sides=sides,
     )
-
-
-def _by_device(campaign: Campaign, store: Store, overrides: Overrides, how: Mapping[str, Any]) -> list[CampaignResults]:
-    """The results of a campaign on each kind of device on which any of its cells has been run, and on this machine's; most cells first."""
-    here = load_campaign_results(campaign, store, overrides=overrides, **how)
-    if overrides.device:
-        return [_on_its_device(here)]
-    others = {cell.record.cell["device"] for cell in here.cells if cell.record is not None and cell.record.done}
-    others -= {cell.planned.request.device for cell in here.cells}
-    there = (load_campaign_results(campaign, store, overrides=overrides, device=other, **how) for other in sorted(others))
-    found = [_on_its_device(here), *map(_on_its_device, there)]
-    return sorted(found, key=lambda results: -sum(cell.done and not cell.stale for cell in results.cells))
-
-
-def _on_its_device(results: CampaignResults) -> CampaignResults:
-    """Without the records that stand in for a cell and were made on another kind of device."""
-
-    def cell(one: ReportedCell) -> ReportedCell:
-        if one.record is None or one.record.cell["device"] == one.planned.request.device:
-            return one
-        return replace(one, state="missing", reason="not run yet", record=None, stale="")
-
-    return replace(results, cells=tuple(map(cell, results.cells)))
 
 
 def _statistics(selection: Selection, catalogue: Catalogue) -> pd.DataFrame:
@@ -231,35 +202,6 @@ def _statistics(selection: Selection, catalogue: Catalogue) -> pd.DataFrame:
 
 
 # --- one row ---------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Value:
-    """Our value of a row: one per repetition, in stored units, with the repetitions' seeds, and keys; or a reason.
-
-    ``verdict``: of a row without a value.
-    """
-
-    values: tuple[float, ...] = ()
-    units: tuple[str, ...] = ()
-    records: tuple[str, ...] = ()
-    reason: str = ""
-    verdict: str = "not run"
-
-    @property
-    def n(self) -> int:
-        """The number of repetitions."""
-        return len(self.values)
-
-    @property
-    def mean(self) -> float:
-        """The mean over repetitions."""
-        return float(np.mean(self.values)) if self.values else math.nan
-
-    @property
-    def std(self) -> float:
-        """The sample standard deviation over repetitions, NaN for one."""
-        return float(np.std(self.values, ddof=1)) if self.n > 1 else math.nan
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -289,7 +231,7 @@ def _row(entry: Entry, side: Ours | None, absent: Mapping[str, str], runs: int |
         away = away if value.verdict == "not run" else None
         return entry_facts | {"verdict": "not runnable here" if away else value.verdict, "reason": away or value.reason}, value
     if value.n < entry_facts["planned_n"]:
-        entry_facts["lacking"] = _lacking([*cells, *(side.joint if recipe.needs_joint else ())])
+        entry_facts["lacking"] = without_result([*cells, *(side.joint if recipe.needs_joint else ())])
     stale = sorted({cell.stale for cell in cells if cell.stale and cell.record is not None and cell.record.key in value.records})
     return entry_facts | _compared(row, value) | {"stale": "; ".join(stale)} | judged(row, recipe.metric, value.values, runs), value
 
@@ -301,122 +243,11 @@ def _identity(recipe: Recipe, cells: Sequence[ReportedCell]) -> dict[str, Any]:
         "backbone_here": cells[0].planned.backbone,
         "metric_here": recipe.metric,
         "overrides": "; ".join(f"{name}={'none' if value is None else value}" for name, value in recipe.overrides),
-        "planned_n": len({_repetition(recipe, cell) for cell in cells}),
+        "planned_n": len({repetition(recipe, cell) for cell in cells}),
     }
 
 
-def _repetition(recipe: Recipe, cell: ReportedCell) -> Any:
-    """What a mean is over: cells, or, for a spread over orders, seeds with which all orders are run."""
-    seeds = cell.planned.request.seeds
-    return (seeds.split, seeds.init) if recipe.orders else seeds
-
-
-class Ours:
-    """The results of one campaign, for the rows that it serves."""
-
-    def __init__(self, results: CampaignResults, choice: Choice | None = None) -> None:
-        """``choice``: of the search whose settings these are; the runs that it was made on are no repetitions."""
-        if choice is not None:
-            results = replace(results, cells=tuple(c for c in results.cells if c.planned.request.seeds not in choice.tuned_on))
-        self.results, self.choice = results, choice
-
-    def cells(self, recipe: Recipe) -> list[ReportedCell]:
-        """The cells that a recipe's value is computed from, except joint training."""
-        mine = [cell for cell in self.results.cells if cell.planned.request.method == recipe.method]
-        if not recipe.orders:
-            return mine
-        rules = {design.rule for design in order_designs(list(recipe.orders))}
-        return [cell for cell in mine if cell.planned.cell is None or cell.planned.cell.scenario.class_order in rules]
-
-    def keys(self, recipe: Recipe) -> set[str | None]:
-        """Of the cells of the recipe's method."""
-        return {cell.planned.key for cell in self.cells(recipe)}
-
-    def value(self, recipe: Recipe) -> Value:
-        """The mean of a metric over records, or of a spread over orders over repetitions."""
-        cells = self.cells(recipe)
-        if not any(cell.done for cell in cells):
-            return _why_none(cells)
-        return self._spread(recipe, cells) if recipe.orders else self._mean(recipe)
-
-    def _mean(self, recipe: Recipe) -> Value:
-        """Of a metric that compares with joint training: over the records that have their counterpart."""
-        frame = self.results.frame
-        own = frame[frame["method"] == recipe.method]
-        measured = own[own[recipe.metric].notna()] if recipe.metric in own.columns else own.iloc[:0]
-        if measured.empty:
-            return self._undefined(recipe)
-        seeds = ["order_seed", "split_seed", "init_seed"]
-        keys = list(measured["key"])
-        if recipe.needs_joint:
-            keys += list(frame[frame["method"] == UPPER_BOUND].merge(measured[seeds], on=seeds)["key"])
-        units = tuple("/".join(map(str, place)) for place in measured[seeds].itertuples(index=False))
-        return Value(values=tuple(map(float, measured[recipe.metric])), units=units, records=tuple(dict.fromkeys(keys)))
-
-    def _undefined(self, recipe: Recipe) -> Value:
-        """The reason why a metric has no value although the method has records."""
-        if not recipe.needs_joint:
-            return Value(reason=f"{recipe.metric} is undefined", verdict="failed")
-        if any(cell.done for cell in self.joint):
-            return Value(reason=f"{recipe.metric} compares with joint training, but no joint record has the same seeds")
-        why = _why_none(self.joint)
-        return replace(why, reason=f"{recipe.metric} compares with joint training: {why.reason}")
-
-    def _spread(self, recipe: Recipe, cells: Sequence[ReportedCell]) -> Value:
-        """Over the repetitions in which every order was run: a maximum over fewer orders is another quantity."""
-        whole = {_repetition(recipe, cell) for cell in cells} - {_repetition(recipe, cell) for cell in cells if not cell.done}
-        if not whole:
-            return Value(reason=f"{sum(cell.done for cell in cells)} of its {len(cells)} cells are done: no repetition has all orders")
-        table, unit = self._repeats, "task" if len(recipe.orders) == 1 else "class"
-        rows = table[(table["unit"] == unit) & (table["method"] == recipe.method)]
-        if rows.empty or rows["refused"].iloc[0]:
-            return Value(reason=rows["refused"].iloc[0] if len(rows) else f"no {unit} was scored in every order")
-        keys = tuple(c.record.key for c in cells if c.record is not None and _repetition(recipe, c) in whole)
-        return Value(values=tuple(map(float, rows[recipe.metric])), units=tuple(map(str, rows["seed"])), records=keys)
-
-    @cached_property
-    def joint(self) -> list[ReportedCell]:
-        """The cells of joint training."""
-        return [cell for cell in self.results.cells if cell.planned.request.method == UPPER_BOUND]
-
-    @cached_property
-    def _repeats(self) -> pd.DataFrame:
-        return repeat_totals(pool([self.results]))
-
-
-def _side(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
-    """Where a row's value is taken from: what a search chose, as printed values are tuned; the preset's own settings, on the first of
-    ``devices`` with most repetitions, if the choice has too few runs and they have more.
-
-    A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
-    """
-    own = devices[0] if len(devices) == 1 else max(devices, key=lambda side: side.value(recipe).n)
-    chosen = tuned(recipe.design, recipe.method)
-    own = next((side for side in chosen if side.keys(recipe) <= own.keys(recipe)), own)
-    enough = [side for side in chosen if side.value(recipe).n >= LEAST_RUNS]
-    return max(enough or (own, *chosen), key=lambda side: side.value(recipe).n)
-
-
 _NOT_APPLICABLE = ("n/a", "skipped")
-
-
-def _why_none(cells: Sequence[ReportedCell]) -> Value:
-    """The fate of cells without any result."""
-    ended = any(cell.record is not None for cell in cells)
-    reason = f"none of its {len(cells)} cells has a result: {_ends(cells)}" if ended else f"none of its {len(cells)} cells has been run"
-    return Value(reason=reason, verdict="failed" if ended else "not run")
-
-
-def _lacking(cells: Sequence[ReportedCell]) -> str:
-    """The cells missing from a mean, with reasons; empty if none are missing."""
-    without = [cell for cell in cells if not cell.done]
-    return f"{len(without)} of {len(cells)} cells have no result: {_ends(without)}" if without else ""
-
-
-def _ends(cells: Sequence[ReportedCell]) -> str:
-    """The distinct reasons why cells have no result, most frequent first."""
-    ways = Counter("not run" if cell.state == "missing" else f"{cell.state}: {cell.reason}" for cell in cells)
-    return "; ".join(f"{n} {way}" for way, n in ways.most_common())
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------------------

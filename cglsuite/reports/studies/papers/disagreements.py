@@ -21,7 +21,7 @@ from cglsuite.reference.matching import dataset_key, keyed_results, method_key
 from cglsuite.reference.papers import paper_named, paper_of
 from cglsuite.reference.values import known_about
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.results import load_campaign_results
+from cglsuite.reports.results.results import load_results_by_device
 
 if TYPE_CHECKING:
     from cglsuite.cells.engine import Engine
@@ -67,7 +67,8 @@ def _crossing(row: Mapping[str, str], store: Store, catalogue: Catalogue, engine
         "seeds": {"order": orders, "init": orders},
     }
     given = parse_overrides(filter(None, row["given"].split(";")), "disagreements")
-    results = load_campaign_results(Campaign.parse(content), store, overrides=Overrides(values=given), catalogue=catalogue, engine=engine)
+    campaign, changed = Campaign.parse(content), Overrides(values=given)
+    results = load_results_by_device(campaign, store, overrides=changed, catalogue=catalogue, engine=engine)[0]
     metric = paper_named(_paper(presets[0])).metrics[row["metric"]]
     found: dict[tuple[str, str], dict[Any, tuple[float, str]]] = {(preset, value): {} for preset in presets for value in values}
     for record in results.used:

@@ -30,7 +30,7 @@ from cglsuite.reference.reproduction import campaign_of
 from cglsuite.reference.values import LEAST_RUNS, UNITS
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.results import load_campaign_results
-from cglsuite.reports.studies.ledger.compute import Ours
+from cglsuite.reports.studies.ledger.ours import Ours
 
 if TYPE_CHECKING:
     from cglsuite.cells.engine import Engine
@@ -114,11 +114,13 @@ def _check(
     entry = ledger.reproduction.entries[place]
     if entry.recipe is None:
         raise ValueError(f"row {place} has no recipe: it cannot have a value")
-    choice = ledger.choices.get(place)
+    side = ledger.sides[place]
+    choice = side.choice
     campaign = choice.campaign if choice else campaign_of(ledger.reproduction.selection, ledger.reproduction.paper, [entry.recipe])
     values = parse_overrides(mechanism["change"].split(";"), f"mechanism {mechanism['mechanism']}")
     try:
-        results = load_campaign_results(campaign, store, overrides=Overrides(values=values), catalogue=catalogue, engine=engine)
+        given = Overrides(values=values, device=side.device)
+        results = load_campaign_results(campaign, store, overrides=given, catalogue=catalogue, engine=engine, same_device=True)
     except CglsuiteError as error:
         return {"state": "no records", "n": 0, "held_out": 0, "why": str(error)}
     value = Ours(results, choice).value(entry.recipe)
