@@ -10,10 +10,10 @@ import hashlib
 import json
 import os
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["LocalFolder", "Packed", "PackedCopy", "Problem", "Published"]
 
 _KEY = re.compile(r"[0-9a-f]{16,128}", re.ASCII)
-_FRAMES = 16
-"""So many decompressed frames are kept: records are asked for in about the order in which they lie."""
+_KEPT_BYTES = 2**28
+"""So many bytes of decompressed frames are kept. In every shard records lie by key: reading all of them by key goes through all shards side
+by side, and a plan's cells lie anywhere. A frame that is dropped too early is decompressed again for almost every one of its records."""
 MOST_BYTES = 2**30
 
 
@@ -168,14 +169,31 @@ class PackedCopy:
         return content, record
 
 
+class _Frames:
+    """Decompressed frames of one folder's shards, the least recently used dropped beyond ``_KEPT_BYTES``."""
+
+    def __init__(self) -> None:
+        self._bytes, self._held = 0, OrderedDict[Hashable, bytes]()
+
+    def get(self, name: Hashable, read: Callable[[], bytes]) -> bytes:
+        """The frame of this name, from ``read`` if it is not held."""
+        if (content := self._held.get(name)) is None:
+            content = read()
+        self._bytes += len(content) - len(self._held.pop(name, b""))
+        self._held[name] = content
+        while self._bytes > _KEPT_BYTES and len(self._held) > 1:
+            self._bytes -= len(self._held.popitem(last=False)[1])
+        return content
+
+
 class _Shard:
     """A shard of a folder; ``table`` holds what listings read."""
 
-    def __init__(self, folder: Any, pieces: ShardPieces) -> None:
+    def __init__(self, folder: Any, pieces: ShardPieces, frames: _Frames) -> None:
         from cglsuite.cells.storage import shards
         from cglsuite.cells.storage.manifest import place_of
 
-        self.folder, self.pieces = folder, pieces
+        self.folder, self.pieces, self._frames = folder, pieces, frames
         self._name = place_of(pieces.jsonl, shards.JSONL)
         self._parquet = place_of(pieces.parquet, shards.PARQUET)
         self._local = isinstance(folder, LocalFolder)
@@ -223,12 +241,12 @@ class _Shard:
         if self._places is None:
             self._places = {name: self.table.column(name).to_pylist() for name in PLACE}
         at = Position(*(self._places[name][number] for name in PLACE))
-        line = self._frame(at.frame, at.frame_bytes, at.frame_size)[at.line : at.line + at.line_bytes]
+        frame = self._frames.get((self._name, at.frame), partial(self._frame, at.frame, at.frame_bytes, at.frame_size))
+        line = frame[at.line : at.line + at.line_bytes]
         if hashlib.sha256(line).hexdigest() != sha256:
             raise StoreError("its bytes do not have the digest that its shard states")
         return line
 
-    @lru_cache(maxsize=_FRAMES)  # noqa: B019 - a shard lives as long as its store
     def _frame(self, start: int, length: int, size: int) -> bytes:
         from cglsuite.cells.storage.shards import read_frame
 
@@ -250,7 +268,7 @@ class Packed:
     """
 
     def __init__(self, folder: Any, report: Callable[[str, str], object], manifest: Manifest | None = None) -> None:
-        self.folder, self._report = folder, report
+        self.folder, self._report, self._frames = folder, report, _Frames()
         self._fixed = manifest
         self._state: object = None
         self._entries: dict[str, Entry] = {}
@@ -297,7 +315,7 @@ class Packed:
         done: dict[str, bool] = {}
         for pieces in dict.fromkeys(pieces for entry in manifest.entries for pieces in entry.model.shards):
             try:
-                shard = known.get(pieces) or _Shard(self.folder, pieces)
+                shard = known.get(pieces) or _Shard(self.folder, pieces, self._frames)
             except StoreError as error:
                 self._report(f"{self.folder}/{place_of(pieces.parquet, PARQUET)}", str(error))
                 continue

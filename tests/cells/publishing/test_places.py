@@ -7,6 +7,7 @@ import http.server
 import importlib
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,13 @@ def contents(store: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """The address of a local server that speaks s3."""
+    """The address of a local server that speaks s3. Servers of one process share their buckets: it forgets those of other tests."""
     from moto.server import ThreadedMotoServer
 
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()
     host, port = moto.get_host_and_port()
+    urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
     yield f"http://{host}:{port}"
     moto.stop()
 

@@ -23,6 +23,7 @@ from cglsuite.cells.publishing.pull import Pull, pull
 from cglsuite.cells.records.frame import results_frame
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Row
+from cglsuite.cells.storage import shards
 from cglsuite.cells.storage.manifest import read_manifest
 from cglsuite.cells.storage.packed import LocalFolder
 from cglsuite.cells.storage.store import Store
@@ -284,6 +285,19 @@ def test_an_open_store_notices_a_pull(tmp_path: Path) -> None:
     pulled(tmp_path / "p", b.path)
     assert b.cached(key_of(1)) == record(1)
     assert b.keys() == [key_of(1), key_of(2)]
+
+
+def test_every_frame_is_decompressed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty shards of two records whose keys are far apart, read by key; where only one fits, it is read for every record."""
+    for one in range(20):
+        published(filled(tmp_path / str(one), record(one), record(one + 20)), tmp_path / "p")
+    counted, read = [], shards.read_frame
+    monkeypatch.setattr(shards, "read_frame", lambda *given: counted.append(given) or read(*given))
+    assert set(records(tmp_path / "p")) == {key_of(one) for one in range(40)}
+    assert len(counted) == 20
+    monkeypatch.setattr("cglsuite.cells.storage.packed._KEPT_BYTES", 1)
+    assert records(tmp_path / "p")[key_of(39)] == record(39)
+    assert len(counted) == 20 + 40
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------------------------
