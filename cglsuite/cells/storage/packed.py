@@ -364,6 +364,15 @@ class Packed:
                 found[key] = Summary(**dict(zip(names, values, strict=True)))
         return found
 
+    def with_designs(self, designs: Iterable[str]) -> set[str]:
+        """The keys of the records whose design is one of ``designs``."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = pa.array(sorted(designs), pa.string())
+        tables = (shard.table for shard in self._fresh()._shards)
+        return {key for table in tables for key in table.column("key").filter(pc.is_in(table.column("design"), wanted)).to_pylist()}
+
     def rows(self, keys: Iterable[str]) -> Iterator[Row]:
         """The rows of those of ``keys`` that have a record, shard by shard."""
         for shard, wanted in self._grouped(keys):

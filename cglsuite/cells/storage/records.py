@@ -332,8 +332,10 @@ class Records:
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
         """The records whose design is one of ``designs``, in the order of their keys; no others are read but new ones."""
-        for key, summary in self.summaries():
-            if summary is not None and summary.design in designs and (record := self._stored(key)) is not None:
+        own = self.summaries(map(key_of, record_files(self.path)))
+        found = {key for key, summary in own if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
+        for key in self.keys() if found else ():
+            if key in found and (record := self._stored(key)) is not None and record.design in designs:
                 yield record
 
     def digests(self) -> Iterator[tuple[str, str]]:

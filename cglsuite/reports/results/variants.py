@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.errors import CglsuiteError
@@ -68,12 +70,17 @@ def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str
     """
     from cglsuite.cells.spec import left_out
 
+    expected = _expectations(catalogue)
     cells_of: _Members = {}
+    unstated: dict[Any, dict[str, Any]] = {}
     for cell in cells:
         base = cell.scenario.name
         if cell.preset != base:
-            values = plain(left_out(catalogue, cell) | cell.configuration)
-            changed = _changes(values, base, cell.method, cell.backbone, catalogue)
+            place = (cell.scenario, cell.method, cell.backbone)
+            if place not in unstated:
+                unstated[place] = left_out(catalogue, cell)
+            values = plain(unstated[place] | cell.configuration)
+            changed = _changes(values, *expected(base, cell.method, cell.backbone))
             cells_of.setdefault(cell.preset, []).append((base, values, changed))
     return _variants(cells_of)
 
@@ -81,12 +88,13 @@ def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str
 def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str, PresetVariant]:
     """:func:`preset_variants` among the cells of records, by what the records say; those of presets or methods that are not installed
     are left out."""
+    expected = _expectations(catalogue)
     members: _Members = {}
     for record in records:
         cell, values = record.cell, record.cell["configuration"]
         if cell["preset"] != cell["scenario"]:
             with contextlib.suppress(CglsuiteError):
-                changed = _changes(values, cell["scenario"], cell["method"], cell["backbone"], catalogue)
+                changed = _changes(values, *expected(cell["scenario"], cell["method"], cell["backbone"]))
                 members.setdefault(cell["preset"], []).append((cell["scenario"], values, changed))
     return _variants(members)
 
@@ -106,20 +114,31 @@ def _variants(cells_of: _Members) -> dict[str, PresetVariant]:
     return variants
 
 
-def _changes(values: Mapping[str, Any], base: str, method: str, backbone: str, catalogue: Catalogue) -> dict[str, Any]:
+_Expected = Callable[[str, str, str], tuple[frozenset[str], Mapping[str, frozenset[str]]]]
+
+
+def _expectations(catalogue: Catalogue) -> _Expected:
+    """By preset, method and backbone, looked up once each: what a search may set, and the values that are no change, as canonical text."""
     from cglsuite.cells.spec import default_configuration
 
-    preset = catalogue.scenario(base)
-    usual = plain(default_configuration(catalogue, preset, backbone))
-    own = {f"training.{name}": value for name, value in catalogue.method(method).training.items()}
-    expected = [usual, plain(own), plain(preset.method_defaults.get(method, {}))]
-    searched = set(preset.searched)
+    @cache
+    def expected(base: str, method: str, backbone: str) -> tuple[frozenset[str], Mapping[str, frozenset[str]]]:
+        preset = catalogue.scenario(base)
+        own = {f"training.{name}": value for name, value in catalogue.method(method).training.items()}
+        given = (default_configuration(catalogue, preset, backbone), own, preset.method_defaults.get(method, {}))
+        texts: dict[str, set[str]] = defaultdict(set)
+        for name, value in (item for values in given for item in values.items()):
+            texts[name].add(canonical(value))
+        return frozenset(preset.searched), {name: frozenset(some) for name, some in texts.items()}
+
+    return expected
+
+
+def _changes(values: Mapping[str, Any], searched: frozenset[str], expected: Mapping[str, frozenset[str]]) -> dict[str, Any]:
     return {
         name: value
         for name, value in values.items()
-        if name.partition(".")[0] in _SECTIONS
-        and name not in searched
-        and not any(name in some and canonical(some[name]) == canonical(value) for some in expected)
+        if name.partition(".")[0] in _SECTIONS and name not in searched and canonical(value) not in expected.get(name, ())
     }
 
 
