@@ -125,6 +125,13 @@ def _aliases(kind: str) -> dict[str, str]:
     return {_word(printed): _word(here) for printed, here in zip(mine["printed"], mine["here"], strict=True)}
 
 
+@lru_cache
+def _printed_backbones() -> dict[str, str]:
+    table = names()
+    mine = table[table["kind"] == "backbone"]
+    return {_word(here): _word(printed) for printed, here in zip(mine["printed"], mine["here"], strict=True)}
+
+
 def dataset_key(name: str) -> str:
     """``CoraFull-CL`` and ``corafull``, ``UCLA-CIL`` and ``nw-ucla`` are one data set each."""
     return _aliases("dataset").get(_word(name), _word(name))
@@ -137,9 +144,7 @@ def method_key(name: str) -> str:
 
 def backbone_key(name: str) -> str:
     """``GCN``, ``gcn`` and ``graph-gcn`` are one backbone in the words of papers, which name it alike at all levels."""
-    table = names()
-    mine = table[table["kind"] == "backbone"]
-    return {_word(h): _word(p) for p, h in zip(mine["printed"], mine["here"], strict=True)}.get(_word(name), _word(name))
+    return _printed_backbones().get(_word(name), _word(name))
 
 
 def preset_key(preset: str, setting: str, level: str) -> tuple[str, str, str, str] | None:
@@ -212,11 +217,19 @@ def _mixing(value: str, _: Mapping[str, Any]) -> Demand:
 
 def _tasks(value: str, row: Mapping[str, Any]) -> Demand:
     """Nothing where the data set's own number of tasks in this setting is asked for: then it is the preset unchanged."""
-    table = dataset_statistics()
-    own = table[(table["paper"] == row["paper"]) & (table["dataset"] == row["dataset"]) & (table["setting"] == row["setting"])]
-    if value in set(own["n_tasks"]):
+    if value in _own_task_counts().get((row["paper"], row["dataset"], row["setting"]), ()):
         return Demand()
     return Demand(overrides={"scenario.n_tasks": int(value), "scenario.classes_per_task": None})
+
+
+@lru_cache
+def _own_task_counts() -> Mapping[tuple[str, str, str], set[str]]:
+    """The printed numbers of tasks by paper, data set and setting."""
+    counts: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    table = dataset_statistics()
+    for paper, dataset, setting, n in zip(table["paper"], table["dataset"], table["setting"], table["n_tasks"], strict=True):
+        counts[paper, dataset, setting].add(n)
+    return dict(counts)
 
 
 def _pretraining(value: str, _: Mapping[str, Any]) -> Demand:

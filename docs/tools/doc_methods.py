@@ -149,12 +149,11 @@ def _results(catalogue: Catalogue, here: str, column: str, name: str) -> str:
     if frame.empty:
         return "None yet.\n"
     own = [c for c in frame.columns if c.startswith("configuration.method.")]
-    frame = frame.assign(own=[repr([row[c] for c in own]) for _, row in frame.iterrows()])
+    frame = frame.assign(own=[repr(row) for row in frame[own].astype(object).to_numpy().tolist()])
     rows = []
     for (scenario, preset, _, method, _own), part in frame.groupby(["scenario", "preset", "backbone", "method", "own"], sort=True):
-        there = every[every["scenario"] == scenario]
-        asked = _varying(there, part.iloc[0], _SEPARATE) if preset != scenario else []
-        asked += _varying(frame[(frame["scenario"] == scenario) & (frame["method"] == method)], part.iloc[0], _OF_METHOD)
+        asked = _given(_varying_in(scenario), part.iloc[0]) if preset != scenario else []
+        asked += _given(_varying(frame[(frame["scenario"] == scenario) & (frame["method"] == method)], _OF_METHOD), part.iloc[0])
         free = part["a_auc"].notna().all()
         measure = "a_auc" if free else "average_performance"
         forgetting = part["af_s" if free else "forgetting_max"]
@@ -168,10 +167,21 @@ def _results(catalogue: Catalogue, here: str, column: str, name: str) -> str:
     return f"{note}{code('forgetting_max')} on streams of tasks and {code('af_s')} on task-free ones.\n\n{table(header, rows)}"
 
 
-def _varying(frame: Any, row: Any, of: re.Pattern[str]) -> list[str]:
-    """The settings of a record, as on a command line, among those that vary over the records of ``frame``."""
+@cache
+def _varying_in(scenario: str) -> list[str]:
+    """The settings that a preset's variants differ in, over all its records."""
+    every = gallery_records()
+    return _varying(every[every["scenario"] == scenario], _SEPARATE)
+
+
+def _varying(frame: Any, of: re.Pattern[str]) -> list[str]:
+    """The columns of settings that vary over the records of ``frame``."""
     names = [c for c in frame.columns if c.startswith("configuration.") and of.match(c.removeprefix("configuration."))]
-    names = [c for c in names if c != "configuration.scenario.class_order" and frame[c].map(repr).nunique() > 1]
+    return [c for c in names if c != "configuration.scenario.class_order" and len(set(map(repr, frame[c].tolist()))) > 1]
+
+
+def _given(names: list[str], row: Any) -> list[str]:
+    """Those settings of a record, as on a command line."""
     there = [c for c in names if row[c] == row[c]]  # NaN: the record's cell has no such setting
     return [f"{c.removeprefix('configuration.')}={value(row[c]).strip('`')}" for c in there]
 

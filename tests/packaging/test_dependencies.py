@@ -6,6 +6,8 @@ import ast
 import importlib.metadata
 import re
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,9 +24,14 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@cache
+def owners_of_modules() -> Mapping[str, list[str]]:
+    return importlib.metadata.packages_distributions()
+
+
 def modules_of(distribution: str) -> set[str]:
     """The top-level modules of a distribution; a guess from its name if it is not installed."""
-    found = {module for module, owners in importlib.metadata.packages_distributions().items() if distribution in map(normal, owners)}
+    found = {module for module, owners in owners_of_modules().items() if distribution in map(normal, owners)}
     return found or {MODULES.get(distribution, distribution.replace("-", "_"))}
 
 
