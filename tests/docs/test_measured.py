@@ -653,6 +653,42 @@ def test_bitcoin_otc_over_time_beside_print() -> None:
 
 
 @pytest.mark.plugins
+def test_molecules_in_domains_beside_print() -> None:
+    """How far AP, AF and FWT are from print, of the methods that have been run."""
+    from cglsuite.reports.studies.ledger.compute import load_ledger
+
+    page = " ".join((PROTOCOLS / "begin.md").read_text(encoding="utf-8").split())
+    run = {"bare": "Bare", "ewc": "EWC", "mas": "MAS"}
+    cells, above = beside_begin(f"domain-il @begin-2 ogbg-molhiv : {' '.join(run)}")
+    assert [line[2] for line in cells] == ["3"] * len(run)
+    forgot = np.array([float(line[6].partition(" ")[0]) - float(line[7].partition(" ")[0]) for line in cells])
+    assert (
+        f"AP of Bare and EWC is within {np.abs(above[:2]).max():.1f} points of print, AF of all three within {np.abs(forgot).max():.1f}"
+        in page
+    )
+    assert f"its AP is {above[2]:.1f} above print" in page
+    rows = load_ledger({"paper": "BeGin", "dataset": "ogbg-molhiv"}, ROOT / "reports" / "gallery" / "records", besides=False).rows
+    rows = rows[rows["our_n"].notna()].set_index(["method_here", "metric"])
+    assert set(rows.index) == {(method, metric) for method in run for metric in ("AP", "AF", "FWT")}
+    verdicts = rows["verdict"].to_dict()
+    assert verdicts.pop(("mas", "AF")) == "equivalent"
+    assert set(verdicts.values()) == {"undecided"}
+    table = published_results()
+    printed = (
+        table[(table["paper"] == "BeGin") & (table["dataset"] == "ogbg-molhiv") & (table["metric"] == "INT")]
+        .set_index("method")["mean"]
+        .dropna()
+    )
+    mas = printed.pop("MAS")
+    assert f"(INT {mas:.1f}, at most {printed.max():.1f} with the others)" in page
+    told = []
+    for method, name in run.items():
+        row = rows.loc[(method, "FWT")]
+        told.append(f"{row['our_mean']:.1f} ± {row['our_std']:.1f} with {name} ({row['printed']} in print)")
+    assert f"FWT is {', '.join(told[:-1])} and {told[-1]}" in page
+
+
+@pytest.mark.plugins
 def test_a_pre_trained_body_on_aromaticity() -> None:
     """Every difference from a body that begins at random, paired by class order, and what the text says of AP and of GEM."""
     page = " ".join((PROTOCOLS / "begin.md").read_text(encoding="utf-8").split())
