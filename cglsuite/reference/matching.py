@@ -119,17 +119,21 @@ def _word(name: str) -> str:
 
 
 @lru_cache
-def _aliases(kind: str) -> dict[str, str]:
+def _words(kind: str) -> tuple[tuple[str, str], ...]:
+    """What papers print and what it is called here; several names here may have one printed name."""
     table = names()
     mine = table[table["kind"] == kind]
-    return {_word(printed): _word(here) for printed, here in zip(mine["printed"], mine["here"], strict=True)}
+    return tuple((_word(printed), _word(here)) for printed, here in zip(mine["printed"], mine["here"], strict=True))
+
+
+@lru_cache
+def _aliases(kind: str) -> dict[str, str]:
+    return dict(_words(kind))
 
 
 @lru_cache
 def _printed_backbones() -> dict[str, str]:
-    table = names()
-    mine = table[table["kind"] == "backbone"]
-    return {_word(here): _word(printed) for printed, here in zip(mine["printed"], mine["here"], strict=True)}
+    return {here: printed for printed, here in _words("backbone")}
 
 
 def dataset_key(name: str) -> str:

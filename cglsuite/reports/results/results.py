@@ -219,12 +219,14 @@ def load_results_by_device(
     With a device in ``overrides``, on that one alone. No record of another device is among a device's results: a mean never mixes two.
     """
     load = partial(load_campaign_results, campaign, store, overrides=overrides, catalogue=catalogue, engine=engine)
+    if overrides.device:
+        return [load(same_device=True)]
     every = load()
     others = {record.cell["device"] for record in every.records} - {cell.planned.request.device for cell in every.cells}
     if not others:
         return [every]
-    there = [] if overrides.device else [load(device=other, same_device=True) for other in sorted(others)]
-    return sorted([load(same_device=True), *there], key=lambda results: -sum(cell.done and not cell.stale for cell in results.cells))
+    found = [load(same_device=True), *(load(device=other, same_device=True) for other in sorted(others))]
+    return sorted(found, key=lambda results: -sum(cell.done and not cell.stale for cell in results.cells))
 
 
 def load_pooled_results(

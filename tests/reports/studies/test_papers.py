@@ -25,7 +25,7 @@ from cglsuite.host import load_catalogue
 from cglsuite.reference import disagreements, mechanisms, published_results
 from cglsuite.reference.reproduction import Selection, campaign_of, reproduction_of, selections_of
 from cglsuite.reports.studies.ledger.judging import saturated
-from cglsuite.reports.studies.ledger.tuned import choices
+from cglsuite.reports.studies.ledger.tuned import Choice, choices
 from cglsuite.reports.studies.papers import page as show_papers
 from cglsuite.reports.studies.papers.compute import SUMMARY, Papers, load_papers, plain_reason, share, write_papers
 from cglsuite.reports.studies.papers.disagreements import crossings
@@ -179,6 +179,17 @@ def with_change(path: Path, accuracy: Callable[[int], float], repeats: int | Non
         store.put(flat(planned, accuracy(planned.request.seeds.init // 1000)))
 
 
+def chosen_by_search(store: Store, repeats: int | None = None) -> Choice:
+    """The choice of a search for LwF: the second of two weight decays, made on order 9000."""
+    wanted = reproduction_of(Selection(paper="BeGin", **CORA, method="LwF", repeats=repeats), catalogue())
+    preset = next(entry.recipe.preset for entry in wanted.entries if entry.recipe is not None)
+    found = {"scenario": preset, "method": "lwf", "backbone": None, "scope": "all", "search": 1, "chosen": 1}
+    found["candidates"] = [{"overrides": {"training.weight_decay": value}, "mean": value, "scores": [value]} for value in (0.25, 0.75)]
+    store.put_search("a" * 64, found | {"overrides": {"training.weight_decay": 0.75}, "seeds": [{"order": 9000, "split": 0, "init": 9000}]})
+    ((choice,),) = choices(wanted, store.search_outcomes()).values()
+    return choice
+
+
 NOISE = np.random.default_rng(1).normal(0.0, 0.002, 10)
 
 
@@ -242,12 +253,7 @@ def test_a_change_is_paired_with_runs_on_the_same_kind_of_device(tmp_path: Path)
 def test_what_a_search_chose_is_taken_from_one_kind_of_device(tmp_path: Path, device: str) -> None:
     """Of the runs at the chosen settings, those on one kind of device make a row, whichever it is; no other's complete them."""
     known, store, mine = catalogue(), Store(tmp_path), engine()
-    wanted = reproduction_of(Selection(paper="BeGin", **CORA, method="LwF", repeats=6), known)
-    preset = next(entry.recipe.preset for entry in wanted.entries if entry.recipe is not None)
-    found = {"scenario": preset, "method": "lwf", "backbone": None, "scope": "all", "search": 1, "chosen": 1}
-    found["candidates"] = [{"overrides": {"training.weight_decay": value}, "mean": value, "scores": [value]} for value in (0.25, 0.75)]
-    store.put_search("a" * 64, found | {"overrides": {"training.weight_decay": 0.75}, "seeds": [{"order": 9000, "split": 0, "init": 9000}]})
-    ((choice,),) = choices(wanted, store.search_outcomes()).values()
+    choice = chosen_by_search(store, repeats=6)
     for place, few in ((device, False), ("cuda" if device == "cpu" else "cpu", True)):
         for planned in plan_campaign(choice.campaign, known, Overrides(device=place), engine=mine):
             if planned.request.method == "lwf" and (planned.request.seeds.order >= 4000) == few:
@@ -261,12 +267,7 @@ def test_what_a_search_chose_is_taken_from_one_kind_of_device(tmp_path: Path, de
 def test_a_mechanism_is_about_the_settings_of_the_row(tmp_path: Path) -> None:
     """A search chose a weight decay for LwF: records with the change have it too, and those at the preset's own count for nothing."""
     known, store, mine = catalogue(), Store(tmp_path), engine()
-    wanted = reproduction_of(Selection(paper="BeGin", **CORA, method="LwF"), known)
-    preset = next(entry.recipe.preset for entry in wanted.entries if entry.recipe is not None)
-    found = {"scenario": preset, "method": "lwf", "backbone": None, "scope": "all", "search": 1, "chosen": 1}
-    found["candidates"] = [{"overrides": {"training.weight_decay": value}, "mean": value, "scores": [value]} for value in (0.25, 0.75)]
-    store.put_search("a" * 64, found | {"overrides": {"training.weight_decay": 0.75}, "seeds": [{"order": 9000, "split": 0, "init": 9000}]})
-    ((choice,),) = choices(wanted, store.search_outcomes()).values()
+    choice = chosen_by_search(store)
     for change, accuracy in (({}, 0.95), ({"training.lr": "0.5"}, 0.915)):
         for planned in plan_campaign(choice.campaign, known, Overrides(values=change), engine=mine):
             order = planned.request.seeds.order
