@@ -110,26 +110,41 @@ def _numbers(rows: Sequence[Mapping[str, float | None]], column: str) -> pd.Data
 
 
 def _joint_partners(rows: Sequence[Row], current: Collection[str]) -> list[Row | None]:
-    """For each row, that of the finished ``joint`` record to compare it with; None if it is unfinished or there is no match."""
+    """For each row, that of the finished ``joint`` record to compare it with; None if it is unfinished or there is no one match."""
     candidates: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row.pairing and row.method == UPPER_BOUND:
             candidates[row.pairing].append(row)
-    return [_closest(row, candidates.get(row.pairing, ()), current) if row.pairing else None for row in rows]
+    closest = [_closest(row, candidates.get(row.pairing, ()), current) if row.pairing else [] for row in rows]
+    _warn_of_several(rows, closest)
+    return [left[0] if len(left) == 1 else None for left in closest]
 
 
-def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> Row | None:
-    """The candidate with the same code and machine class, preferably the same training; None if several different ones remain."""
+def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> list[Row]:
+    """The candidates with the same code and machine class, preferably the same training: one of those whose matrices are all equal."""
     alike = [c for c in candidates if len(c.matrix) == len(row.matrix)]
     left = [c for c in alike if c.made_by == row.made_by]
     if not left and row.key in current:
         left = [c for c in alike if c.key in current and (c.torch, c.device, c.dtype) == (row.torch, row.device, row.dtype)]
     left = [c for c in left if c.threads == row.threads] or left
     left = [c for c in left if c.training == row.training] or left
-    if len(left) > 1 and len({canonical(c.matrix) for c in left}) > 1:
-        logger.warning("%s: %d different joint records match, none is used: narrow the records down", row.label, len(left))
-        return None
-    return left[0] if left else None
+    return left[:1] if len(left) > 1 and len({canonical(c.matrix) for c in left}) == 1 else left
+
+
+def _warn_of_several(rows: Sequence[Row], closest: Sequence[Sequence[Row]]) -> None:
+    """One warning per scenario of the rows that several different joint records match."""
+    several: dict[str, list[tuple[Row, int]]] = defaultdict(list)
+    for row, left in zip(rows, closest, strict=True):
+        if len(left) > 1:
+            several[row.preset].append((row, len(left)))
+    for preset, found in several.items():
+        counts = sorted({n for _, n in found})
+        matches = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        logger.warning(
+            "%s: several joint records (%s) match each of %d rows, the first %s; none is used, and what compares with joint training is "
+            "empty there. Narrow the records down, say to those of one campaign",
+            preset, matches, len(found), found[0][0].label,
+        )  # fmt: skip
 
 
 def render_frame(frame: pd.DataFrame, form: str) -> bytes:

@@ -88,7 +88,15 @@ def test_pairing_prefers_the_same_training_and_refuses_to_guess(caplog: pytest.L
     assert not caplog.records
     frame = results_frame([own, other, third], joint=JOINT).set_index(["method", "configuration.training.lr"])["intransigence"]
     assert math.isnan(frame["bare", 1e-3])
-    assert "2 different joint records" in caplog.text
+    assert "several joint records (2) match each of 1 rows, the first toy/task-il@begin-1 × bare" in caplog.text
+
+
+def test_rows_that_several_joint_records_match_are_counted_in_one_warning_per_scenario(caplog: pytest.LogCaptureFixture) -> None:
+    uppers = [record("joint", lr=5e-3), record("joint", lr=1e-2), record("joint", lr=2e-2, scenario="toy/class-il@begin-1")]
+    rows = [record(method, lr=1e-3) for method in ("bare", "ewc", "packnet")]
+    results_frame([*uppers, *rows, record("bare", scenario="toy/class-il@begin-1")], joint=JOINT)
+    (warning,) = caplog.messages
+    assert warning.startswith("toy/task-il@begin-1: several joint records (2) match each of 3 rows, the first toy/task-il@begin-1 × bare ")
 
 
 def test_joint_on_other_data_is_no_partner() -> None:
