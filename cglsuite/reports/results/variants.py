@@ -72,17 +72,23 @@ def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str
 
     expected = _expectations(catalogue)
     cells_of: _Members = {}
-    unstated: dict[Any, dict[str, Any]] = {}
-    for cell in cells:
+    for cell in _but_for_seeds(cells):
         base = cell.scenario.name
         if cell.preset != base:
-            place = (cell.scenario, cell.method, cell.backbone)
-            if place not in unstated:
-                unstated[place] = left_out(catalogue, cell)
-            values = plain(unstated[place] | cell.configuration)
+            values = plain(left_out(catalogue, cell) | cell.configuration)
             changed = _changes(values, *expected(base, cell.method, cell.backbone))
             cells_of.setdefault(cell.preset, []).append((base, values, changed))
     return _variants(cells_of)
+
+
+def _but_for_seeds(cells: Iterable[CellSpec]) -> Iterable[CellSpec]:
+    """The first of the cells that differ in their seeds alone, by their parts: cells that are planned together share these."""
+    first: dict[tuple[Any, ...], CellSpec] = {}
+    for cell in cells:
+        named = cell.preset, cell.method, cell.backbone, cell.pretraining
+        shared = cell.scenario, cell.method_hyperparameters, cell.backbone_hyperparameters, cell.dataset_hyperparameters
+        first.setdefault((*named, *map(id, shared), id(cell.pretraining_hyperparameters)), cell)
+    return first.values()
 
 
 def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str, PresetVariant]:

@@ -31,8 +31,9 @@ class Tuning:
         for planned in cells:
             if planned.cell is not None:
                 place = planned.request.scenario, planned.request.method
-                configurations.setdefault(place, planned.cell.configuration)
-                declared.setdefault(place, planned.cell.scenario.method_trials.get(planned.request.method, 1))
+                if place not in declared:
+                    configurations[place] = planned.cell.configuration
+                    declared[place] = planned.cell.scenario.method_trials.get(planned.request.method, 1)
         used = [o for o in outcomes if o["overrides"] and _holds(o["overrides"], configurations.get((o["scenario"], o["method"]), {}))]
         return cls(tuple(used), declared)
 
