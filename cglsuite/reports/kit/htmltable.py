@@ -27,6 +27,9 @@ __all__ = [
     "two_lines",
 ]
 
+_ONE_LINE = 60
+"""Characters of a row's title that stay on one line."""
+
 
 def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content = None) -> Fragment:
     """A table that scrolls sideways if it is too wide; a row with a single cell is a title for the rows below it."""
@@ -52,9 +55,11 @@ def two_lines(first: str, second: str) -> Fragment:
 
 
 def row_head(method: Any, *more: Any) -> Fragment:
-    """A row's title: the method, and what distinguishes it from others of the same name."""
+    """A row's title: the method, and what distinguishes it from others of the same name. A long one wraps, a short one does not."""
     rest = ", ".join(str(part) for part in more if part)
-    return element("th", str(method), element("span", f" {rest}", class_="quiet") if rest else None, class_="name", scope="row")
+    wraps = len(str(method)) + len(rest) > _ONE_LINE
+    body = [str(method), element("span", f" {rest}", class_="quiet") if rest else None]
+    return element("th", *body, class_="name long" if wraps else "name", scope="row")
 
 
 def group_title(text: str, columns: int) -> Fragment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +19,10 @@ from cglsuite import stats
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.hashing import digest
 from cglsuite.host import Catalogue
 from cglsuite.reports.studies.findings import page as show_findings
 from cglsuite.reports.studies.findings.compute import Findings, load_findings
@@ -253,6 +256,30 @@ def test_sentences_are_the_numbers(tmp_path: Path) -> None:
     worth = found.worth[(found.worth["method"] != "joint") & (found.worth["bytes"] > 0)]
     assert f"in {int(worth['better'].sum())} of {len(worth)} cases a method that keeps bytes".lower() in said["worth"].lower()
     assert abstract(found) == [said["differences"], said["rankings"], said["worth"]]
+
+
+def test_a_method_in_two_settings_is_one_method(tmp_path: Path) -> None:
+    """Its settings are compared like methods; the sentence and the tile do not count them as such."""
+    known, store = catalogue(), Store(tmp_path)
+    for cell in planned(known, ALL[0]):
+        record = made(cell)
+        store.put(record)
+        if cell.request.method == "ewc":
+            configuration = record.cell["configuration"] | {"training.lr": 0.5}
+            shifted = [[value + 0.01 * cell.request.seeds.init**2 for value in row] for row in record.matrix]
+            other = {"key": digest(record.key), "cell": record.cell | {"configuration": configuration}, "matrix": shifted}
+            store.put(completed(replace(record, **other, metrics={}), known))
+    found = load_findings(store, catalogue=known)
+    (row,) = found.scenarios.to_dict(orient="records")
+    assert (row["methods"], row["labels"], row["pairs"]) == (4, 5, 10)
+    tested = found.differences[found.differences["refused"] == ""]
+    same = tested[tested["first"].str.startswith("ewc") & tested["second"].str.startswith("ewc")]
+    assert (len(tested), len(same), set(same["better"])) == (10, 1, {""})
+    said = dict(headlines(found))["differences"]
+    different = int((tested["better"] != "").sum())
+    assert said.startswith(f"Of 9 pairs of methods in 1 scenarios, {different} ({100 * different / 9:.0f} %) differ")
+    assert "within a scenario), and 0 of 1 pairs of one method in two settings; the median" in said
+    assert "4 methods" in texts(page_with(show_findings.overview(found)), ".tiles li")
 
 
 def test_the_page(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from cglsuite.reports.results.variants import record_variants
 from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
 from cglsuite.reports.studies.findings.forgetting import kept_splits
 from cglsuite.reports.studies.findings.rankings import changes, rankings
-from cglsuite.reports.studies.findings.worth import competes, worth
+from cglsuite.reports.studies.findings.worth import competes, method_of, worth
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
@@ -72,17 +72,19 @@ class Findings:
 
     @cached_property
     def scenarios(self) -> pd.DataFrame:
-        """By scenario: columns scenario, preset, methods, pairs, tested, different, detectable (median, in the metric's unit), percent."""
+        """By scenario: columns scenario, preset, methods, labels (methods with their settings), unit, n, pairs, tested, different,
+        detectable (median, in the metric's unit), percent."""
         rows = []
         for one in self.comparisons:
             part = self.differences[self.differences["scenario"] == one.name]
             tested = part[part["refused"] == ""]
-            facts = {"scenario": one.name, "preset": one.preset, "methods": len(one.methods), "pairs": len(part), "tested": len(tested)}
+            facts = {"scenario": one.name, "preset": one.preset, "labels": len(one.methods), "pairs": len(part), "tested": len(tested)}
+            facts["methods"] = len({method_of(label) for label in one.methods})
             median = tested["detectable"].median() if len(tested) else float("nan")
             unit = one.unit if len(tested) else ""
             facts |= {"different": int((tested["better"] != "").sum()), "detectable": median, "percent": one.percent, "unit": unit}
             rows.append(facts | {"n": tested["n"].max() if len(tested) else float("nan")})
-        columns = ["scenario", "preset", "methods", "unit", "n", "pairs", "tested", "different", "detectable", "percent"]
+        columns = ["scenario", "preset", "methods", "labels", "unit", "n", "pairs", "tested", "different", "detectable", "percent"]
         return pd.DataFrame(rows, columns=columns)
 
     @cached_property

@@ -8,7 +8,7 @@ from cglsuite import stats
 from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import scenario_words
-from cglsuite.reports.studies.findings.worth import competes
+from cglsuite.reports.studies.findings.worth import competes, method_of
 
 if TYPE_CHECKING:
     from cglsuite.reports.studies.findings.compute import Findings
@@ -41,12 +41,16 @@ def _differences(findings: Findings) -> str:
     if tested.empty:
         return ""
     shown = tested[tested["scenario"].isin([one.name for one in findings.comparisons if one.percent])]
-    different = tested[tested["better"] != ""]
+    alone = tested["first"].map(method_of) == tested["second"].map(method_of)
     least, most = int(tested["n"].min()), int(tested["n"].max())
     repetitions = f"{least} to {most}" if least < most else f"{least}"
-    said = f"Of {len(tested)} pairs of methods in {tested['scenario'].nunique()} scenarios, {len(different)} "
-    said += f"({100 * len(different) / len(tested):.0f} %) differ over orders and seeds"
+    two, one = tested[~alone], tested[alone]
+    n, n_different = len(two), int((two["better"] != "").sum())
+    said = f"Of {n} pairs of methods in {tested['scenario'].nunique()} scenarios, {n_different} "
+    said += f"({100 * n_different / max(1, n):.0f} %) differ over orders and seeds"
     said += f" (paired tests over {repetitions} repetitions, p ≤ 0.05 after Holm's adjustment within a scenario)"
+    if len(one):
+        said += f", and {int((one['better'] != '').sum())} of {len(one)} pairs of one method in two settings"
     if len(shown) and shown["detectable"].notna().any():
         median = 100 * shown["detectable"].median()
         said += f"; the median of the smallest difference that they find with a power of 80 % is {number_text(median, 1)} points"

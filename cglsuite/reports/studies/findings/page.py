@@ -17,6 +17,7 @@ from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.overview import NOTHING_DONE
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.studies.findings.message import headlines
+from cglsuite.reports.studies.findings.worth import method_of
 
 if TYPE_CHECKING:
     from cglsuite.reports.studies.findings.compute import Findings
@@ -51,7 +52,7 @@ def overview(findings: Findings) -> Fragment:
         tile(len(findings.results.used), "records"),
         tile(len(findings.comparisons), "scenarios"),
         tile(len({one["dataset"] for one in facts}), "data sets"),
-        tile(len({method for one in findings.comparisons for method in one.methods}), "methods"),
+        tile(len({method_of(label) for one in findings.comparisons for label in one.methods}), "methods"),
     ]
     if not said:
         return join([element("ul", *tiles, class_="tiles"), empty(NOTHING_DONE)])
@@ -67,20 +68,21 @@ def differences(findings: Findings) -> Fragment:
     frame = findings.scenarios
     if frame.empty:
         return empty(NOTHING_DONE)
-    numbers = ("methods", "n", "pairs", "tested", "different")
-    head = [head_cell("scenario", "name"), *(head_cell(text, "number") for text in numbers), head_cell("tests are over")]
+    titles = {"methods": "methods", "labels": "with their settings"} | {name: name for name in ("n", "pairs", "tested", "different")}
+    head = [head_cell("scenario", "name"), *(head_cell(text, "number") for text in titles.values()), head_cell("tests are over")]
     head += [head_cell("minimum detectable difference, median", "number")]
     rows = [
         [
             row_head(row["scenario"]),
-            *(number_cell(row[name], 0) for name in numbers),
+            *(number_cell(row[name], 0) for name in titles),
             element("td", row["unit"] or "–"),
             _amount(row["detectable"], row["percent"]),
         ]
         for row in as_rows(frame)
     ]
     about = (
-        "Pairs of methods: paired over shared orders and seeds, p ≤ 0.05 after Holm's adjustment over the pairs of the scenario. n: "
+        "Pairs of methods: paired over shared orders and seeds, p ≤ 0.05 after Holm's adjustment over the pairs of the scenario. A method "
+        "with several settings is compared in each; pairs that share too few repetitions, such as trials of a search, are not tested. n: "
         "repetitions. Minimum detectable difference: found with a power of 80 % in Holm's first step, in points. Made-up data are left out."
     )
     if findings.repeated:

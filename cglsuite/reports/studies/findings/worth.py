@@ -64,9 +64,14 @@ def worth(results: CampaignResults, comparisons: Sequence[Comparison], differenc
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=WORTH)
 
 
+def method_of(label: str) -> str:
+    """The method of a label that may name its settings too: ``ewc (lr=0.01)``."""
+    return label.partition(" (")[0]
+
+
 def competes(label: str) -> bool:
     """Whether a method, with or without its variant, is another than joint training, which has all data."""
-    return label.partition(" (")[0] != UPPER_BOUND
+    return method_of(label) != UPPER_BOUND
 
 
 def _gain(tested: float, one: Comparison, method: pd.DataFrame, reference: pd.DataFrame) -> float:
