@@ -294,7 +294,7 @@ def test_the_second_version_is_nearer_to_print() -> None:
     assert words in prose()
 
 
-OVER_CLASSES = ("bare", "ewc", "mas", "gem", "replay")
+OVER_CLASSES = ("bare", "ewc", "mas", "twp", "lwf", "gem", "replay")
 
 
 def orders_over_classes_of_ucla() -> tuple[Any, Any]:
@@ -305,7 +305,7 @@ def orders_over_classes_of_ucla() -> tuple[Any, Any]:
     from cglsuite.reports.studies.orders.pooling import pool
 
     campaign = tomllib.loads((ROOT / "reports" / "ucla-class-orders.toml").read_text(encoding="utf-8"))
-    campaign["grid"]["methods"] = list(OVER_CLASSES)
+    assert sorted(campaign["grid"]["methods"]) == sorted(OVER_CLASSES)
     every = load_campaign_results(campaign, ROOT / "reports" / "gallery" / "records", device="cpu", same_device=True)
     cells = [cell for cell in every.cells if cell.planned.cell is not None and cell.planned.cell.scenario.class_order == "all-tasks"]
     assert len(every.cells) == len(OVER_CLASSES) * 660
@@ -335,14 +335,18 @@ def test_order_sensitivity_over_classes() -> None:
         cells = [text(np.array(tasks.loc["class", method]["aopd"])), text(ours["AOPD"]), printed[0], text(ours["MOPD"]), printed[1]]
         assert row(method, cells) in page
     verdicts = ledger.loc[list(OVER_CLASSES), "verdict"]
-    assert sorted(verdicts) == ["different"] * 2 + ["equivalent"] * 6 + ["published artefact"] * 2
+    assert sorted(verdicts) == ["different"] * 2 + ["equivalent"] * 6 + ["published artefact"] * 6
     assert saturated(rows).sum() == 7, "the six, and fine-tuning's MOPD over tasks"
     verdicts = {method: over["task"].loc[(method, "AOPD"), "verdict"] for method in OVER_CLASSES}
-    assert verdicts.pop("mas") == "published artefact"
+    assert {verdicts.pop(method) for method in ("mas", "twp", "lwf")} == {"published artefact"}
     assert verdicts == {"bare": "different", "ewc": "different", "gem": "undecided", "replay": "undecided"}
     short = [[f"{-one.loc[(method, 'AOPD'), 'difference']:.1f}" for method in ("gem", "replay")] for one in (ledger, over["task"])]
     words = "GEM's is {} points below print, replay's {}, as their AOPD over tasks are by {} and {}; no mechanism is confirmed for any"
     assert words.format(*short[0], *short[1]) in prose()
+    of_lwf = [f"{-one.loc[('lwf', 'AOPD'), 'points']:.1f}" for one in (ledger, over["task"])]
+    assert "LwF, whose values are free too, is {} points below over classes and {} over tasks".format(*of_lwf) in prose()
+    full = [method for method in OVER_CLASSES if set(every.loc["class", method]["aopd"]) == {100.0}]
+    assert full == ["bare", "ewc", "twp"], "every class recognised in full after one order and not at all after another"
     here = {method: np.array(tasks.loc["task", method]["aopd"]) for method in OVER_CLASSES}
     each = [f"{text(one)} with `{method}`" for method, one in here.items()]
     told = f"AOPD over tasks of {', '.join(each[:-1])} and {each[-1]}"
