@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,9 +122,14 @@ def expected_range(values: ArrayLike, n: int) -> float:
         raise Refused(f"the range of {n} of {total} values: expected a number from 1 to {total}")
     if not np.isfinite(ordered).all():
         raise Refused(f"{int((~np.isfinite(ordered)).sum())} of {total} values are not finite")
+    return max(0.0, math.fsum(w * float(x) for w, x in zip(_range_weights(total, n), ordered, strict=True)))
+
+
+@lru_cache(maxsize=32)
+def _range_weights(total: int, n: int) -> tuple[float, ...]:
+    """What each of the ordered values counts in the expected range."""
     ways = math.comb(total, n)
-    weights = [(math.comb(i, n - 1) - math.comb(total - 1 - i, n - 1)) / ways for i in range(total)]
-    return max(0.0, math.fsum(w * float(x) for w, x in zip(weights, ordered, strict=True)))
+    return tuple((math.comb(i, n - 1) - math.comb(total - 1 - i, n - 1)) / ways for i in range(total))
 
 
 def expected_opd(frame: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -214,8 +220,7 @@ def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, ran
     items = list(frame["item"].drop_duplicates())
     generator = np.random.default_rng(random_seed)
     ranges, largest = [], []
-    for order in orders:
-        values = _by_seed(frame[frame["order"] == order], items, order)
+    for values in _by_order_and_seed(frame, orders, items):
         ranges.append([expected_range(values[:, i], size) for i in range(len(items))])
         whole = size == n_seeds
         largest.append(max(ranges[-1]) if whole else float(_subset_ranges(values, size, draws, generator, "seeds").max(axis=1).mean()))
@@ -230,11 +235,16 @@ def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, ran
     )
 
 
-def _by_seed(part: pd.DataFrame, items: list[Any], order: str) -> NDArray[np.float64]:
-    """``[seeds, items]`` of one order."""
-    table = part.pivot(index="seed", columns="item", values="value").reindex(columns=items)
-    require_complete(table, f"values (seed × item) of order {order}")
-    return table.to_numpy(dtype=np.float64)
+def _by_order_and_seed(frame: pd.DataFrame, orders: list[str], items: list[Any]) -> NDArray[np.float64]:
+    """``[orders, seeds, items]`` of orders that have as many seeds each, whichever these are."""
+    kept = frame[frame["order"].isin(orders)]
+    table = kept.pivot(index=["order", "seed"], columns="item", values="value").reindex(columns=items)
+    if table.isna().to_numpy().any():
+        for order in orders:
+            require_complete(table.loc[order], f"values (seed × item) of order {order}")
+    values = table.to_numpy(dtype=np.float64).reshape(len(orders), -1, len(items))
+    of_rows = table.index.get_level_values("order")[:: values.shape[1]]
+    return np.asarray(values[pd.Index(of_rows).get_indexer(pd.Index(orders))])
 
 
 def task_orders(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
