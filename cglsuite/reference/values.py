@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -153,14 +153,10 @@ def unit_note(row: Mapping[str, Any]) -> str:
     )
 
 
-def remarks(row: Mapping[str, Any]) -> str:
-    """What the notes of a row say that a reader of its value should know, in one line."""
-    return "; ".join(_remarks(row))
-
-
-def _remarks(row: Mapping[str, Any]) -> Iterable[str]:
-    yield from (part for part in row["note"].split("; ") if part and not _NOT_A_REMARK.fullmatch(part))
-    yield from known_about(row).of("remark")
+def remarks(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the notes of a row say that a reader of its value should know."""
+    noted = [part for part in row["note"].split("; ") if part and not _NOT_A_REMARK.fullmatch(part)]
+    return (*noted, *known_about(row).of("remark"))
 
 
 # --- agreement -------------------------------------------------------------------------------------------------------------------

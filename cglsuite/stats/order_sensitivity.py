@@ -241,7 +241,7 @@ def _by_order_and_seed(frame: pd.DataFrame, orders: list[str], items: list[Any])
     table = kept.pivot(index=["order", "seed"], columns="item", values="value").reindex(columns=items)
     if table.isna().to_numpy().any():
         for order in orders:
-            require_complete(table.loc[order], f"values (seed × item) of order {order}")
+            require_complete(table.loc[[order]].droplevel("order"), f"values (seed × item) of order {order}")
     values = table.to_numpy(dtype=np.float64).reshape(len(orders), -1, len(items))
     of_rows = table.index.get_level_values("order")[:: values.shape[1]]
     return np.asarray(values[pd.Index(of_rows).get_indexer(pd.Index(orders))])

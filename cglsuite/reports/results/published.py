@@ -49,8 +49,8 @@ def compare(results: CampaignResults) -> pd.DataFrame:
         published_std (in percent), printed (the digits in the paper), shown (the same, mean and deviation in one unit), paper, table,
         label, comparable, difference, low, high (points; its 90 % interval), margin, smallest_margin (points), p_equivalent, p_different,
         p_holm (adjusted over the rows of a table), verdict (one of :data:`cglsuite.stats.AGREEMENTS`, or ``no verdict``), reason (why there
-        is none), remark, footnotes (tuple of known facts about the origin of the published value), unit_note (empty, or how the deviation
-        was converted to the mean's unit), row (of
+        is none), remarks (tuple of what a reader should know and no verdict depends on), footnotes (tuple of known facts about the origin
+        of the published value), unit_note (empty, or how the deviation was converted to the mean's unit), row (of
         :func:`cglsuite.reference.published_results`). If not ``comparable``, the difference is NaN.
     """
     groups = {(g.preset, g.method, g.backbone, g.variant): g for g in results.groups}
@@ -79,7 +79,7 @@ def counted(frame: pd.DataFrame) -> pd.DataFrame:
 _OPEN = "to be judged"
 _TESTED = ["low", "high", "margin", "smallest_margin", "p_equivalent", "p_different", "p_holm"]
 _COLUMNS = ["preset", "method", "backbone", "variant", "metric", "mean", "std", "n", "over", "published", "published_std", "printed"]
-_COLUMNS += ["shown", "paper", "table", "label", "comparable", "difference", *_TESTED, "verdict", "reason", "remark", "footnotes"]
+_COLUMNS += ["shown", "paper", "table", "label", "comparable", "difference", *_TESTED, "verdict", "reason", "remarks", "footnotes"]
 _COLUMNS += ["unit_note", "row"]
 
 
@@ -140,7 +140,7 @@ def _compared(row: dict[str, Any], match: dict[str, Any]) -> dict[str, Any]:
         "label": match["metric"],
         "comparable": known.comparable,
         "difference": ours - published if known.comparable else np.nan,
-        "remark": remarks(match),
+        "remarks": remarks(match),
         "footnotes": (*known.artefacts, *known.unavailable),
     }
 

@@ -5,6 +5,7 @@ Functions here only format what :mod:`cglsuite.reports.results.tables` and :mod:
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ _FOLD_ABOVE = 12
 def published(results: CampaignResults) -> Fragment:
     """Our results next to published ones, with the difference, its interval and a verdict: equivalent, different, undecided or none.
 
-    Footnotes give known artefacts of published values and unit conversions of their deviations.
+    Footnotes give known artefacts of published values, what else is known of them, and unit conversions of their deviations.
     """
     from cglsuite.reports.results.published import compare
 
@@ -59,13 +60,11 @@ def published(results: CampaignResults) -> Fragment:
     head = [head_cell("method", "name"), head_cell("metric", "name"), head_cell("ours, %", "number"), head_cell("n", "number")]
     head += [head_cell(t, "number") for t in ("published, %", "difference", "90 % interval", "smallest margin")]
     head += [head_cell("verdict"), head_cell("source")]
-    if frame["remark"].any():
-        head.append(head_cell("remark"))
     notes = _footnotes(frame)
     rows: list[list[Fragment]] = []
     for preset, part in frame.groupby("preset", sort=False):
         rows.append([group_title(results.preset_title(str(preset)), len(head))])
-        rows += [_published_row(results, row, notes)[: len(head)] for row in as_rows(part)]
+        rows += [_published_row(results, row, notes) for row in as_rows(part)]
     shown = table(head, rows, f"{_judged(frame)}; {_RULE}. {_spreads(frame)}")
     return join([shown, element("ol", *(element("li", text) for text in notes), class_="footnotes")]) if notes else shown
 
@@ -96,16 +95,22 @@ def _spreads(frame: pd.DataFrame) -> str:
 
 
 def _footnotes(frame: pd.DataFrame) -> list[str]:
-    """Every footnote once: artefacts in the order of the rows, then units."""
-    notes = [note for row in as_rows(frame) for note in _notes_of(row)]
-    units = {note for row in as_rows(frame) if row["unit_note"] for note in _notes_of(row)[-1:]}
-    return [*(n for n in dict.fromkeys(notes) if n not in units), *(n for n in dict.fromkeys(notes) if n in units)]
+    """Every footnote once: artefacts in the order of the rows, then what else is known, then units."""
+    rows = as_rows(frame)
+    kinds = ([note for row in rows for note in _noted(row, name)] for name in _NOTED)
+    return list(dict.fromkeys(itertools.chain.from_iterable(kinds)))
+
+
+def _noted(row: Mapping[str, Any], name: str) -> list[str]:
+    texts = [row[name]] if isinstance(row[name], str) else row[name]
+    return [f"{row['paper']}: {text}." for text in texts if text]
 
 
 def _notes_of(row: Mapping[str, Any]) -> list[str]:
-    return [f"{row['paper']}: {text}." for text in (*row["footnotes"], row["unit_note"]) if text]
+    return [note for name in _NOTED for note in _noted(row, name)]
 
 
+_NOTED = ("footnotes", "remarks", "unit_note")
 _VERDICTS = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain"}
 """The style of a badge by verdict."""
 
@@ -125,7 +130,6 @@ def _published_row(results: CampaignResults, row: Mapping[str, Any], notes: Sequ
         number_cell(row["smallest_margin"], digits=1),
         element("td", element("span", verdict, class_=f"badge {_VERDICTS[row['verdict']]}"), title=row["reason"] or None),
         element("td", *source, class_="nowrap"),
-        element("td", row["remark"], class_="quiet long"),
     ]
 
 

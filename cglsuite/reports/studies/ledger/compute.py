@@ -218,7 +218,7 @@ def _row(entry: Entry, side: Ours | None, absent: Mapping[str, str], runs: int |
     row, recipe = entry.row, entry.recipe
     entry_facts: dict[str, Any] = {name: row[name] for name in _PUBLISHED if name in row}
     entry_facts |= {"shown": shown_value(row), "published_mean": row["mean"], "published_std": printed_deviation(row)}
-    entry_facts |= {"remark": remarks(row), "unit_note": unit_note(row), "published_n": runs}
+    entry_facts |= {"remark": "; ".join(remarks(row)), "unit_note": unit_note(row), "published_n": runs}
     if recipe is None or side is None:
         return entry_facts | {"verdict": "not runnable here", "reason": entry.reason}, Value()
     cells = side.cells(recipe)
