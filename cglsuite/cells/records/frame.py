@@ -140,10 +140,12 @@ def _warn_of_several(rows: Sequence[Row], closest: Sequence[Sequence[Row]]) -> N
     for preset, found in several.items():
         counts = sorted({n for _, n in found})
         matches = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        label = found[0][0].label
+        concerned = label if len(found) == 1 else f"each of {len(found)} rows, the first {label}"
         logger.warning(
-            "%s: several joint records (%s) match each of %d rows, the first %s; none is used, and what compares with joint training is "
-            "empty there. Narrow the records down, say to those of one campaign",
-            preset, matches, len(found), found[0][0].label,
+            "%s: several joint records (%s) match %s; none is used, and what compares with joint training is empty there. Narrow the records "
+            "down, say to those of one campaign",
+            preset, matches, concerned,
         )  # fmt: skip
 
 
