@@ -143,8 +143,8 @@ def _warn_of_several(rows: Sequence[Row], closest: Sequence[Sequence[Row]]) -> N
         label = found[0][0].label
         concerned = label if len(found) == 1 else f"each of {len(found)} rows, the first {label}"
         logger.warning(
-            "%s: several joint records (%s) match %s; none is used, and what compares with joint training is empty there. Narrow the records "
-            "down, say to those of one campaign",
+            "%s: several joint records (%s) match %s; none is used, and what compares with joint training is empty there. Narrow the "
+            "records down, say to those of one campaign",
             preset, matches, concerned,
         )  # fmt: skip
 
