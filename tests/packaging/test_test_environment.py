@@ -92,3 +92,24 @@ def test_a_run_says_what_did_not_run_and_why(data: bool, line: str, tmp_path: Pa
     assert "needs no-such-distribution, not installed here" in done.stdout
     assert "not collected: tests of absent-plugin" in done.stdout
     assert "1 tests marked 'notebook' (tox -e notebooks runs them)" in done.stdout
+
+
+def test_a_mark_that_selects_is_written_in_the_file(tmp_path: Path) -> None:
+    given = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    added = "\n\ndef pytest_itemcollected(item):\n    item.add_marker('notebook')\n"
+    (tmp_path / "conftest.py").write_text(given + added, encoding="utf-8")
+    (tmp_path / "test_inner.py").write_text("def test_one(): pass\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "test_inner.py: a test has the mark 'notebook', which the file does not state" in done.stderr + done.stdout
+
+
+def test_a_run_of_notebooks_does_not_import_other_files(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "test_inner.py").write_text(INNER, encoding="utf-8")
+    (tmp_path / "test_other.py").write_text("import no_such_module\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, "-m", "notebook", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout

@@ -43,6 +43,27 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
 
 
+def _may_hold(path: Path, expression: str) -> bool:
+    """Whether a file of tests may hold one that a ``-m`` of tox.ini selects, by the marks in its text."""
+    if expression == "notebook":
+        return "mark.notebook" in path.read_text(encoding="utf-8")
+    if expression == "not notebook and not core" and CORE_TESTS in path.parents:
+        return "mark.plugins" in path.read_text(encoding="utf-8")
+    return True
+
+
+def _require_written(items: list[pytest.Item]) -> None:
+    """Check that marks which select tests stand in the files of these: :func:`_may_hold` reads them there.
+
+    Raises:
+        pytest.UsageError: a test has one from elsewhere.
+    """
+    marked = {(item.path, name) for item in items for name in ENVIRONMENTS if item.get_closest_marker(name)}
+    for path, name in sorted(marked):
+        if f"mark.{name}" not in path.read_text(encoding="utf-8"):
+            raise pytest.UsageError(f"{path}: a test has the mark {name!r}, which the file does not state: write pytest.mark.{name} in it")
+
+
 def register(config: pytest.Config) -> None:
     """Add the shared behaviour to this run, once."""
     with suppress(ImportError):  # the machine's speed is no property of what is tested
@@ -115,8 +136,11 @@ class SuitePlugin:
         self.patch.undo()
         self.cache.cleanup()
 
-    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out the folder of a distribution that is not installed here."""
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """Leave out the folder of a distribution that is not installed here, and files in which ``-m`` selects nothing: every worker would
+        import them."""
+        if collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
+            return None if _may_hold(collection_path, config.option.markexpr) else True
         project = collection_path / "pyproject.toml"
         if not collection_path.is_dir() or not project.is_file():
             return None
@@ -132,6 +156,7 @@ class SuitePlugin:
 
         Workers take whole files in this order (``--dist loadfile --no-loadscope-reorder``): a long one at the end would run alone.
         """
+        _require_written(items)
         root = data_root()
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         size = Counter(item.path for item in items)
