@@ -72,9 +72,15 @@ def test_a_notebook(): pass
 """
 
 
+def inner_run(folder: Path, *arguments: str, more: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """A run of the tests in a folder under the suite's own conftest and settings; ``more`` is added to the conftest."""
+    (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8") + more, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), "-p", "no:cacheprovider"]
+    return subprocess.run([*command, *arguments, str(folder)], cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(("data", "line"), [(True, "real-data tests: 1 ran, 0 skipped"), (False, "real-data tests: 0 ran, 1 skipped")])
 def test_a_run_says_what_did_not_run_and_why(data: bool, line: str, tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "test_inner.py").write_text(INNER, encoding="utf-8")
     absent = tmp_path / "absent-plugin"
     absent.mkdir()
@@ -83,10 +89,7 @@ def test_a_run_says_what_did_not_run_and_why(data: bool, line: str, tmp_path: Pa
     environment = {name: value for name, value in os.environ.items() if name != "CGLSUITE_DATA"}
     if data:
         environment["CGLSUITE_DATA"] = str(tmp_path)
-    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "-m", "not notebook", str(tmp_path)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = inner_run(tmp_path, "-m", "not notebook", env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert line in done.stdout
     assert "needs no-such-distribution, not installed here" in done.stdout
@@ -95,21 +98,15 @@ def test_a_run_says_what_did_not_run_and_why(data: bool, line: str, tmp_path: Pa
 
 
 def test_a_mark_that_selects_is_written_in_the_file(tmp_path: Path) -> None:
-    given = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
-    added = "\n\ndef pytest_itemcollected(item):\n    item.add_marker('notebook')\n"
-    (tmp_path / "conftest.py").write_text(given + added, encoding="utf-8")
     (tmp_path / "test_inner.py").write_text("def test_one(): pass\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
-    done = subprocess.run([*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = inner_run(tmp_path, more="\n\ndef pytest_itemcollected(item):\n    item.add_marker('notebook')\n")
     assert done.returncode == 4, done.stdout + done.stderr
     assert "test_inner.py: a test has the mark 'notebook', which the file does not state" in done.stderr + done.stdout
 
 
 def test_a_run_of_notebooks_does_not_import_other_files(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "test_inner.py").write_text(INNER, encoding="utf-8")
     (tmp_path / "test_other.py").write_text("import no_such_module\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
-    done = subprocess.run([*command, "-m", "notebook", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = inner_run(tmp_path, "-m", "notebook")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout

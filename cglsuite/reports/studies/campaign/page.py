@@ -96,28 +96,26 @@ def _spreads(frame: pd.DataFrame) -> str:
 
 def _footnotes(frame: pd.DataFrame) -> list[str]:
     """Every footnote once: artefacts in the order of the rows, then what else is known, then units."""
-    rows = as_rows(frame)
-    kinds = ([note for row in rows for note in _noted(row, name)] for name in _NOTED)
-    return list(dict.fromkeys(itertools.chain.from_iterable(kinds)))
+    by_kind = zip(*map(_notes_of, as_rows(frame)), strict=True)
+    return list(dict.fromkeys(note for of_rows in by_kind for notes in of_rows for note in notes))
 
 
-def _noted(row: Mapping[str, Any], name: str) -> list[str]:
-    texts = [row[name]] if isinstance(row[name], str) else row[name]
-    return [f"{row['paper']}: {text}." for text in texts if text]
+def _notes_of(row: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    """Artefacts, what else is known, units."""
+
+    def noted(*texts: str) -> list[str]:
+        return [f"{row['paper']}: {text}." for text in texts if text]
+
+    return noted(*row["footnotes"]), noted(*row["remarks"]), noted(row["unit_note"])
 
 
-def _notes_of(row: Mapping[str, Any]) -> list[str]:
-    return [note for name in _NOTED for note in _noted(row, name)]
-
-
-_NOTED = ("footnotes", "remarks", "unit_note")
 _VERDICTS = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain"}
 """The style of a badge by verdict."""
 
 
 def _published_row(results: CampaignResults, row: Mapping[str, Any], notes: Sequence[str]) -> list[Fragment]:
     verdict, metric = row["verdict"] if row["comparable"] else "not comparable", results.metrics[row["metric"]]
-    marks = ", ".join(map(str, sorted(notes.index(note) + 1 for note in _notes_of(row))))
+    marks = ", ".join(map(str, sorted(notes.index(note) + 1 for note in itertools.chain(*_notes_of(row)))))
     source = [f"{row['paper']}, table {row['table']}", element("sup", f" {marks}") if marks else None]
     return [
         row_head(row["method"], row["variant"]),
