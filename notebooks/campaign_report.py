@@ -56,8 +56,8 @@ summary.definitions(results)
 # ## Comparison with published values
 #
 # Our results are compared with published values that share the data set, setting, method, backbone and metric definition, and only if the
-# preset follows that paper's protocol unchanged. The verdict is computed; it states only how far apart the two means are. A footnote
-# marks published values that are known to deviate from their own protocol.
+# preset follows that paper's protocol unchanged. The verdict is computed; it states only how far apart the two means are. Footnotes
+# say what is known of published values, above all where they deviate from their own protocol.
 
 # %%
 show.published(results)
