@@ -72,6 +72,14 @@ def test_round_trip_is_exact(data: dict[str, Any]) -> None:
     assert Record.from_json(record.to_text().encode()).to_text() == record.to_text()
 
 
+def test_the_name_of_a_file_that_is_not_text_is_read_as_it_was_written() -> None:
+    """Python gives its bytes as lone surrogates, which not every parser of JSON takes."""
+    data = golden()
+    data["cell"]["configuration"]["method.log"] = "caf\udce9.log"
+    record = dataclasses.replace(Record.from_json(data), schema=3)
+    assert Record.from_json(record.to_text()) == Record.from_json(record.to_text().encode()) == record
+
+
 def test_the_golden_file_of_schema_1_is_read() -> None:
     """What schema 1 wrote stays readable; a change of the schema needs a new number and a new golden file."""
     record = Record.from_json(GOLDEN.read_bytes())
