@@ -6,6 +6,7 @@ import importlib
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from importlib.metadata import EntryPoint, PackageNotFoundError, version
 from pathlib import Path
@@ -289,6 +290,7 @@ def _core_measure(name: str) -> Entry | None:
     return Entry(kind="measure", name=name, spec=spec, record=record)
 
 
+@cache
 def _core_version() -> str:
     try:
         return version("cglsuite")

@@ -75,13 +75,18 @@ HOOKS = {"plugin"}
 
 def modules(folder: Path, packages: Set[str] = frozenset({"cglsuite"})) -> Iterator[tuple[Path, list[str]]]:
     for path in sorted(folder.rglob("*.py")):
-        names = []
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                names += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield path, [name for name in names if name.split(".")[0] in packages]
+        yield path, [name for name in _imported(path) if name.split(".")[0] in packages]
+
+
+@cache
+def _imported(path: Path) -> list[str]:
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
 
 
 def room(name: str) -> str | None:

@@ -19,10 +19,10 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any
 
 from cglsuite.cells.engine import Engine
+from cglsuite.cells.keys import torch_version
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import NotApplicable, SpecError, StoreError, UnknownNameError
@@ -290,7 +290,7 @@ def make_record(cell: Any, **changes: Any) -> Record:
         "memory": {"peak_bytes": 10**8, "items": 0, "edges": 0, "bytes": 0, "budget_items": None},
         "parameters": {"model": 100, "method": 0},
         "provenance": {"plugins": [], "core": {"version": "0.1.0", "source": "0" * 64}, "resumed_from_task": 0},
-        "environment": {"python": "3.11", "torch": version("torch"), "platform": "Linux", "cpu": _cpu(cell), "cuda": None},
+        "environment": {"python": "3.11", "torch": torch_version(), "platform": "Linux", "cpu": _cpu(cell), "cuda": None},
     }
     if changes.get("status", "done") != "done":
         facts |= {"matrix": [], "validation_matrix": [], "per_class": [], "metrics": {}}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from report_lab import catalogue_of, record_of, toy_engine
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.engine import Engine
+from cglsuite.cells.keys import torch_version
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -105,7 +105,7 @@ def made_record(planned: PlannedCell, catalogue: Catalogue, **changes: Any) -> R
             "data": "d" * 64,
             "resumed_from_task": 0,
         },
-        "environment": {"python": "3.11.2", "torch": version("torch"), "platform": "Linux", "cpu": "a made-up CPU", "cuda": None},
+        "environment": {"python": "3.11.2", "torch": torch_version(), "platform": "Linux", "cpu": "a made-up CPU", "cuda": None},
     }  # fmt: skip
     return record_of(planned, **(given | changes))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import approved
 import numpy as np
 
 from cglsuite.cells.engine import Engine
-from cglsuite.cells.keys import design_key
+from cglsuite.cells.keys import design_key, torch_version
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.hashing import digest, plain
@@ -147,7 +146,7 @@ def record_of(planned: PlannedCell, source: str = "a" * 64, **changes: Any) -> R
             "core": {"version": "0.1.0", "source": source},
             "resumed_from_task": 0,
         },
-        "environment": {"python": "3.11", "torch": version("torch"), "platform": "Linux", "cpu": EVIL, "cuda": None},
+        "environment": {"python": "3.11", "torch": torch_version(), "platform": "Linux", "cpu": EVIL, "cuda": None},
     }
     if changes.get("status", "done") != "done":
         facts |= {"matrix": [], "metrics": {}}
