@@ -1,6 +1,7 @@
 """What all tests of the repository share, whichever folder they are in: registered by the two ``conftest.py`` files.
 
 - A cache of the run's own, no ``CGLSUITE_*`` setting of the caller's but the data root; cells save every task.
+- Nothing waits for the disk (``os.fsync``): no test cuts the power, and the tests that are about it replace the call themselves.
 - No network: a connection to anything but this machine is refused, and child processes are sent to a proxy that refuses.
 - Tests whose need is not met (real data, a plugin, a GPU) are skipped with what would meet it; the tests of a distribution that is not
   installed are not even imported.
@@ -118,7 +119,8 @@ class SuitePlugin:
         self.cache = tempfile.TemporaryDirectory(prefix="cglsuite-tests-", ignore_cleanup_errors=True)
 
     def pytest_sessionstart(self) -> None:
-        """Refuse connections that leave this machine, and keep the caller's settings and cache out of the tests."""
+        """Refuse connections that leave this machine, wait for no disk, and keep the caller's settings and cache out of the tests."""
+        self.patch.setattr(os, "fsync", lambda descriptor: None)
         for name in ("connect", "connect_ex"):
             self.patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
