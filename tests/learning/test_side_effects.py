@@ -18,7 +18,11 @@ from tiny_streams import BusyMethod, KeptCheckpoints, catalogue_runner, tiny_run
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 
 METHODS: list[Any] = [e for e in installed().entries("method") if e.record.distribution == "cglsuite-methods"]
-SETTINGS: dict[str, dict[str, Any]] = {"joint": {"offline_epochs": 2, "offline_batch": 16}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "joint": {"offline_epochs": 2, "offline_batch": 16},
+    "delome": {"draws": 20},
+    "puma": {"encoders": 5, "steps": 2},
+}
 
 
 def loggers() -> dict[str, tuple[int, int, bool]]:
