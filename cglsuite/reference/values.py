@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -59,6 +60,9 @@ LEAST_RUNS = 3
 FEWEST_RUNS = 2
 """Taken for the number of runs of a paper that does not state it: the fewest that have a standard deviation, and so the least certain."""
 _OTHER_SCALE = "std evidently on the 0-1 scale"
+_DEVIATION_IN_POINTS = (
+    "the paper prints standard deviations on the scale from 0 to 1 beside means in percent; they are brought to points here (times 100)"
+)
 _NOT_A_REMARK = re.compile(r"base metric: .*|AF[<>]0 means forgetting|INT: lower is better|called .*|built upon .*|std evidently .*")
 
 
@@ -136,21 +140,27 @@ def printed_deviation(row: Mapping[str, Any]) -> float:
     return float(row["std"]) * (100.0 if other else 1.0)
 
 
-def shown_value(row: Mapping[str, Any]) -> str:
-    """What the paper prints, the deviation in the unit of the mean."""
-    deviation = printed_deviation(row)
-    if not math.isfinite(deviation) or deviation == row["std"]:
-        return str(row["printed"])
-    return f"{row['printed'].partition(' ±')[0]} ± {deviation:g}"
+def shown_value(row: Mapping[str, Any], *, percent: bool = False) -> str:
+    """What the paper prints, the deviation in the unit of the mean.
+
+    Args:
+        percent: bring fractions to percent, with all their digits: for what stands beside results in percent.
+    """
+    deviation, text = printed_deviation(row), str(row["printed"])
+    if math.isfinite(deviation) and deviation != row["std"]:
+        text = f"{text.partition(' ±')[0]} ± {deviation:g}"
+    if percent and row["unit"] == "fraction":
+        return " ± ".join(format(Decimal(number).scaleb(2), "f") for number in text.split(" ± "))
+    return text
 
 
-def unit_note(row: Mapping[str, Any]) -> str:
+def unit_note(row: Mapping[str, Any], *, percent: bool = False) -> str:
     """Why :func:`shown_value` is not what the paper prints; empty where it is."""
-    if shown_value(row) == row["printed"]:
-        return ""
-    return (
-        "the paper prints standard deviations on the scale from 0 to 1 beside means in percent; they are brought to points here (times 100)"
-    )
+    if shown_value(row) != row["printed"]:
+        return _DEVIATION_IN_POINTS
+    if shown_value(row, percent=percent) != row["printed"]:
+        return "the paper prints fractions of 1; they are in percent here (times 100)"
+    return ""
 
 
 def remarks(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -143,20 +143,20 @@ def _named(method: str, group: Any) -> str:
 
 
 def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str, variant: str) -> _Cell:
-    from cglsuite.reference.values import LEAST_RUNS, known_about, own_mean, verdict_on
+    from cglsuite.reference.values import LEAST_RUNS, known_about, own_mean, shown_value, verdict_on
 
     printed, ours_of = _printed(paper, *place, metric, variant), paper.metrics[metric]
     if printed is None:
         return _Cell("–", "–", "none")
     values = [float(value) for value in group[ours_of]]
     if len(values) < LEAST_RUNS:
-        return _Cell(", ".join(f"{100 * v:.1f}" for v in values) or "–", text(printed["printed"]), "none")
+        return _Cell(", ".join(f"{100 * v:.1f}" for v in values) or "–", text(shown_value(printed, percent=True)), "none")
     ours = own_mean(values)
     why_none = "another form" if _of_the_paper(group) else ""
     if known_about(printed).artefacts and group[_FORM].iloc[0] is not True:
         why_none = why_none or "artefact"
     found = None if why_none else verdict_on(printed, ours_of, ours, paper.repeats)
-    return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(printed["printed"]), why_none, found)
+    return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(shown_value(printed, percent=True)), why_none, found)
 
 
 def _scheme(group: Any) -> str:

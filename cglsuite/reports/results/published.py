@@ -46,11 +46,11 @@ def compare(results: CampaignResults) -> pd.DataFrame:
 
     Returns:
         Columns preset, method, backbone, variant, metric, mean, std, n (ours, in percent), over (what our mean is over), published,
-        published_std (in percent), printed (the digits in the paper), shown (the same, mean and deviation in one unit), paper, table,
+        published_std (in percent), printed (the digits in the paper), shown (the same in percent), paper, table,
         label, comparable, difference, low, high (points; its 90 % interval), margin, smallest_margin (points), p_equivalent, p_different,
         p_holm (adjusted over the rows of a table), verdict (one of :data:`cglsuite.stats.AGREEMENTS`, or ``no verdict``), reason (why there
         is none), remarks (tuple of what a reader should know and no verdict depends on), footnotes (tuple of known facts about the origin
-        of the published value), unit_note (empty, or how the deviation was converted to the mean's unit), row (of
+        of the published value), unit_note (empty, or how what is shown was converted), row (of
         :func:`cglsuite.reference.published_results`). If not ``comparable``, the difference is NaN.
     """
     groups = {(g.preset, g.method, g.backbone, g.variant): g for g in results.groups}
@@ -132,8 +132,8 @@ def _compared(row: dict[str, Any], match: dict[str, Any]) -> dict[str, Any]:
         "published": published,
         "published_std": scale * printed_deviation(match),
         "printed": str(match["printed"]),
-        "shown": shown_value(match),
-        "unit_note": unit_note(match),
+        "shown": shown_value(match, percent=True),
+        "unit_note": unit_note(match, percent=True),
         "paper": match["paper"],
         "table": match["table"],
         "row": match["row"],

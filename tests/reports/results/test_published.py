@@ -15,6 +15,9 @@ from report_lab import toy_engine
 from scipy import stats
 
 from cglsuite.cells.storage.store import Store
+from cglsuite.reference import published_results
+from cglsuite.reference.values import shown_value, unit_note
+from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.published import compare
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.specs import MethodSpec, ScenarioSpec
@@ -118,6 +121,26 @@ def test_agale_in_one_unit(agale: tuple[str, Any]) -> None:
     # The matrix of every record has AP 0.8 and, where forgetting is negative, a backward transfer of -0.15.
     assert frame.loc[("lwf", "average_performance"), "mean"] == pytest.approx(80.0)
     assert frame.loc[("lwf", "backward_transfer"), "mean"] == pytest.approx(-15.0)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "metric", "printed", "shown"),
+    [
+        ("SIDER-tIL", "Bare", "AF", "-0.070 ± 0.023", "-7.0 ± 2.3"),
+        ("Tox21-tIL", "Joint", "AP", "0.826 ± 0.005", "82.6 ± 0.5"),
+        ("Aromaticity-CL", "Bare", "AF", None, None),
+    ],
+)
+def test_fractions_stand_in_percent_beside_ours(dataset: str, method: str, metric: str, printed: str | None, shown: str | None) -> None:
+    """With the digits of the paper, and a note; a table in the paper's own unit keeps them, and percent stay as they are."""
+    rows = published_results()
+    rows = rows[(rows["paper"] == "CGLB") & (rows["dataset"] == dataset) & (rows["method"] == method) & (rows["metric"] == metric)]
+    assert len(rows)
+    for row in as_rows(rows):
+        assert shown_value(row) == row["printed"] == (printed or row["printed"])
+        assert unit_note(row) == ""
+        assert shown_value(row, percent=True) == (shown or row["printed"])
+        assert ("fractions of 1" in unit_note(row, percent=True)) == (shown is not None)
 
 
 def test_what_is_known_of_agales_rows(agale: tuple[str, Any]) -> None:
