@@ -597,8 +597,12 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
 
 
 def beside_begin(words: str) -> tuple[list[list[str]], np.ndarray]:
-    """The rows of a table that the page about BeGin shows, and by how much each AP is above print."""
-    assert f"{{{{ beside {words} }}}}" in (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
+    return beside_print("begin.md", words)
+
+
+def beside_print(name: str, words: str) -> tuple[list[list[str]], np.ndarray]:
+    """The rows of a table that this page about protocols shows, and by how much each AP is above print."""
+    assert f"{{{{ beside {words} }}}}" in (PROTOCOLS / name).read_text(encoding="utf-8")
     shown = tool("doc_beside").beside(tool("doc_gallery").gallery_repetitions(), words.split(), load_catalogue())
     cells = [line.strip("| ").split(" | ") for line in shown.replace("\xa0", " ").splitlines()[2:]]
     return cells, above_print(cells, 3)
@@ -684,6 +688,21 @@ def test_molecules_in_domains_beside_print() -> None:
     for method in run:
         fwt = rows.loc[(method, "FWT")]
         assert row(method, [f"{fwt['our_mean']:.1f} ± {fwt['our_std']:.1f}", fwt["printed"]]) in page
+
+
+@pytest.mark.plugins
+def test_sider_beside_print() -> None:
+    """On which side of print AP and AF of each method are, and that no value has a verdict."""
+    page = " ".join((PROTOCOLS / "cglb.md").read_text(encoding="utf-8").split())
+    run = ("bare", "lwf", "ewc", "mas", "twp")
+    cells, above = beside_print("cglb.md", f"task-il @cglb-2 sider : {' '.join(run)}")
+    assert [line[2] for line in cells] == ["3"] * 5
+    assert {line[place] for line in cells for place in (5, 8)} == {"artefact"}
+    of_lwf = run.index("lwf")
+    below = -np.delete(above, of_lwf)
+    assert f"AP is {below.min():.1f} to {below.max():.1f} points below print with all but LwF" in page
+    assert f"it is {above[of_lwf]:.1f} above" in page
+    assert [method for method, kept in zip(run, above_print(cells, 6), strict=True) if kept >= 0] == ["lwf"]
 
 
 @pytest.mark.plugins
