@@ -703,6 +703,8 @@ def test_sider_beside_print() -> None:
     assert f"AP is {below.min():.1f} to {below.max():.1f} points below print with all but LwF" in page
     assert f"it is {above[of_lwf]:.1f} above" in page
     assert [method for method, kept in zip(run, above_print(cells, 6), strict=True) if kept >= 0] == ["lwf"]
+    (tox21,), _ = beside_print("cglb.md", "task-il @cglb-2 tox21 : bare")
+    assert [tox21[place] for place in (2, 5, 8)] == ["3", "artefact", "artefact"]
 
 
 @pytest.mark.plugins
