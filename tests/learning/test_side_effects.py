@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import torch
 from installed import installed
+from short_methods import SHORT
 from tiny_streams import BusyMethod, KeptCheckpoints, catalogue_runner, tiny_runner, tiny_stream
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 
 METHODS: list[Any] = [e for e in installed().entries("method") if e.record.distribution == "cglsuite-methods"]
 SETTINGS: dict[str, dict[str, Any]] = {
     "joint": {"offline_epochs": 2, "offline_batch": 16},
-    "delome": {"draws": 20},
-    "puma": {"encoders": 5, "steps": 2},
+    **{method: {name.removeprefix("method."): value for name, value in given.items()} for method, given in SHORT.items()},
 }
 
 
