@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import nbformat
 import pytest
+from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
 from cglsuite.cells.observing.observers import Epoch, ObservedCell
@@ -62,7 +64,9 @@ load_catalogue(entry_points=[])
 def executed(folder: Path, *sources: str) -> list[list[Any]]:
     """The outputs of each cell of a notebook that was run, saved and read again."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    with tempfile.TemporaryDirectory(prefix="cgl-") as sockets:  # ports could be taken by another kernel between their choice and their use
+        kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/k")
+        NotebookClient(notebook, km=kernel, timeout=300, resources={"metadata": {"path": str(folder)}}).execute(cleanup_kc=True)
     nbformat.write(notebook, folder / "saved.ipynb")
     return [cell.outputs for cell in nbformat.read(folder / "saved.ipynb", as_version=4).cells]
 
