@@ -20,7 +20,7 @@ def test_the_readme_has_the_demonstration_and_the_tests_one_line_each() -> None:
     demonstration, tests = FENCE.findall(text)[:2]
     assert len(demonstration.splitlines()) == len(tests.splitlines()) == 1
     assert demonstration.strip() == "python -m pip install -r requirements.txt && cglsuite run reports/demo.toml"
-    assert tests.rstrip().endswith("&& tox")
+    assert tests.rstrip().endswith("&& tox -p auto")
 
 
 def test_the_requirements_are_the_core_and_every_plugin_at_tested_versions() -> None:
