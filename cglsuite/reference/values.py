@@ -17,6 +17,7 @@ from cglsuite.stats import Agreement, MeanEstimate, Refused, agreement
 from cglsuite.wording import several
 
 __all__ = [
+    "ARTEFACT",
     "FEWEST_RUNS",
     "LEAST_RUNS",
     "MARGINS",
@@ -35,6 +36,8 @@ __all__ = [
     "verdict_on",
 ]
 
+ARTEFACT = "published artefact"
+"""The verdict on a published value that is known not to have come about as its protocol says, however close ours is."""
 POINT = 1.0
 _LEVEL, _DIFFERENCE = 0.02, 0.03
 MARGINS: Mapping[str, float] = {

@@ -2,9 +2,9 @@
 
 A published value is compared if data set, setting, method, backbone and metric definition match ("AF" means different things in two
 papers) and the preset follows that paper's protocol, with no override except for what the table varies (see
-:mod:`cglsuite.reference.matching`). Known artefacts of a published value (``cglsuite.reference.known_artefacts``) are shown next to it and
-never change a verdict. A row gets no verdict if it belongs to a different problem, if our cells are too few, or if they are of one order or
-one seed where the paper's mean is over several.
+:mod:`cglsuite.reference.matching`). A published value with known artefacts (``cglsuite.reference.known_artefacts``) is called one, however
+close ours is, and has no part in the adjustment of others. A row gets no verdict if it belongs to a different problem, if our cells are too
+few, or if they are of one order or one seed where the paper's mean is over several.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pandas as pd
 from cglsuite.reference.matching import Result, demand_of, printed_rows
 from cglsuite.reference.papers import Paper, paper_named, paper_of
 from cglsuite.reference.values import (
+    ARTEFACT,
     UNITS,
     known_about,
     own_mean,
@@ -48,10 +49,10 @@ def compare(results: CampaignResults) -> pd.DataFrame:
         Columns preset, method, backbone, variant, metric, mean, std, n (ours, in percent), over (what our mean is over), published,
         published_std (in percent), printed (the digits in the paper), shown (the same in percent), paper, table,
         label, comparable, difference, low, high (points; its 90 % interval), margin, smallest_margin (points), p_equivalent, p_different,
-        p_holm (adjusted over the rows of a table), verdict (one of :data:`cglsuite.stats.AGREEMENTS`, or ``no verdict``), reason (why there
-        is none), remarks (tuple of what a reader should know and no verdict depends on), footnotes (tuple of known facts about the origin
-        of the published value), unit_note (empty, or how what is shown was converted), row (of
-        :func:`cglsuite.reference.published_results`). If not ``comparable``, the difference is NaN.
+        p_holm (adjusted over the rows of a table), verdict (one of :data:`cglsuite.stats.AGREEMENTS`, ``published artefact`` or ``no
+        verdict``), reason (why there is no test), remarks (tuple of what a reader should know and no verdict depends on), footnotes (tuple
+        of known facts about the origin of the published value), unit_note (empty, or how what is shown was converted), row (of
+        :func:`cglsuite.reference.published_results`). If not ``comparable``, the difference is NaN, and there is no verdict.
     """
     groups = {(g.preset, g.method, g.backbone, g.variant): g for g in results.groups}
     rows = []
@@ -149,7 +150,9 @@ def _tested(results: CampaignResults, group: Group, metric: str, match: dict[str
     """The tests of a mean, in points; the verdict of a row that can be tested is left open."""
     values = results.frame.set_index("key")[metric]
     rows = [place_of(record) | {"value": float(values[record.key])} for record in group.records]
-    row: dict[str, Any] = {"over": "", "reason": "", "verdict": _OPEN}
+    known = known_about(match)
+    marked = bool(known.artefacts) and known.comparable
+    row: dict[str, Any] = {"over": "", "reason": "", "verdict": ARTEFACT if marked else _OPEN}
     try:
         require_comparable(match)
         design = layout(pd.DataFrame(rows).dropna(subset="value"), orders_in_all(group.records))
@@ -158,7 +161,7 @@ def _tested(results: CampaignResults, group: Group, metric: str, match: dict[str
         ours = own_mean(list(design.values)) if design.values.ndim == 1 else mean_estimate(design.values, design.factors)
         found = verdict_on(match, metric, ours, paper_named(match["paper"]).repeats)
     except Refused as refusal:
-        return row | {"verdict": "no verdict", "reason": str(refusal)}
+        return row | {"verdict": ARTEFACT if marked else "no verdict", "reason": str(refusal)}
     scale = UNITS[match["unit"]].to_points
     points = {name: scale * getattr(found, name) for name in ("low", "high", "margin", "smallest_margin")}
     return row | points | {"p_equivalent": found.p_equivalent, "p_different": found.p_different}

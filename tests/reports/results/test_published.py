@@ -15,7 +15,7 @@ from report_lab import toy_engine
 from scipy import stats
 
 from cglsuite.cells.storage.store import Store
-from cglsuite.reference import published_results
+from cglsuite.reference import published_results, values
 from cglsuite.reference.values import shown_value, unit_note
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.published import compare
@@ -84,6 +84,22 @@ def test_verdicts_over_orders(tmp_path: Path) -> None:
         assert part["p_holm"].to_list() == pytest.approx(adjust(part["p_different"]).tolist())
     assert frame.loc[("bare", "average_performance"), "verdict"] == "equivalent"
     assert frame.loc[("joint", "average_performance"), "verdict"] == "different"
+
+
+def test_an_artefact_is_called_one_and_is_in_no_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the ledger: bare, which agrees, keeps its numbers, and joint is adjusted as if it stood alone."""
+    seeds = {"order": [0, 1, 2, 3, 4], "init": [0, 1, 2, 3, 4]}
+    results = in_orders(tmp_path, {"bare": 0.903, "joint": 0.87}, seeds)
+    before: Any = compare(results).set_index(["method", "metric"])
+    row = dict.fromkeys(("problem", "setting", "dataset"), "") | {"paper": "BeGin", "method": "Bare", "metric": "AP"}
+    monkeypatch.setattr(values, "_artefacts", lambda: ({**row, "kind": "artefact", "reason": "it was trained on the test nodes"},))
+    found: Any = compare(results).set_index(["method", "metric"])
+    bare, joint = (found.loc[(method, "average_performance")] for method in ("bare", "joint"))
+    assert (bare["verdict"], bare["footnotes"]) == ("published artefact", ("it was trained on the test nodes",))
+    assert before.loc[("bare", "average_performance"), "low"] == bare["low"]
+    assert math.isnan(bare["p_holm"])
+    assert joint["p_holm"] == joint["p_different"] == before.loc[("joint", "average_performance"), "p_different"]
+    assert before.loc[("joint", "average_performance"), "p_holm"] == 2 * joint["p_different"]
 
 
 def test_crossed_cells_count_as_crossed(tmp_path: Path) -> None:
@@ -157,6 +173,7 @@ def test_what_is_known_of_agales_rows(agale: tuple[str, Any]) -> None:
         row = frame.loc[(method, "average_performance")]
         assert row["comparable"] == (method != "joint")
         assert (method == "joint") == math.isnan(row["difference"])
+        assert row["verdict"] == ("published artefact" if notes[method] and row["comparable"] else "no verdict")
     assert setting == "class-il" or not notes["lwf"]
     joint = frame.loc[("joint", "average_performance")]
     assert joint["shown"] == joint["printed"] == "22.47 ± 0.47"  # 47 points about 22.47 cannot be

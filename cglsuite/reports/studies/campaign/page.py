@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Fragment, element, join
+from cglsuite.reference.values import ARTEFACT
 from cglsuite.reports.kit.htmltable import (
     empty,
     exact_cell,
@@ -109,7 +110,7 @@ def _notes_of(row: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
     return noted(*row["footnotes"]), noted(*row["remarks"]), noted(row["unit_note"])
 
 
-_VERDICTS = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain"}
+_VERDICTS = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", ARTEFACT: "note"}
 """The style of a badge by verdict."""
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.reference.values import FEWEST_RUNS, LEAST_RUNS, known_about, own_mean, verdict_on
+from cglsuite.reference.values import ARTEFACT, FEWEST_RUNS, LEAST_RUNS, known_about, own_mean, verdict_on
 
 __all__ = ["JUDGED", "RULE", "TESTED", "VERDICTS", "adjusted", "judged", "offsets", "saturated"]
 
-JUDGED = (*stats.AGREEMENTS, "no verdict", "published artefact")
+JUDGED = (*stats.AGREEMENTS, "no verdict", ARTEFACT)
 """The verdicts of rows with two means."""
 VERDICTS = (*JUDGED, "failed", "not run", "not runnable here")
 TESTED = ("low", "high", "df", "margin", "smallest_margin", "p_equivalent", "p_different")
@@ -48,7 +48,7 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
     except stats.Refused as refusal:
         verdict, reason = "no verdict", str(refusal)
     if known.artefacts:
-        verdict, reason = "published artefact", "; ".join(known.artefacts)
+        verdict, reason = ARTEFACT, "; ".join(known.artefacts)
     return {"verdict": verdict, "reason": reason, "comparable": known.comparable} | tested
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reference.values import UNITS
+from cglsuite.reference.values import ARTEFACT, UNITS
 from cglsuite.reports.kit.htmltable import empty, exact_cell, head_cell, mean_std_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
@@ -42,7 +42,7 @@ __all__ = [
     "waiting",
 ]
 
-_BADGES = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", "published artefact": "note"}
+_BADGES = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", ARTEFACT: "note"}
 _KEYS_SHOWN = 30
 _KEY_LENGTH = 12
 

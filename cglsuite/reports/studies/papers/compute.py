@@ -20,7 +20,7 @@ from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.records.frame import render_frame
 from cglsuite.cells.storage.store import Store
 from cglsuite.reference.reproduction import Selection, selections_of
-from cglsuite.reference.values import LEAST_RUNS
+from cglsuite.reference.values import ARTEFACT, LEAST_RUNS
 from cglsuite.reports.studies.ledger.compute import COLUMNS, LEDGER, Ledger, load_ledger
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
 from cglsuite.reports.studies.papers.disagreements import Crossing, crossings
@@ -170,7 +170,7 @@ def _counted(part: pd.DataFrame) -> dict[str, int]:
         DIFFERENT[1]: (different & ~explained_rows).sum(),
         "undecided": (verdict == "undecided").sum(),
         "no verdict": (verdict == "no verdict").sum(),
-        "artefact": (verdict == "published artefact").sum(),
+        "artefact": (verdict == ARTEFACT).sum(),
         "failed": (verdict == "failed").sum(),
         "n = 1": part["our_n"].eq(1).sum(),
     }
