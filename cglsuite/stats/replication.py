@@ -181,7 +181,7 @@ class Cells:
     frame: pd.DataFrame
     orders_in_all: int | None = None
 
-    @property
+    @cached_property
     def levels(self) -> list[str]:
         """Those of :data:`LEVELS` that the frame has."""
         return [name for name in LEVELS if name in self.frame]

@@ -137,6 +137,13 @@ class Comparison:
         """The cells of every method that has a value, by its name."""
         return {str(name): stats.Cells(part, self.orders_in_all) for name, part in self.cells.groupby("method", sort=False)}
 
+    @cached_property
+    def by_repetition(self) -> pd.DataFrame:
+        """Values by repetition (rows: order, split, seed) and method; a lower-is-better metric is turned round."""
+        sign = 1.0 if self.higher_is_better else -1.0
+        cells = self.cells.assign(value=sign * self.cells["value"])
+        return cells.pivot_table(index=["order", "split", "seed"], columns="method", values="value")
+
     @property
     def unit(self) -> str:
         """What tests are over: ``order``, ``seed``, ``order × seed``."""

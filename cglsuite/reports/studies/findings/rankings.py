@@ -90,7 +90,7 @@ def _shared(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
         methods = _methods(one, other)
         if len(methods) < _LEAST_METHODS:
             continue
-        tables = [_table(c)[methods].dropna() for c in (one, other)]
+        tables = [c.by_repetition[methods].dropna() for c in (one, other)]
         places = tables[0].index.intersection(tables[1].index)
         if len(places) >= _LEAST_REPETITIONS:
             first, second = (table.loc[places].to_numpy(dtype=np.float64) for table in tables)
@@ -100,13 +100,6 @@ def _shared(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
 
 def _methods(one: Comparison, other: Comparison) -> list[str]:
     return [method for method in one.methods if method in other.methods]
-
-
-def _table(one: Comparison) -> pd.DataFrame:
-    """Values by repetition (rows) and method; a lower-is-better metric is turned round."""
-    sign = 1.0 if one.higher_is_better else -1.0
-    cells = one.cells.assign(value=sign * one.cells["value"])
-    return cells.pivot_table(index=["order", "split", "seed"], columns="method", values="value")
 
 
 def _tau(a: Any, b: Any) -> float:
