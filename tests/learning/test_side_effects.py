@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import random
@@ -60,7 +61,9 @@ def assert_unchanged(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def _torch_has_run() -> None:
-    """Torch imports parts of itself with the first step, which change warning filters and the environment."""
+    """Torch imports parts of itself with the first step, and SymPy with the first of some methods, which change warning filters and the
+    environment."""
+    importlib.import_module("sympy")
     tiny_runner(tiny_stream(training={"epochs": 1})).run()
 
 
