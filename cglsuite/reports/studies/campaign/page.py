@@ -116,6 +116,9 @@ _VERDICTS = {"equivalent": "good", "different": "bad", "undecided": "plain", "no
 
 def _published_row(results: CampaignResults, row: Mapping[str, Any], notes: Sequence[str]) -> list[Fragment]:
     verdict, metric = row["verdict"] if row["comparable"] else "not comparable", results.metrics[row["metric"]]
+    if verdict == ARTEFACT:
+        verdict = "artefact"
+    why = row["reason"] or "; ".join(row["footnotes"]) or None
     marks = ", ".join(map(str, sorted(notes.index(note) + 1 for note in itertools.chain(*_notes_of(row)))))
     source = [f"{row['paper']}, table {row['table']}", element("sup", f" {marks}") if marks else None]
     return [
@@ -127,7 +130,7 @@ def _published_row(results: CampaignResults, row: Mapping[str, Any], notes: Sequ
         number_cell(row["difference"], digits=1, plus=True),
         _interval_cell(row["low"], row["high"]),
         number_cell(row["smallest_margin"], digits=1),
-        element("td", element("span", verdict, class_=f"badge {_VERDICTS[row['verdict']]}"), title=row["reason"] or None),
+        element("td", element("span", verdict, class_=f"badge {_VERDICTS[row['verdict']]}"), title=why),
         element("td", *source, class_="nowrap"),
     ]
 
