@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.hashing import digest
 from cglsuite.host import Catalogue
+from cglsuite.reports.studies.comparison.compute import Comparison, Question
 from cglsuite.reports.studies.findings import page as show_findings
 from cglsuite.reports.studies.findings.compute import Findings, load_findings
 from cglsuite.reports.studies.findings.forgetting import SPLITS, keep_split
@@ -152,10 +152,13 @@ def test_six_data_sets_are_enough_for_a_test(tmp_path: Path) -> None:
 # --- rankings --------------------------------------------------------------------------------------------------------------------
 
 
-def comparison(preset: str, values: dict[str, list[float]], up: bool = True) -> Any:
-    """What rankings read of a comparison; a value per repetition."""
+def comparison(preset: str, values: dict[str, list[float]], up: bool = True) -> Comparison:
+    """A value per method and repetition."""
     rows = [{"method": m, "order": str(i), "split": "0", "seed": "0", "value": v} for m, some in values.items() for i, v in enumerate(some)]
-    return SimpleNamespace(preset=preset, backbone="gcn", methods=list(values), cells=pd.DataFrame(rows), higher_is_better=up)
+    return Comparison(
+        preset=preset, title=preset, backbone="gcn", performance="accuracy", percent=True, question=Question(),
+        higher_is_better=up, cells=pd.DataFrame(rows), lacking={},
+    )  # fmt: skip
 
 
 FACTS = {
