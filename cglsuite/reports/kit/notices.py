@@ -1,4 +1,4 @@
-"""Notice boxes, the box of key results, and tiles with a number."""
+"""Notice boxes, the box of key results, tiles with a number, and badges of verdicts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 
 from cglsuite.markup import Content, Fragment, element
+from cglsuite.reference.values import ARTEFACT
 
-__all__ = ["Notes", "key_box", "notice", "tile"]
+__all__ = ["Notes", "key_box", "notice", "tile", "verdict_badge"]
 
 
 _COUNTED = re.compile(r"\b(cell|method|order|scenario|seed|stream|value)s\b")
@@ -28,6 +29,18 @@ def notice(first: str, *rest: Content) -> Fragment:
     """A box with a sentence and an optional list."""
     listed = element("ul", *(element("li", text) for text in rest)) if rest else None
     return element("div", element("p", first), listed, class_="notice", role="note")
+
+
+_VERDICTS = {"equivalent": "good", "different": "bad", ARTEFACT: "note"}
+
+
+def verdict_badge(verdict: str, shown: str = "", title: str | None = None) -> Fragment:
+    """How ours agrees with a published value.
+
+    Args:
+        shown: other words for it.
+    """
+    return element("span", shown or verdict, class_=f"badge {_VERDICTS.get(verdict, 'plain')}", title=title)
 
 
 class Notes:

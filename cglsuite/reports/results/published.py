@@ -63,7 +63,9 @@ def compare(results: CampaignResults) -> pd.DataFrame:
         if not printed.empty:
             identity = {name: row[name] for name in ("preset", "method", "backbone", "variant", "metric", "n")}
             match = {**as_rows(printed.iloc[:1])[0], "row": int(printed.index[0])}
-            rows.append(identity | _compared(row, match) | _tested(results, group, row["metric"], match))
+            found = identity | _compared(row, match) | _tested(results, group, row["metric"], match)
+            known = known_about(match)
+            rows.append(found | ({"verdict": ARTEFACT} if known.artefacts and known.comparable else {}))
     frame = pd.DataFrame(rows, columns=_COLUMNS)
     tables: Any = frame[frame["verdict"] == _OPEN].groupby(["paper", "table"], sort=False)
     for _, part in tables:
@@ -150,9 +152,7 @@ def _tested(results: CampaignResults, group: Group, metric: str, match: dict[str
     """The tests of a mean, in points; the verdict of a row that can be tested is left open."""
     values = results.frame.set_index("key")[metric]
     rows = [place_of(record) | {"value": float(values[record.key])} for record in group.records]
-    known = known_about(match)
-    marked = bool(known.artefacts) and known.comparable
-    row: dict[str, Any] = {"over": "", "reason": "", "verdict": ARTEFACT if marked else _OPEN}
+    row: dict[str, Any] = {"over": "", "reason": "", "verdict": _OPEN}
     try:
         require_comparable(match)
         design = layout(pd.DataFrame(rows).dropna(subset="value"), orders_in_all(group.records))
@@ -161,7 +161,7 @@ def _tested(results: CampaignResults, group: Group, metric: str, match: dict[str
         ours = own_mean(list(design.values)) if design.values.ndim == 1 else mean_estimate(design.values, design.factors)
         found = verdict_on(match, metric, ours, paper_named(match["paper"]).repeats)
     except Refused as refusal:
-        return row | {"verdict": ARTEFACT if marked else "no verdict", "reason": str(refusal)}
+        return row | {"verdict": "no verdict", "reason": str(refusal)}
     scale = UNITS[match["unit"]].to_points
     points = {name: scale * getattr(found, name) for name in ("low", "high", "margin", "smallest_margin")}
     return row | points | {"p_equivalent": found.p_equivalent, "p_different": found.p_different}

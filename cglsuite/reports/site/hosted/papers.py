@@ -11,6 +11,7 @@ from cglsuite.reference import published_results
 from cglsuite.reference.papers import PAPERS, Paper
 from cglsuite.reference.values import shown_value
 from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.notices import verdict_badge
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.site.hosted.parts import Site, navigation
 from cglsuite.reports.site.hosted.standings import LEVELS, Scenario
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 __all__ = ["paper_page", "papers_page"]
-
-_VERDICTS = {"equivalent": "good", "different": "bad"}
 
 
 def papers_page(site: Site, catalogue: Catalogue, scenarios: Sequence[Scenario]) -> str:
@@ -108,7 +107,6 @@ def _row(site: Site, one: Scenario, row: Mapping[str, Any]) -> list[Fragment]:
     named = element("a", row["method"], href=site.names.page("method", row["method"]))
     variant = element("span", f" {row['variant']}", class_="quiet") if row["variant"] else None
     spread = "" if row["std"] != row["std"] else f" ± {number_text(row['std'], 1)}"
-    verdict = element("span", row["verdict"], class_=f"badge {_VERDICTS.get(row['verdict'], 'plain')}", title=row["reason"] or None)
     return [
         element("th", named, variant, class_="name", scope="row"),
         element("td", element("a", one.title, href=site.names.page("scenario", one.preset)), class_="nowrap"),
@@ -118,7 +116,7 @@ def _row(site: Site, one: Scenario, row: Mapping[str, Any]) -> list[Fragment]:
         exact_cell(number_text(row["mean"], 1), element("span", spread, class_="sd"), value=row["mean"]),
         number_cell(row["n"], 0),
         number_cell(row["difference"], 1, plus=True),
-        element("td", verdict),
+        element("td", verdict_badge(row["verdict"], title=row["reason"] or None)),
     ]
 
 

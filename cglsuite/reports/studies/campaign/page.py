@@ -23,11 +23,13 @@ from cglsuite.reports.kit.htmltable import (
     row_head,
     table,
 )
+from cglsuite.reports.kit.notices import verdict_badge
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import metric_words
 from cglsuite.reports.results.overview import NOTHING_DONE
 from cglsuite.reports.results.performance import is_fraction, mean_chance, performance_name, performance_names
 from cglsuite.reports.results.summary import in_percent, performance_text
+from cglsuite.stats import AGREEMENTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +84,7 @@ def _judged(frame: pd.DataFrame) -> str:
 
     known = counted(frame)
     counts, marked = known["verdict"].value_counts(), len(frame) - len(known)
-    parts = [f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if verdict in counts]
+    parts = [f"{counts[verdict]} {verdict}" for verdict in (*AGREEMENTS, "no verdict") if verdict in counts]
     text = f"Of {len(known)} means: {', '.join(parts)}" if parts else ""
     values = "published value is" if marked == 1 else "published values are"
     return "; ".join(filter(None, (text, f"{marked} {values} not counted, for reasons in the footnotes" if marked else "")))
@@ -110,14 +112,9 @@ def _notes_of(row: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
     return noted(*row["footnotes"]), noted(*row["remarks"]), noted(row["unit_note"])
 
 
-_VERDICTS = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", ARTEFACT: "note"}
-"""The style of a badge by verdict."""
-
-
 def _published_row(results: CampaignResults, row: Mapping[str, Any], notes: Sequence[str]) -> list[Fragment]:
-    verdict, metric = row["verdict"] if row["comparable"] else "not comparable", results.metrics[row["metric"]]
-    if verdict == ARTEFACT:
-        verdict = "artefact"
+    metric = results.metrics[row["metric"]]
+    shown = "not comparable" if not row["comparable"] else "artefact" if row["verdict"] == ARTEFACT else ""
     why = row["reason"] or "; ".join(row["footnotes"]) or None
     marks = ", ".join(map(str, sorted(notes.index(note) + 1 for note in itertools.chain(*_notes_of(row)))))
     source = [f"{row['paper']}, table {row['table']}", element("sup", f" {marks}") if marks else None]
@@ -130,7 +127,7 @@ def _published_row(results: CampaignResults, row: Mapping[str, Any], notes: Sequ
         number_cell(row["difference"], digits=1, plus=True),
         _interval_cell(row["low"], row["high"]),
         number_cell(row["smallest_margin"], digits=1),
-        element("td", element("span", verdict, class_=f"badge {_VERDICTS[row['verdict']]}"), title=why),
+        element("td", verdict_badge(row["verdict"], shown), title=why),
         element("td", *source, class_="nowrap"),
     ]
 

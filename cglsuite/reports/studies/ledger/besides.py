@@ -9,6 +9,7 @@ import pandas as pd
 
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import empty, exact_cell, group_title, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.notices import verdict_badge
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.runs import best_pictures
 from cglsuite.reports.results.tuning import best_of_n as expected_bests
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["best_of_n", "running_times", "statistics", "trials"]
 
-_BADGES = {"equivalent": "good", "different": "bad"}
 _KINDS = dict(zip(KINDS, ("seconds / Bare's", "framework"), strict=True))
 _CLOCKS = (
     "Clocks of different machines are compared as ratios only. Ours are of records with the same scenario, backbone, seeds and machine, "
@@ -59,8 +59,8 @@ def _printed(ratios: pd.DataFrame) -> Fragment | None:
 def _ratio(row: Mapping[str, Any]) -> list[Fragment]:
     size = row["variant"].partition("; ")[0].removeprefix("size=")
     scale, digits = _scale(row["kind"])
-    badge = element("td", element("span", row["verdict"], class_=f"badge {_BADGES.get(row['verdict'], 'plain')}"))
-    cells = [row_head(row["method"], size), badge, element("td", _KINDS[row["kind"]], class_="nowrap")]
+    cells = [row_head(row["method"], size), element("td", verdict_badge(row["verdict"]))]
+    cells.append(element("td", _KINDS[row["kind"]], class_="nowrap"))
     cells.append(number_cell(row["seconds"], 0 if row["seconds"] >= 1000 else 1))
     cells += [_number(row["published"], scale, digits), _number(row["ours"], scale, digits)]
     cells += [_interval(row["low"], row["high"], scale, digits), number_cell(None if pd.isna(row["our_n"]) else int(row["our_n"]), 0)]

@@ -10,9 +10,9 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reference.values import ARTEFACT, UNITS
+from cglsuite.reference.values import UNITS
 from cglsuite.reports.kit.htmltable import empty, exact_cell, head_cell, mean_std_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
+from cglsuite.reports.kit.notices import Notes, key_box, notice, tile, verdict_badge
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
@@ -42,7 +42,6 @@ __all__ = [
     "waiting",
 ]
 
-_BADGES = {"equivalent": "good", "different": "bad", "undecided": "plain", "no verdict": "plain", ARTEFACT: "note"}
 _KEYS_SHOWN = 30
 _KEY_LENGTH = 12
 
@@ -162,8 +161,7 @@ def _cells(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
 
 def verdict_cell(row: Mapping[str, Any], notes: Notes) -> Fragment:
     """The verdict, with a note on its reason."""
-    badge = element("span", row["verdict"], class_=f"badge {_BADGES[row['verdict']]}")
-    return element("td", *notes.mark(badge, row["reason"]), class_="nowrap")
+    return element("td", *notes.mark(verdict_badge(row["verdict"]), row["reason"]), class_="nowrap")
 
 
 def printed_cell(row: Mapping[str, Any], notes: Notes) -> Fragment:
