@@ -455,7 +455,7 @@ def test_two_processes_at_once_build_once_and_share_the_file(tmp_path: Path) -> 
     words = [sys.executable, "-c", _PROCESS, str(tmp_path), str(log)]
     processes = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     (tmp_path / "go").touch()
-    ends = [process.communicate(timeout=120) for process in processes]
+    ends = [process.communicate(timeout=60) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], ends
     assert log.read_text().splitlines() == ["built"]
     assert len(list((tmp_path / "cache/derived/set").iterdir())) == 1

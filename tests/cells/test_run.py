@@ -629,7 +629,7 @@ def test_a_cell_that_is_killed_ten_times_gives_the_same_bits(catalogue: Catalogu
     """SIGKILL at random moments: no file that counts is ever half written, and what is resumed ends in the same matrix."""
     overrides = TINY | {"training.epochs": 15, "method.per_class": 2}
     command = [sys.executable, "-c", KILLER, str(tmp_path), CLASS_IL, "er-gnn", json.dumps(overrides), str(seed)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert ran.returncode == 0, ran.stderr
     outcome = json.loads(ran.stdout)
     assert outcome["kills"] == 10

@@ -88,6 +88,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "SIG_IGN"
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs the device /dev/full")
 @pytest.mark.parametrize("words", [("list",), ("list", "methods", "--json"), ("--help",)], ids=" ".join)
 def test_a_full_disk_behind_stdout_is_told_once(tmp_path: Path, words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:

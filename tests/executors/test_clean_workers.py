@@ -101,7 +101,7 @@ def command(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=100,
         check=False,
     )
 

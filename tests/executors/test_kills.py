@@ -17,7 +17,7 @@ COMMAND = Path(__file__).parents[1] / "benchmarks" / "kills.py"
 def test_five_kills_lose_nothing_and_change_no_bit(tmp_path: Path) -> None:
     """Each at random, most of them in the middle of writing something; then everything is run to its end."""
     words = [sys.executable, str(COMMAND), "--kills", "5", "--seed", "3", "--keep", str(tmp_path), "--json"]
-    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=100)
     found = json.loads(ended.stdout)
     assert found["faults"] == []
     assert ended.returncode == 0

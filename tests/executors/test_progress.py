@@ -11,20 +11,21 @@ from typing import Any
 
 import nbformat
 import pytest
-from jupyter_client.manager import KernelManager
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
 from cglsuite.cells.observing.observers import Epoch, ObservedCell
 from cglsuite.executors import progress
 
+# Fewer messages than a socket of a kernel holds (a thousand): to a slow reader it loses the others, the last one among them.
 MANY = """
 import logging
 from cglsuite.executors import progress
 from cglsuite.executors.progress import CellProgress
 progress.NOTEBOOK_EVERY_S = 0.0
 log = logging.getLogger("cglsuite.executors.local")
-with CellProgress(3000, "demo") as shown:
-    for n in range(3000):
+with CellProgress(200, "demo") as shown:
+    for n in range(200):
         shown.working(str(n), f"ewc task {n % 3}/3", 0.5)
         if n % 2:
             log.warning("cell %s failed", n)
@@ -61,12 +62,28 @@ load_catalogue(entry_points=[])
 """
 
 
-def executed(folder: Path, *sources: str) -> list[list[Any]]:
-    """The outputs of each cell of a notebook that was run, saved and read again."""
+LOST = """
+kernel = get_ipython().kernel
+publish = kernel._publish_status
+def lose_the_next_idle(status, *a, **k):
+    if status == "idle":
+        kernel._publish_status = publish
+    else:
+        publish(status, *a, **k)
+kernel._publish_status = lose_the_next_idle
+"""
+
+
+def executed(folder: Path, *sources: str, patience_s: int = 30) -> list[list[Any]]:
+    """The outputs of each cell of a notebook that was run, saved and read again.
+
+    A blocking manager would wait in the event loop: a lost message would then stop the run, and its limits, for ever.
+    """
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     with tempfile.TemporaryDirectory(prefix="cgl-") as sockets:  # ports could be taken by another kernel between their choice and their use
-        kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/k")
-        NotebookClient(notebook, km=kernel, timeout=300, resources={"metadata": {"path": str(folder)}}).execute(cleanup_kc=True)
+        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/k")
+        where = {"metadata": {"path": str(folder)}}
+        NotebookClient(notebook, km=kernel, timeout=100, iopub_timeout=patience_s, resources=where).execute(cleanup_kc=True)
     nbformat.write(notebook, folder / "saved.ipynb")
     return [cell.outputs for cell in nbformat.read(folder / "saved.ipynb", as_version=4).cells]
 
@@ -76,9 +93,9 @@ def test_progress_in_a_notebook_is_one_line_of_text_that_stays(tmp_path: Path) -
     many, real, shown, tasks = executed(tmp_path, MANY, REAL, SHOWN, TASKS)
     (line,) = [o for o in many if o.output_type == "display_data"]
     assert line.data.keys() == {"text/plain"}
-    assert line.data["text/plain"].startswith("demo ████████████████████ 3000 of 3000 cells, 1500 failed, 0:")
+    assert line.data["text/plain"].startswith("demo ████████████████████ 200 of 200 cells, 100 failed, 0:")
     message = "".join(o.text for o in many if o.output_type == "stream").splitlines()
-    assert message == [f"cell {n} failed" for n in range(1, 41, 2)] + ["1480 further warnings are not shown; the records hold the reasons"]
+    assert message == [f"cell {n} failed" for n in range(1, 41, 2)] + ["80 further warnings are not shown; the records hold the reasons"]
     # What is cached already is not counted again: the second run has nothing to show.
     (line,) = real
     assert line.data["text/plain"].startswith("real ████████████████████ 2 of 2 cells, 0:")
@@ -87,6 +104,13 @@ def test_progress_in_a_notebook_is_one_line_of_text_that_stays(tmp_path: Path) -
     printed, catalogue = shown
     assert printed.text == "False\n"  # nor do progress and the executor import torch
     assert "Catalogue of 0 plugins" in catalogue.data["text/html"]
+
+
+@pytest.mark.notebook
+def test_a_lost_message_of_the_kernel_does_not_stop_a_run(tmp_path: Path) -> None:
+    lost, after = executed(tmp_path, LOST, "1 + 1", patience_s=2)
+    assert lost == []
+    assert after[0].data["text/plain"] == "2"
 
 
 @pytest.mark.notebook

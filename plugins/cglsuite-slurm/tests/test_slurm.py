@@ -308,7 +308,7 @@ def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(slurm: TinyS
     environment = {name: value for name, value in os.environ.items() if name != "FAKE_LOG"}
     for executor in ("local", "slurm"):
         words = [sys.executable, "-m", "cglsuite", "run", "bits.toml", "--no-reports", "--store", executor, "--executor", executor]
-        ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240, env=environment)
+        ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100, env=environment)
         assert ended.returncode == 0, ended.stderr
         assert "24 done" in ended.stderr
         records = {record.key: record.to_json() for record in Store(tmp_path / executor).records()}

@@ -260,7 +260,7 @@ def test_many_processes_share_an_index(store: Store) -> None:
     command = [sys.executable, "-c", LOOK, str(store.path)]
     looks = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(4)]
     for process in looks:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
         assert out.splitlines() == 5 * [str(sorted(ALL.items()))]
     with sqlite3.connect(index_file(store)) as connection:

@@ -178,7 +178,7 @@ def test_a_full_disk_says_so_and_loses_nothing(store: Store, monkeypatch: pytest
     assert store.cached(record().key) == record()
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs the device /dev/full")
 def test_a_disk_that_is_full_on_write(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with the kernel's own error instead of a simulated one."""
     real = os.open
@@ -312,7 +312,7 @@ def test_a_checkpoint_is_written_as_it_is_made(store: Store) -> None:
     assert all(torch.equal(found[name], w) for name, w in weights.items())
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs the device /dev/full")
 def test_a_disk_that_fills_up_within_a_checkpoint(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch reports a failed write in words of its own; the message is the disk's."""
     import torch
