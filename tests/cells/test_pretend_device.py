@@ -172,7 +172,7 @@ def test_tasks_that_keep_apart_are_evaluated_in_one_pass(tmp_path: Path) -> None
 
 
 @pytest.mark.plugins
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_pairwise_cover_has_the_numbers_of_the_cpu(tmp_path: Path) -> None:
     """Every (stream, method), (stream, backbone) and (method, backbone) of the streams that are covered here."""
     done = run(str(BENCHMARK), "cover", "--json", str(tmp_path / "cover.json"), folder=tmp_path, limit_s=540.0)
@@ -207,7 +207,7 @@ def budget() -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.plugins
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_step_waits_more_often_than_the_documentation_says(tmp_path: Path) -> None:
     """Bare and penalties once per epoch, or per step where a stream has no tasks; every further wait has a reason."""
     streams = [word for stream in COLUMNS for word in ("--stream", stream)]

@@ -39,7 +39,7 @@ def made(kind: str, folder: Path) -> Path:
     return package
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.plugins
 @pytest.mark.parametrize("kind", NAMES)
 def test_generated_package_passes_its_own_tests(kind: str, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ sys.exit(subprocess.call([sys.executable, "-I", "-m", "pip", "install", "--no-bu
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("environment", ["alone-oldest", "with-methods-newest"])
 def test_the_generated_package_passes_under_tox(environment: str, tmp_path: Path) -> None:
     """Wheels of this checkout stand in for the package index, by the variable of pip's that the generated tox.ini names."""

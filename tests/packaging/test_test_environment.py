@@ -97,6 +97,59 @@ def test_a_run_says_what_did_not_run_and_why(data: bool, line: str, tmp_path: Pa
     assert "1 tests marked 'notebook' (tox -e notebooks runs them)" in done.stdout
 
 
+def test_workers_tell_what_did_not_run(tmp_path: Path) -> None:
+    (tmp_path / "test_inner.py").write_text(INNER, encoding="utf-8")
+    done = inner_run(tmp_path, "-m", "not notebook", "-n", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 tests marked 'notebook' (tox -e notebooks runs them)" in done.stdout
+
+
+NIGHTLY = """
+import pytest
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", range(40))
+def test_at_night(n): print(f"ran-{n}.")
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1)
+def test_with_a_limit_of_its_own(request): assert request.node.get_closest_marker("timeout").args == (1,)
+
+@pytest.mark.nightly
+def test_may_take_long(request): assert request.node.get_closest_marker("timeout").args == (600,)
+
+def test_by_day(request): assert request.node.get_closest_marker("timeout") is None
+"""
+
+
+def test_an_eighth_of_the_nightly_tests_is_selected_and_the_others_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "test_inner.py").write_text(NIGHTLY, encoding="utf-8")
+    done = inner_run(tmp_path, "-q", "--collect-only", "--eighth=5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = ["test_with_a_limit_of_its_own", "test_may_take_long", *(f"test_at_night[{n}]" for n in range(40))]
+    nodes = {f"test_inner.py::{name}" for name in names if suite_pytest.eighth_of(f"test_inner.py::{name}") == 5}
+    assert 1 < len(nodes) < 12
+    assert {line for line in done.stdout.splitlines() if "::" in line} == nodes | {"test_inner.py::test_by_day"}
+    assert "nightly tests: eighth 5 of 0 to 7 (--eighth)" in done.stdout
+    assert f"not selected here: {42 - len(nodes)} tests marked 'nightly' (tox -e nightly runs them)" in done.stdout
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
+def test_an_eighth_without_a_test_has_passed(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    (tmp_path / "test_inner.py").write_text("import pytest\n\n@pytest.mark.nightly\ndef test_one(): pass\n", encoding="utf-8")
+    other = (suite_pytest.eighth_of("test_inner.py::test_one") + 1) % 8
+    done = inner_run(tmp_path, "-m", "nightly", f"--eighth={other}", *workers)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" not in done.stdout
+
+
+def test_a_nightly_test_may_take_longer(tmp_path: Path) -> None:
+    (tmp_path / "test_inner.py").write_text(NIGHTLY, encoding="utf-8")
+    done = inner_run(tmp_path, "-k", "not at_night")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
+
+
 def test_a_mark_that_selects_is_written_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "test_inner.py").write_text("def test_one(): pass\n", encoding="utf-8")
     done = inner_run(tmp_path, more="\n\ndef pytest_itemcollected(item):\n    item.add_marker('notebook')\n")

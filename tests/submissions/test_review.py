@@ -252,7 +252,7 @@ def test_reports_of_checks(submission: Submission, tmp_path: Path, capsys: pytes
     assert run([*words, "--check-report", str(path)]) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_check_is_run_once_per_code(submission: Submission, capsys: pytest.CaptureFixture[str]) -> None:
     """The first submission examines the method; the next one has that stored beside the records."""
     for key in submission.keys:

@@ -32,7 +32,7 @@ def test_there_are_enough() -> None:
     assert len({mistake.title for mistake in MISTAKES}) == len(MISTAKES) >= 25
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_docs_hold_the_same_words(bench: Bench) -> None:
     """After a change of a message: ``python tests/tools/mistakes.py``."""
     assert PAGE.read_text(encoding="utf-8").endswith(table(bench))

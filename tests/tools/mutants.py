@@ -59,7 +59,7 @@ PYTEST = [
     "-p",
     "no:cacheprovider",
     "-m",
-    "not notebook and not slow",
+    "not notebook and not nightly",
 ]
 TEST_S = 120
 #: Of the test files of other rooms those that name a module most often.

@@ -5,16 +5,19 @@
 - No network: a connection to anything but this machine is refused, and child processes are sent to a proxy that refuses.
 - Tests whose need is not met (real data, a plugin, a GPU) are skipped with what would meet it; the tests of a distribution that is not
   installed are not even imported.
+- A test that is marked nightly may take ten minutes, others the two of ``pyproject.toml``; ``--eighth K`` selects an eighth of the nightly.
 - The end of the run says how many real-data tests ran, and which environment runs what was not selected here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import ipaddress
 import logging
 import os
+import re
 import socket
 import tempfile
 import tomllib
@@ -27,13 +30,17 @@ from typing import Any
 
 import pytest
 
-__all__ = ["SuitePlugin", "pytest_xdist_auto_num_workers", "register"]
+__all__ = ["SuitePlugin", "eighth_of", "pytest_addoption", "pytest_xdist_auto_num_workers", "register"]
 
 BUILT_IN = (
     *("cglsuite-node", "cglsuite-methods", "cglsuite-metrics", "cglsuite-skeleton", "cglsuite-drift"),
     *("cglsuite-link", "cglsuite-graph"),
 )
-ENVIRONMENTS = {"notebook": "tox -e notebooks", "plugins": "tox -e plugins"}  # a test with both runs where notebooks do
+#: What runs the tests of a mark; a test with several is run by the first.
+ENVIRONMENTS = {"nightly": "tox -e nightly", "notebook": "tox -e notebooks", "plugins": "tox -e plugins"}
+NEED = ("notebook", "plugins")
+NIGHTLY_S = 600
+EIGHTHS = 8
 CORE_TESTS = Path(__file__).resolve().parents[1]
 REFUSING_PROXY = "http://127.0.0.1:9"
 
@@ -44,13 +51,27 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--eighth``, from whichever ``conftest.py`` comes first."""
+    with suppress(ValueError):
+        kinds = f"of the tests marked nightly only this part, 0 to {EIGHTHS - 1}"
+        parser.addoption("--eighth", type=int, choices=range(EIGHTHS), metavar="K", help=kinds)
+
+
+def eighth_of(node: str) -> int:
+    """Which eighth of the nightly tests one with this id belongs to."""
+    return hashlib.sha256(node.encode()).digest()[0] % EIGHTHS
+
+
 def _may_hold(path: Path, expression: str) -> bool:
     """Whether a file of tests may hold one that a ``-m`` of tox.ini selects, by the marks in its text."""
-    if expression == "notebook":
-        return "mark.notebook" in path.read_text(encoding="utf-8")
-    if expression == "not notebook and not core" and CORE_TESTS in path.parents:
-        return "mark.plugins" in path.read_text(encoding="utf-8")
-    return True
+    if not re.fullmatch(r"(not )?\w+( and (not )?\w+)*", expression):
+        return True
+    terms = expression.split(" and ")
+    wanted = [name for name in ENVIRONMENTS if name in terms]
+    if "not core" in terms and "not notebook" in terms and CORE_TESTS in path.parents:
+        wanted.append("plugins")
+    return not wanted or all(f"mark.{name}" in path.read_text(encoding="utf-8") for name in wanted)
 
 
 def _require_written(items: list[pytest.Item]) -> None:
@@ -133,10 +154,21 @@ class SuitePlugin:
         self.patch.setenv("CGLSUITE_CACHE", self.cache.name)
         self.patch.setenv("CGLSUITE_CHECKPOINT_EVERY", "0")  # cells of tests take less than ten seconds
 
-    def pytest_sessionfinish(self) -> None:
-        """Give sockets and the environment back."""
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Give sockets and the environment back. An eighth in which there is nothing has passed."""
+        if _eighth(session.config) is not None and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["suite"] = {"elsewhere": dict(self.elsewhere), "absent": sorted(self.absent)}
         self.patch.undo()
         self.cache.cleanup()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Learn from a worker what all workers have left out: only they collect."""
+        told = getattr(node, "workeroutput", {}).get("suite", {"elsewhere": {}, "absent": ()})
+        self.elsewhere |= Counter(told["elsewhere"])
+        self.absent.update(told["absent"])
 
     def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
         """Leave out the folder of a distribution that is not installed here, and files in which ``-m`` selects nothing: every worker would
@@ -153,21 +185,32 @@ class SuitePlugin:
         return True
 
     @pytest.hookimpl(tryfirst=True)  # before ``-m`` selects
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item], config: pytest.Config) -> None:
         """Mark what needs no plugin, skip what cannot run here, each with its reason, and begin with what takes long.
 
         Workers take whole files in this order (``--dist loadfile --no-loadscope-reorder``): a long one at the end would run alone.
         """
         _require_written(items)
         root = data_root()
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        self._select_eighth(items, config)
         size = Counter(item.path for item in items)
-        items.sort(key=lambda item: (item.path not in slow, -size[item.path], str(item.path)))
+        items.sort(key=lambda item: (-size[item.path], str(item.path)))
         for item in items:
-            if CORE_TESTS in item.path.parents and not any(item.get_closest_marker(name) for name in ENVIRONMENTS):
+            if CORE_TESTS in item.path.parents and not any(item.get_closest_marker(name) for name in NEED):
                 item.add_marker(pytest.mark.core)
+            if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(NIGHTLY_S))
             if reason := self._unmet(item, root):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+    @staticmethod
+    def _select_eighth(items: list[pytest.Item], config: pytest.Config) -> None:
+        """Leave out the nightly tests of other eighths, if one was asked for."""
+        eighth = _eighth(config)
+        if eighth is not None:
+            others = {item for item in items if item.get_closest_marker("nightly") and eighth_of(item.nodeid) != eighth}
+            items[:] = [item for item in items if item not in others]
+            config.hook.pytest_deselected(items=list(others))
 
     def _unmet(self, item: pytest.Item, root: Path | None) -> str | None:
         if item.get_closest_marker("realdata") and root is None:
@@ -206,10 +249,19 @@ class SuitePlugin:
         root = data_root()
         where = f"from {root}" if root else "CGLSUITE_DATA is not set"
         terminalreporter.write_line(f"real-data tests: {self.realdata['ran']} ran, {self.realdata['skipped']} skipped ({where})")
+        eighth = _eighth(terminalreporter.config)
+        if eighth is not None:
+            terminalreporter.write_line(f"nightly tests: eighth {eighth} of 0 to {EIGHTHS - 1} (--eighth)")
         if self.absent:
             terminalreporter.write_line(f"not collected: tests of {', '.join(sorted(self.absent))}, not installed here")
         for name, count in sorted(self.elsewhere.items()):
             terminalreporter.write_line(f"not selected here: {count} tests marked {name!r} ({ENVIRONMENTS[name]} runs them)")
+
+
+def _eighth(config: pytest.Config) -> int | None:
+    """The part that ``--eighth`` asks for; a folder of its own, with another ``conftest.py``, has no such option."""
+    asked: int | None = config.getoption("eighth", None)
+    return asked
 
 
 @cache

@@ -91,7 +91,7 @@ def workflow(root: Path = ROOT) -> str:
     for name in label(FULL, root):
         newer = re.fullmatch(r"py(\d)(\d+)", name)
         python = f"{newer[1]}.{newer[2]}" if newer else DEFAULT_PYTHON
-        jobs.append(JOB.format(name=name, python=python, more=SLURM if name == "slurm" else ""))
+        jobs.append(JOB.format(name=name, python=python, more=SLURM if name in {"slurm", "nightly"} else ""))
     return HEAD + "\n".join(jobs)
 
 

@@ -106,7 +106,6 @@ def test_every_cell_once_and_a_failing_killed_or_overlong_one_costs_itself(dask:
     engine.client.close()
 
 
-@pytest.mark.slow
 def test_a_dask_worker_that_is_killed_takes_its_supervisor_along_and_dask_starts_it_again(own_dask: Any, store: Store, log: Path) -> None:
     """On the other worker, or on one that comes later; the cell that was running is taken over."""
     cells = slow(*[1.0] * 8)
@@ -115,7 +114,7 @@ def test_a_dask_worker_that_is_killed_takes_its_supervisor_along_and_dask_starts
         own_dask.workers[0].kill()
         own_dask.workers[0].wait()
         own_dask.add_worker()
-        assert process.wait(120) == 0
+        assert process.wait(90) == 0
     assert done(store, cells)
     assert len(log.read_text().split()) <= 9
 

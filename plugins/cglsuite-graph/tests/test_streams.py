@@ -131,7 +131,7 @@ def test_no_test_graph_in_any_view(name: str, tiny: DataRoot) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if preset.dataset == "ogbg-molhiv" else [])
+        pytest.param(name, marks=[pytest.mark.nightly] if preset.dataset == "ogbg-molhiv" else [])
         for name, preset in PRESETS.items()
         if preset.dataset in REAL
     ],
@@ -164,7 +164,7 @@ def test_real_moleculenet(load: Callable[..., GraphData], nodes: float, edges: f
     assert data.name == "sider" or int(data.y.sum()) == 5_862
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.realdata
 def test_rows_of_hiv_csv_are_the_graphs_of_molhiv(real: DataRoot) -> None:
     """BeGin's domains of ogbg-molhiv, applied by row: all graphs of a Murcko scaffold lie in one, as they were made."""

@@ -151,7 +151,7 @@ def test_ranking_links_is_off_by_default_and_adds_to_the_loss(catalogue: Any) ->
     assert ranked.loss(batch).item() > plain.loss(batch).item()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SCHEMES)
 def test_schemes_conform(name: str) -> None:
     check_pretraining(name)

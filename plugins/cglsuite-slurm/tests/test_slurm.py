@@ -208,7 +208,7 @@ def test_a_preempted_part_comes_back_when_the_other_job_is_done(slurm: TinySlurm
     assert len(log.read_text().split()) <= 6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_controller_that_is_away_for_a_while_has_ended_nothing(slurm: TinySlurm, store: Store, log: Path) -> None:
     """Nodes go on, the command waits and says so, and no part is started twice."""
     cells = slow(*[1.0] * 16)
@@ -226,7 +226,7 @@ def test_a_controller_that_is_away_for_a_while_has_ended_nothing(slurm: TinySlur
     assert once(log, cells)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_controller_that_crashes_and_forgets_running_parts_costs_time_only(slurm: TinySlurm, store: Store, log: Path) -> None:
     """Slurm saves its state now and then only: one that is killed may come back without the job, or with one that is still to start."""
     cells = slow(*[1.0] * 10)
@@ -236,7 +236,7 @@ def test_a_controller_that_crashes_and_forgets_running_parts_costs_time_only(slu
         slurm.start_controller()
         assert process.stderr is not None
         process.stderr.read()
-        assert process.wait(120) == 0
+        assert process.wait(90) == 0
     assert done(store, cells)
     assert max(Counter(log.read_text().split()).values()) <= 2  # cells that were stopped in the middle
 

@@ -85,7 +85,7 @@ def test_doctor_names_each_of_ten_hostile_plugins_and_its_fix(site: Site) -> Non
 
 
 @pytest.mark.plugins
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_beside_ten_hostile_plugins_every_healthy_one_runs_a_cell(site: Site, tmp_path: Path) -> None:
     """Those that only fail are caught in process; three more that end or stop it are found out in a process of their own, once."""
     for name in HOSTILE:

@@ -20,7 +20,7 @@ from report_lab import page_with
 from cglsuite.reports.kit.figures import curve_figure, legend_picture, matrix_figure
 from cglsuite.reports.kit.pictures import Gallery, Picture, picture
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 LABELS = ["bare", "ewc", "<b>&"]
 PLACE = """
 const svg = document.querySelectorAll("figure.live > svg")[arguments[0]];

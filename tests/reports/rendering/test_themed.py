@@ -94,7 +94,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("dark", "theme"), [(False, LIGHT), (True, DARK)])
 def test_a_browser_shows_what_the_reader_prefers(browser: Browser, both: Picture, tmp_path: Path, dark: bool, theme: Theme) -> None:
     content: dict[str, Any] = {"figures": [{"light": both.light, "dark": both.dark, "alt": both.alt}]}

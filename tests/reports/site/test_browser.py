@@ -31,7 +31,7 @@ from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.index import site_html
 from cglsuite.reports.studies.campaign import page as show_campaign
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 FIRST = {"method", "records", "average_performance", "forgetting_from_diagonal", "intransigence", "total_s", "backbone"}
 """The columns that a board shows first."""
 SMALLEST_TARGET = 24

@@ -85,7 +85,7 @@ def test_pages_whose_records_were_not_kept_have_none(one: Entry, catalogue: Cata
     assert made_from(one, catalogue)["n"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_findings_are_those_of_the_records(catalogue: Catalogue) -> None:
     """Every sentence, to the last digit, and the table of 28.6 or 77.2."""

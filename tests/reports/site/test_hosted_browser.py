@@ -18,7 +18,7 @@ from page_looks import LOOKS, assert_silent_and_readable
 
 from cglsuite.reports.site.submission import submission_html
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 SCENARIO = "scenario-cora-task-il@begin-1.html"
 PAGES = [
     *("index.html", SCENARIO, "across.html", "methods.html", "method-si.html", "method-packnet.html", "dataset-cora.html"),

@@ -115,7 +115,7 @@ def test_a_schedule_is_named_by_the_check_that_it_breaks(catalogue: Catalogue, n
     assert found[0].fix
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_good_schedule_conforms_and_its_stream_is_resumed(catalogue: Catalogue) -> None:
     check_schedule("testing-overlap", catalogue)
 
@@ -161,14 +161,14 @@ def test_a_notebook_is_named_by_the_check_that_it_breaks(
     assert (found.check, message in found.message, bool(found.fix)) == (check, True, True), found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_notebook_that_raises_is_told_with_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = examine_notebook("noted", notebook(tmp_path, [*GOOD, ("1 / 0", ())], monkeypatch), only=("runs",))
     (found,) = report.failed
     assert "cell 3: ZeroDivisionError: division by zero" in found.message
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_a_notebook_on_a_tiny_campaign_conforms() -> None:
     report = examine_notebook("campaign_report", load_catalogue())
@@ -185,7 +185,7 @@ def test_an_executor_without_run_is_told(catalogue: Catalogue) -> None:
     assert "does not take the declared options (hours)" in found.message
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "check", "message"),
     [("forgetful", "runs", "2 of 3 cells have no result after run()"), ("twice", "once", "3 of 3 cells were run more than once")],
@@ -196,7 +196,7 @@ def test_an_executor_is_named_by_the_check_that_it_breaks(catalogue: Catalogue, 
     assert found.fix
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_local_executor_conforms() -> None:
     """Workers are real, some die and hang, and it is interrupted: this takes about a minute."""
     report = examine_executor("local")
@@ -204,7 +204,7 @@ def test_the_local_executor_conforms() -> None:
     assert {f.check for f in report if f.status == "ok"} >= {"runs", "once", "same bits", "keeps", "failures", "interrupt"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_executor_is_judged_by_the_keys_of_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the calling process has imported or patched, the records are looked up as the run has planned them."""
     monkeypatch.setattr(keys, "_version", lambda distribution: "0")
