@@ -30,6 +30,16 @@ def test_a_base_is_made_anew_when_a_requirement_or_a_pin_changes_but_not_for_a_c
     assert first != overlay.fingerprint(["torch>=2.13", "tqdm>=4"], pins)
 
 
+def test_what_most_tests_import_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    overlay.compile_by_import(sys.executable, ["one", "not_installed"], ["not_installed_either", "two"])
+    assert {path.name.partition(".")[0] for path in (tmp_path / "__pycache__").iterdir()} == {"one", "two"}
+
+
 def test_installed_distributions_satisfy_each_other() -> None:
     done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -16,7 +16,7 @@ import sys
 import traceback
 import warnings
 
-#: What most tests import; nothing of the suite, and no plugin of pytest, which wants to import those itself.
+#: What most tests import; nothing of the suite, and no plugin of pytest, which wants to import those itself. Compiled by :mod:`overlay`.
 LIBRARIES = (
     "pytest",
     "xdist",
