@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "merge": ("cglsuite.cli.commands.exchange:merge", "Merge the records of several stores; both of two unlike results are kept."),
     "migrate": ("cglsuite.cli.commands.migrate:migrate", "Re-key records after source changes that leave results bit-identical."),
     "new": ("cglsuite.cli.commands.new:new", "Write a package for your own method, dataset, or any other kind."),
+    "notebook": ("cglsuite.cli.commands.catalogue:notebook", "Copy an installed notebook, to open and change in Jupyter."),
     "plugins": ("cglsuite.cli.commands.plugins:plugins", "List installed plugins and their state; diagnose them."),
     "publish": ("cglsuite.cli.commands.exchange:publish", "Publish the records of a store in a folder or a bucket, for others to pull."),
     "pull": ("cglsuite.cli.commands.exchange:pull", "Pull published records into a store, verified."),
@@ -126,6 +127,7 @@ Use your own data and method, each in one file:
   cglsuite cell --data photo.npz --scenario photo/class-il@cglb-1 --plugin mine.py --method mine
 
 Run a study, with reports and significance tests:
+  cglsuite run --example demo      the demonstration, in three minutes
   cglsuite run CAMPAIGN.toml       the cells of a campaign file
   cglsuite reproduce --paper BeGin --plan-only
 

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from importlib.metadata import EntryPoint, PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -15,6 +14,7 @@ from typing import Any, TypeVar, cast
 from cglsuite.errors import CollisionError, PluginError, SpecError, UnknownNameError, UsageError, nearest
 from cglsuite.files.given import content_of, data_spec
 from cglsuite.files.named import data_files
+from cglsuite.files.shipped import shipped
 from cglsuite.host.derived import Derivation, derive, form_of, needs_protocol
 from cglsuite.host.discovery import BLOCK, Gate, find_candidates, normalised, strict_by_environment
 from cglsuite.host.faults import one_line
@@ -422,13 +422,11 @@ def _imported(reference: str) -> Any:
 
 
 def _notebook(spec: NotebookSpec) -> Path:
-    """The notebook's file: inside the package, or, for ``_notebooks/x`` in an editable install, in ``notebooks/`` beside it."""
     package, _, relative = spec.path.partition(":")
-    folder = Path(str(resources.files(package)))
-    files = [path for path in (folder / relative, folder.parent / relative.removeprefix("_")) if path.is_file()]
-    if not files:
+    path = shipped(package, relative)
+    if not path.is_file():
         raise PluginError(f"there is no file {relative} in the package {package}")
-    return files[0]
+    return path
 
 
 def _remedy(error: BaseException, entry: Entry | None) -> str:

@@ -63,7 +63,7 @@ def test_generated_code_is_formatted_and_holds_no_placeholder(kind: str, tmp_pat
     assert [p.suffix for p in files].count(".ipynb") == (kind == "notebook")
     for path in files:
         text = path.read_text(encoding="utf-8")
-        assert "{{" not in text.replace("${{ matrix.environment }}", "")
+        assert "{{" not in text.replace("${{ matrix.environment }}", "").replace("${{ vars.PIP_FIND_LINKS }}", "")
         assert "{%" not in text
         assert text.endswith("\n")
         assert not text.endswith("\n\n")
@@ -110,7 +110,8 @@ def test_the_upper_bound_follows_semantic_versioning(core: str, below: str, tmp_
 
     run_copy(str(template_folder()), tmp_path, data={"kind": "method", "name": "m", "core": core}, defaults=True, quiet=True)
     assert f'"cglsuite>={core},<{below}"' in (tmp_path / "pyproject.toml").read_text(encoding="utf-8")
-    assert f"{{env:CORE_NEWEST:cglsuite<{below}}}" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
+    tox = (tmp_path / "tox.ini").read_text(encoding="utf-8")
+    assert f"    oldest: cglsuite=={core}\n    newest: cglsuite<{below}\n" in tox
 
 
 def test_every_environment_of_the_generated_package_is_a_job(tmp_path: Path) -> None:
@@ -122,6 +123,7 @@ def test_every_environment_of_the_generated_package_is_a_job(tmp_path: Path) -> 
     assert environments == ["alone-oldest", "alone-newest", "with-methods-oldest", "with-methods-newest"]
     workflow = (package / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
     assert re.findall(r"^          - (\S+)$", workflow, re.M) == environments
+    assert "      PIP_FIND_LINKS: ${{ vars.PIP_FIND_LINKS }} #" in workflow
     assert workflow.endswith("tox -e ${{ matrix.environment }}\n")
 
 
@@ -197,13 +199,12 @@ sys.exit(subprocess.call([sys.executable, "-I", "-m", "pip", "install", "--no-bu
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("environment", ["alone-oldest", "with-methods-newest"])
+@pytest.mark.parametrize("environment", ["alone-oldest", "with-methods-newest", "with-methods-checkout"])
 def test_the_generated_package_passes_under_tox(environment: str, tmp_path: Path) -> None:
-    """Wheels of this checkout stand in for the package index, by the variable of pip's that the generated tox.ini names."""
+    """No package index: the suite comes from a folder of wheels or from this checkout, by the variables that the generated README names."""
     pytest.importorskip("tox", reason="tox is not installed here: tox -e template has it")
-    root, wheels = Path(cglsuite.__file__).resolve().parents[1], tmp_path / "wheels"
-    packages = [root, root / "plugins" / "cglsuite-node", root / "plugins" / "cglsuite-methods"]
-    build = [
+    root, package = Path(cglsuite.__file__).resolve().parents[1], made("metric", tmp_path)
+    build = (
         sys.executable,
         "-m",
         "pip",
@@ -213,9 +214,13 @@ def test_the_generated_package_passes_under_tox(environment: str, tmp_path: Path
         "--no-deps",
         "--no-build-isolation",
         "--no-index",
-    ]
-    subprocess.run([*build, "--wheel-dir", str(wheels), *map(str, packages)], check=True)
-    package = made("metric", tmp_path)
+    )
+    if "checkout" in environment:
+        suite = {"CGLSUITE_CHECKOUT": str(root)}
+    else:
+        suite = {"PIP_FIND_LINKS": "wheels"}
+        packages = [root, root / "plugins" / "cglsuite-node", root / "plugins" / "cglsuite-methods"]
+        subprocess.run([*build, "--wheel-dir", str(package / "wheels"), *map(str, packages)], check=True)
     subprocess.run([*build, "--wheel-dir", str(tmp_path), str(package)], check=True)
     (tmp_path / "install.py").write_text(INSTALL.format(folder=str(third_parties(tmp_path / "third"))), encoding="utf-8")
     options = [
@@ -227,7 +232,7 @@ def test_the_generated_package_passes_under_tox(environment: str, tmp_path: Path
     environment_of_a_user = {name: value for name, value in os.environ.items() if not name.startswith("TOX_")}  # TOX_WORK_DIR, ...
     done = subprocess.run(
         [sys.executable, "-m", "tox", "run", "-e", environment, *options], cwd=package, capture_output=True, text=True, check=False,
-        env=environment_of_a_user | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)},
+        env=environment_of_a_user | {"PIP_NO_INDEX": "1"} | suite,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\b2 passed\b", done.stdout), done.stdout

@@ -47,6 +47,15 @@ def test_a_plugin_asks_for_exactly_this_core_and_for_nothing_older_than_the_core
     assert wanted == {name: core.get(name, bound) for name, bound in wanted.items()}
 
 
+def test_every_plugin_is_an_extra_of_the_core_and_all_is_what_a_checkout_installs() -> None:
+    extras = CORE["optional-dependencies"]
+    plugins = [path.parent.name for path in PROJECTS if path.parent != ROOT]
+    assert {name: extras[name.removeprefix("cglsuite-")] for name in plugins} == {name: [f"{name}=={CORE['version']}"] for name in plugins}
+    everything, molecules = map(Requirement, extras["all"])
+    assert everything.extras == {name.removeprefix("cglsuite-") for name in plugins}
+    assert str(molecules) == f"cglsuite-graph[molecules]=={CORE['version']}"  # tests/packaging/test_readme.py: as in requirements.txt
+
+
 def test_citation_and_changelog_carry_the_version() -> None:
     assert re.search(rf"^version: {re.escape(CORE['version'])}$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)

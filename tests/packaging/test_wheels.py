@@ -1,4 +1,4 @@
-"""What is inside the built wheels: the code, its types, the notebooks, the data, the licence, and nothing else."""
+"""What is inside the built wheels: the code, its types, the notebooks, the examples, the data, the licence, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from cglsuite.campaigns.examples import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {
@@ -54,8 +56,8 @@ def test_a_wheel_holds_the_whole_package_and_the_licence(name: str, tmp_path: Pa
     expected = sources(package)
     if name == "cglsuite":
         expected |= {f"cglsuite/_{path}" for path in sources(ROOT / "notebooks") if ".ipynb_checkpoints" not in path}
-        template = ROOT / "plugins" / "template"
-        expected |= {f"cglsuite/_template/{path.relative_to(template)}" for path in template.rglob("*") if path.is_file()}
+        expected |= {f"cglsuite/_plugins/{path}" for path in sources(ROOT / "plugins" / "template")}
+        expected |= {f"cglsuite/_reports/{path.relative_to(ROOT / 'reports')}" for path in examples().values()}
     metadata = {path for path in inside if ".dist-info/" in path}
     assert inside - metadata == expected
     assert f"{module}/py.typed" in inside

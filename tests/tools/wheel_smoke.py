@@ -1,4 +1,4 @@
-"""Build wheels of the core and the plugins, install them, and run the main jobs from a folder outside the repository.
+"""Build wheels of the core and the plugins, install ``cglsuite[all]`` from them, and do what a newcomer does, outside the repository.
 
 Run by the Python of an environment that holds the third-party distributions and none of ours (see overlay.py), in a scratch folder: what
 works here works for someone who has only the wheels.
@@ -11,16 +11,23 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
-from typing import Any
 
 __all__ = ["main"]
 
 ROOT = Path(__file__).resolve().parents[2]
+WHERE = """
+import json
+from importlib.metadata import distributions
+from importlib.util import find_spec
+names = [d.name for d in distributions() if d.name.startswith("cglsuite")]
+print(json.dumps({name: find_spec(name.replace("-", "_")).origin for name in names}))
+"""
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PACKAGES = (ROOT, *sorted(ROOT.glob("plugins/cglsuite-*")))
 COMMAND = Path(sys.executable).with_name("cglsuite")
-SMALL = ("--set", "training.epochs=3")
 
 
 def say(step: str, start: float) -> None:
@@ -43,50 +50,56 @@ def check(condition: bool, failure: str) -> None:
 
 
 def install(dist: Path) -> None:
-    """Build every package's wheel and install them all, offline and without resolving anything."""
-    shutil.rmtree(dist, ignore_errors=True)
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "-w", dist, *PACKAGES)
-    wheels = sorted(dist.glob("*.whl"))
-    check(len(wheels) == len(PACKAGES), f"{len(PACKAGES)} packages made {[w.name for w in wheels]}")
-    run(*pip, "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall", *wheels)
-    run(*pip, "check")
-    where = run(sys.executable, "-c", "import cglsuite; print(cglsuite.__file__)").strip()
-    check(ROOT / "cglsuite" not in Path(where).parents and "site-packages" in where, f"cglsuite comes from {where}, not from its wheel")
-
-
-def listed(*words: str) -> Any:
-    """What a command prints as JSON."""
-    return json.loads(run(COMMAND, *words, "--json"))
+    """Build every package's wheel and install the core with the extra ``all``, which brings the others, from the folder of wheels."""
+    run(*PIP, "wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "-w", dist, *PACKAGES)
+    names = sorted(wheel.name.partition("-")[0].replace("_", "-") for wheel in dist.glob("*.whl"))
+    check(len(names) == len(PACKAGES), f"{len(PACKAGES)} packages made {names}")
+    run(*PIP, "uninstall", "-qq", "--yes", *names)  # of an earlier run
+    run(*PIP, "install", "--quiet", "--no-index", "--find-links", dist, "cglsuite[all]")
+    where = json.loads(run(sys.executable, "-c", WHERE))
+    check(sorted(where) == names, f"cglsuite[all] brought {sorted(where)}")
+    here = sysconfig.get_path("purelib")
+    check(all(path.startswith(here) for path in where.values()), f"not all modules come from wheels: {where}")
 
 
 def catalogue() -> None:
-    """Every plugin loads, and every kind of thing is listed."""
-    plugins = listed("plugins")
+    """Every plugin loads, and everything is listed."""
+    plugins = json.loads(run(COMMAND, "plugins", "--json"))
     check(all(p["status"] == "ok" for p in plugins), f"plugins at fault: {plugins}")
-    for kind in ("datasets", "scenarios", "backbones", "methods", "metrics", "notebooks"):
-        check(bool(listed("list", kind)), f"no {kind} are listed")
+    kinds = {entry["kind"] for entry in json.loads(run(COMMAND, "list", "--json"))}
+    check(kinds >= {"dataset", "scenario", "backbone", "method", "metric", "notebook", "executor"}, f"only {kinds} are listed")
     run(COMMAND, "list", "nonsense", expected=2)
 
 
-def cell(store: Path) -> None:
-    """One cell trains, and the second time comes from the store with the same key and matrix."""
-    words = ("cell", "--scenario", "synthetic-csbm/class-il@cglb-1", "--method", "er-gnn", *SMALL, "--store", str(store))
-    first, second = listed(*words), listed(*words)
-    check(first["status"] == "done", f"the cell is {first['status']}: {first.get('reason')}")
-    check((first["key"], first["matrix"]) == (second["key"], second["matrix"]), "the same cell gave two results")
-
-
-def campaign(store: Path, folder: Path) -> None:
-    """The demonstration campaign, with few epochs, runs from a copy of its file and leaves a report that stands alone."""
-    shutil.copy(ROOT / "reports" / "demo.toml", folder / "demo.toml")
-    printed = run(COMMAND, "run", folder / "demo.toml", *SMALL, "--store", store)
-    reports = [Path(line) for line in printed.splitlines() if line.endswith(".html")]
-    check(bool(reports), f"no path of an HTML report was printed: {printed!r}")
+def demonstration() -> None:
+    """The demonstration runs by its name and leaves reports here that stand alone; the second time nothing is trained or rendered."""
+    first, second = (run(COMMAND, "run", "--example", "demo") for _ in range(2))
+    check(first == second, f"two runs of the demonstration printed {first!r} and {second!r}")
+    reports = [Path(line) for line in first.splitlines()]
+    check([r.parent for r in reports] == 2 * [Path("rendered/demo")], f"expected the paths of two reports here: {first!r}")
     for report in reports:
         text = report.read_text(encoding="utf-8")
         check(len(text) > 10_000 and "<html" in text, f"{report} is no report")
         check("<script src=" not in text and 'rel="stylesheet" href="http' not in text, f"{report} fetches something")
+
+
+def notebook() -> None:
+    """A notebook is handed out, unexecuted, once; it runs in Jupyter's kernel, on the demonstration's records."""
+    words = (COMMAND, "notebook", "method_comparison", "--to", "mine")
+    path = Path(run(*words).strip())
+    run(*words, expected=2)
+    check(path == Path("mine/method_comparison.ipynb") and not outputs(path), f"{path} has outputs, or is not where it was asked for")
+    done = path.with_name("done.ipynb")
+    run(
+        sys.executable, "-m", "papermill", "--log-level", "ERROR", path, done, "-p", "campaign", "demo.toml", "-p", "train_missing", "False"
+    )
+    check("er-gnn" in outputs(done), f"{done} shows no method of the demonstration")
+
+
+def outputs(path: Path) -> str:
+    """What the cells of a notebook have put out, as JSON; empty where it was not executed."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return "".join(json.dumps(cell["outputs"]) for cell in cells if cell.get("outputs"))
 
 
 def main() -> None:
@@ -98,12 +111,12 @@ def main() -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     os.chdir(scratch)
-    os.environ.update(CGLSUITE_CACHE=str(scratch / "cache"), CGLSUITE_STRICT="1")
+    os.environ.update(CGLSUITE_CACHE=str(scratch / "cache"), CGLSUITE_STRICT="1", CGLSUITE_SET="training.epochs=3")
     for step, job in (
         ("wheels built and installed", lambda: install(scratch / "dist")),
         ("catalogue listed", catalogue),
-        ("a cell trained", lambda: cell(scratch / "store")),
-        ("a campaign run and its report rendered", lambda: campaign(scratch / "store", scratch)),
+        ("the demonstration run and its reports rendered", demonstration),
+        ("a notebook handed out and run", notebook),
     ):
         start = time.monotonic()
         job()

@@ -1,14 +1,15 @@
-"""``cglsuite list KIND`` and ``cglsuite show KIND NAME``: what plugins provide, as text or JSON."""
+"""``cglsuite list KIND``, ``show KIND NAME`` and ``notebook NAME``: what plugins provide, as text or JSON, and copies of notebooks."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from cglsuite.cli.options import files_options
+from cglsuite.cli.options import FolderPath, files_options
 from cglsuite.cli.output import descriptions, echo, heading, paragraph, print_json, properties, table, terminal_width, tidy
 from cglsuite.cli.requests import tell_derivations
 from cglsuite.cli.session import Session, pass_session
@@ -19,7 +20,7 @@ from cglsuite.host.derived import derivable, form_of
 from cglsuite.reference import leak_of
 from cglsuite.specs import KINDS, DatasetSpec, ExecutorSpec, Hyperparameter, ScenarioSpec
 
-__all__ = ["kind_of", "list_names", "show"]
+__all__ = ["kind_of", "list_names", "notebook", "show"]
 
 _log = logging.getLogger(__name__)
 _COUNTED_WIDTH = 120
@@ -96,6 +97,26 @@ def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], a
         print_json(entry.describe())
         return
     echo("\n".join([*_page(entry), *_scenarios_on(catalogue, entry)]))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--to", type=FolderPath(), default=".", show_default=True, help="The folder for the copy.")
+@pass_session
+def notebook(session: Session, name: str, to: Path) -> None:
+    """Copy an installed notebook, to open and change in Jupyter, and print the path of the copy.
+
+    `cglsuite list notebooks` prints the names. A file that exists is not overwritten.
+    """
+    from cglsuite.atomic import write_atomic
+
+    catalogue = session.catalogue()
+    source: Path = catalogue.resolve(catalogue.get("notebook", name))
+    path = to / source.name
+    if path.exists():
+        raise UsageError(f"{path} exists: move it, or name another folder with --to")
+    write_atomic(path, source.read_bytes(), option="--to")
+    echo(str(path))
 
 
 def _kind_with(catalogue: Catalogue, name: str) -> str:

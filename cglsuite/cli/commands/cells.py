@@ -316,7 +316,10 @@ def _amount(name: str, value: float | None) -> str:
 
 
 @click.command()
-@click.argument("campaign_path", metavar="CAMPAIGN.toml", type=FilePath())
+@click.argument("campaign_path", metavar="[CAMPAIGN.toml]", type=FilePath(), required=False)
+@click.option(
+    "--example", metavar="NAME", help="Write a campaign that comes with the suite, such as demo, to the current folder and run it."
+)
 @store_option
 @click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
 @device_option
@@ -335,7 +338,8 @@ def _amount(name: str, value: float | None) -> str:
 def run(
     ctx: click.Context,
     session: Session,
-    campaign_path: Path,
+    campaign_path: Path | None,
+    example: str | None,
     store_path: Path | None,
     workers: int | None,
     device: str | None,
@@ -354,9 +358,17 @@ def run(
     Exit status: 0 ok, 1 a cell or a report failed, 2 wrong request, 3 every cell is not applicable, 130 interrupted.
     """
     from cglsuite.campaigns.campaign import load_campaign
+    from cglsuite.campaigns.examples import write_example
     from cglsuite.executors.campaign_run import run_campaign, trainings_text
     from cglsuite.executors.progress import say
 
+    if example is not None:
+        if campaign_path is not None:
+            raise click.UsageError(f"--example {example} and {campaign_path} are two campaigns: give one of them", ctx)
+        campaign_path = write_example(example, Path())
+        say(f"{example}: the campaign is {campaign_path} in this folder")
+    elif campaign_path is None:
+        raise click.UsageError("Missing argument 'CAMPAIGN.toml', or --example NAME.", ctx)
     campaign, store = load_campaign(campaign_path), open_store(store_path)
     overrides = overrides_of(assignments, device, workers, executor=executor, checkpoint_every_s=checkpoint_every_s)
     tell_derivations(session.catalogue(), campaign.grid.scenarios)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from importlib import resources
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ from cglsuite.cli.options import FolderPath
 from cglsuite.cli.output import echo
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.errors import UsageError
+from cglsuite.files.shipped import shipped
 from cglsuite.host import Catalogue
 
 __all__ = ["new", "template_folder"]
@@ -62,9 +62,8 @@ def new(session: Session, kind: str, name: str, into: Path | None, author: str) 
 
 
 def template_folder() -> Path:
-    """The template: inside the package, or (editable installs map nothing) in ``plugins/template`` beside it."""
-    inside = Path(str(resources.files("cglsuite"))) / "_template"
-    return inside if inside.is_dir() else inside.parents[1] / "plugins" / "template"
+    """The template that ``cglsuite new`` fills in."""
+    return shipped("cglsuite", "_plugins/template")
 
 
 def _distribution(name: str) -> str:

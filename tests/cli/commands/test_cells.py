@@ -263,6 +263,30 @@ def test_run_runs_what_is_missing(capfd: pytest.CaptureFixture[str], store: Stor
     assert len(log.read_text().split()) == 10
 
 
+def test_an_example_runs_as_its_file_in_the_current_folder(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: Path
+) -> None:
+    """A file that someone has changed is not run under the example's name; without a campaign, or with two, nothing runs."""
+    monkeypatch.setattr("cglsuite.campaigns.examples.examples", lambda: {"x": tmp_path / "x.toml"})
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for _ in range(2):
+        assert call(capfd, "run", "--example", "x", "--only", "method=bare")[0] == 0
+        assert len(log.read_text().split()) == 4
+    assert Path("x.toml").read_text() == CAMPAIGN
+    Path("x.toml").write_text(CAMPAIGN.replace("joint", "ewc"))
+    for words, says in (
+        (("--example", "x"), "x.toml exists and differs from the example: run it as `cglsuite run x.toml`"),
+        (("--example", "y"), "there is no example 'y'. Examples: x."),
+        (("--example", "x", "x.toml"), "--example x and x.toml are two campaigns"),
+        ((), "Missing argument 'CAMPAIGN.toml', or --example NAME."),
+    ):
+        status, out, err = call(capfd, "run", *words)
+        assert (status, out) == (2, ""), words
+        assert says in err, words
+    assert len(log.read_text().split()) == 4
+
+
 def test_run_with_failures_and_with_nothing_applicable(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     """Exit 1 and 3."""
     status, _, err = call(capfd, "run", "x.toml", "--set", "method.behave=diverge", "--only", "method=bare")
