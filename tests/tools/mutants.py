@@ -4,7 +4,8 @@
     python tests/tools/mutants.py --rooms stats,reports --number 40        # of some rooms
     python tests/tools/mutants.py --modules cglsuite/stats/blocks.py --number 999  # one module, all of its mutants
     python tests/tools/mutants.py --at cglsuite/stats/blocks.py:85         # every mutant of a line
-    python tests/tools/mutants.py --list --number 10                       # show the sample, run nothing
+    python tests/tools/mutants.py --list --number 100 > frozen.jsonl        # write the sample down, run nothing
+    python tests/tools/mutants.py --frozen frozen.jsonl                     # run what was written down, though lines have moved since
 
 The sample is a function of the seed and the code. Mutants live in copies of what git knows; the checkout is not touched. The first failure
 ends a mutant (a test that takes two minutes has failed); it counts only if the same test passes on the code as it is. Survivors are printed
@@ -377,6 +378,23 @@ def at_line(found: dict[str, list[Mutation]], place: str) -> list[Mutation]:
     return [m for room in found.values() for m in room if m.path == path and m.line == int(line)]
 
 
+def frozen(found: dict[str, list[Mutation]], file: Path) -> list[Mutation]:
+    """The mutations that ``--list`` wrote to a file: of equal ones in a module, that which is nearest to the line of then.
+
+    Raises:
+        SystemExit: the code has changed so that one can no longer be made.
+    """
+    alike = defaultdict(list)
+    for mutation in (m for room in found.values() for m in room):
+        alike[mutation.path, mutation.kind, mutation.old, mutation.new].append(mutation)
+    chosen = []
+    for path, line, *change in map(json.loads, file.read_text().splitlines()):
+        if not (pool := alike[path, *change]):
+            raise SystemExit(f"{file}: {path}:{line}: {change} is no mutation of the code as it is now")
+        chosen.append(min(pool, key=lambda m: abs(m.line - line)))
+    return chosen
+
+
 def main() -> int:
     """Draw the sample, run it, print the score of each room and the survivors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -385,6 +403,8 @@ def main() -> int:
     parser.add_argument("--rooms", default="", help="comma-separated; all by default")
     parser.add_argument("--modules", default="", help="comma-separated beginnings of paths, as cglsuite/stats/blocks.py; all by default")
     parser.add_argument("--at", action="append", default=[], help="path:line, in place of a sample")
+    parser.add_argument("--frozen", type=Path, help="a file that --list wrote, in place of a sample")
+    parser.add_argument("--nightly", action="store_true", help="run tests marked nightly too")
     parser.add_argument("--tests", default="", help="the test files or tests to run, separated by blanks, in place of those that belong")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=300, help="seconds for a mutant's own room, and again for the others")
@@ -396,22 +416,27 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(KINDS), help=f"comma-separated; {APPEARANCE} is the one that is left out by default")
     parser.add_argument("--list", action="store_true", help="show the sample and stop")
     asked = parser.parse_args()
+    if asked.nightly:
+        PYTEST[-1] = "not notebook"
 
     kinds = asked.kinds.split(",")
+    listed = {json.loads(line)[0] for line in asked.frozen.read_text().splitlines()} if asked.frozen else set()
     found: dict[str, list[Mutation]] = defaultdict(list)
     for name in known_files("cglsuite/*.py", "plugins/*/src/*.py"):
         if asked.at and not any(place.startswith(f"{name}:") for place in asked.at):
             continue
-        if not name.startswith(tuple(asked.modules.split(","))):
+        if not name.startswith(tuple(asked.modules.split(","))) or (listed and name not in listed):
             continue
         if not asked.rooms or room_of(name) in asked.rooms.split(","):
             text = (ROOT / name).read_text()
             mutations = (m for m in mutations_of(name, text) if asked.at or m.kind in kinds)
-            found[room_of(name)] += [m for m in mutations if m.applied(text) != text]
+            found[room_of(name)] += [m for m in mutations if listed or m.applied(text) != text]
     places = [m for place in asked.at for m in at_line(found, place)]
     sample = places if asked.at else sampled(found, asked.number, random.Random(asked.seed))
+    if asked.frozen:
+        sample = frozen(found, asked.frozen)
     if asked.list:
-        print(*(f"{m.path}:{m.line}: {m.kind}: {m.old!r} -> {m.new!r}" for m in sample), sep="\n")
+        print(*(json.dumps([m.path, m.line, m.kind, m.old, m.new]) for m in sample), sep="\n")
         return 0
     random.Random(asked.seed).shuffle(sample)
     outcomes = [Outcome(**json.loads(line)) for line in asked.out.read_text().splitlines()] if asked.out and asked.out.exists() else []
