@@ -153,6 +153,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.plugins
+@pytest.mark.nightly
 def test_tasks_that_keep_apart_are_evaluated_in_one_pass(tmp_path: Path) -> None:
     """On an accelerator, once per stage and with the CPU's answers; apart if their graphs are large, or norms have statistics per task."""
     done = run("-c", TOGETHER, folder=tmp_path)

@@ -30,7 +30,14 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=named)
+#: Pages whose blocks take several seconds each to follow; the README's are followed by day.
+AT_NIGHT = ("write-an-executor", "jupyter", "check-a-plugin", "audit", "batched-cells", "watch-a-run", "troubleshooting", "pyg")
+AT_NIGHT += ("publish-results", "write-a-measure", "write-a-scenario")
+BY_DAY = [page for page in WITH_CODE if page.stem not in AT_NIGHT]
+OTHERS = [pytest.param(page, marks=pytest.mark.nightly) for page in WITH_CODE if page.stem in AT_NIGHT]
+
+
+@pytest.mark.parametrize("page", [*BY_DAY, *OTHERS], ids=named)
 def test_the_blocks_of_a_page_hold(page: Path, reader: Make) -> None:
     follower = reader(False)
     for block in blocks(page):

@@ -32,6 +32,7 @@ SHARES = (None, 0.1, 0.25, 0.5, 0.75, 0.9)
 """PackNet's ``keep``; without one, the share that leaves all tasks equally many weights."""
 THRESHOLDS = (1e-3, 5e-3, 1e-2, 5e-2, 0.1)
 METHODS = ("bare", "lwf", "gem", "twp", "ewc", "mas", "er-gnn", "joint")
+pytestmark = pytest.mark.nightly
 
 
 @cache

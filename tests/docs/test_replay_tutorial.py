@@ -27,7 +27,7 @@ def test_der_takes_sixty_lines_at_most(file: Path) -> None:
     assert len(file.read_text(encoding="utf-8").splitlines()) <= 60
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.nightly
 def test_der_conforms_at_every_level_and_without_tasks(file: Path) -> None:
     """The checks that a memory can break. They take more than five seconds, in six streams and with a process per task; all checks in all
     streams are for ``as_they_stand.py``."""

@@ -98,7 +98,7 @@ def test_every_cell_is_run_once_on_two_hosts_and_its_record_names_the_job(store:
     assert run(cells, store, Nothing()) == 0
 
 
-@pytest.mark.parametrize("behave", ["raise", "kill", "sleep", "diverge"])
+@pytest.mark.parametrize("behave", ["raise", "kill", *(pytest.param(late, marks=pytest.mark.nightly) for late in ("sleep", "diverge"))])
 def test_a_bad_cell_costs_itself_only(store: Store, log: Path, behave: str) -> None:
     """Its death is recorded by its own machine's supervisor, and it is tried once per run."""
     cells = [cell(0), cell(1, behave=behave), cell(2), cell(3)]
@@ -136,6 +136,7 @@ def test_a_killed_part_is_started_again_and_its_cells_are_done(store: Store, log
     assert sorted(Counter(log.read_text().split()).values()) == [1, 1, 1, 2]
 
 
+@pytest.mark.nightly
 def test_a_cell_that_takes_its_machine_down_is_given_up_after_three_takeovers(
     store: Store, log: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,6 +229,7 @@ def test_a_killed_command_is_attached_to_by_the_same_command(store: Store, log: 
     assert not list(stored_jobs(store.path))
 
 
+@pytest.mark.nightly
 def test_two_commands_at_once_launch_one_job(store: Store, log: Path) -> None:
     """The second waits for the first one's job; both end when it is done."""
     with submit(store) as first, submit(store) as second:
@@ -251,6 +253,7 @@ def test_ctrl_c_ends_the_job_and_keeps_what_is_finished(store: Store) -> None:
     assert not any((store.path / "attempts").glob("*"))
 
 
+@pytest.mark.nightly
 def test_detached_it_returns_at_once_and_the_same_command_collects(store: Store, log: Path) -> None:
     """A later command finds the job over, or waits for it."""
     cells, local = [cell(n, seconds=t) for n, t in enumerate([0.0, 0.0, 3.0, 0.0])], LocalExecutor()
@@ -285,6 +288,7 @@ class Deaf:
         self.inner.cancel(ids)
 
 
+@pytest.mark.nightly
 def test_an_engine_that_does_not_answer_has_ended_nothing(store: Store, log: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Said once, and again when it answers; no part is started a second time."""
     cells, launcher = [cell(n, seconds=1.0) for n in range(4)], Deaf(hosts("alpha", "beta"), set(range(1, 6)))
@@ -295,6 +299,7 @@ def test_an_engine_that_does_not_answer_has_ended_nothing(store: Store, log: Pat
     assert Counter(log.read_text().split()) == Counter({c.key: 1 for c in cells})
 
 
+@pytest.mark.nightly
 def test_a_job_whose_launch_was_never_answered_is_asked_for_by_name(store: Store, log: Path) -> None:
     """The command died between the launch and writing down its answer: the launcher is asked again with the same job."""
     cells, launcher = [cell(n) for n in range(2)], hosts("alpha")

@@ -144,10 +144,17 @@ def test_an_eighth_of_the_nightly_tests_is_selected_and_the_others_are_counted(t
     assert f"not selected here: {42 - len(nodes)} tests marked 'nightly' (tox -e nightly runs them)" in done.stdout
 
 
+def test_a_file_of_nightly_tests_alone_is_in_one_eighth(tmp_path: Path) -> None:
+    (tmp_path / "test_inner.py").write_text(NIGHTLY.replace("def test_by_day", "@pytest.mark.nightly\ndef test_too"), encoding="utf-8")
+    done = inner_run(tmp_path, "-q", "--collect-only", f"--eighth={suite_pytest.eighth_of('test_inner.py')}")
+    assert done.stdout.count("::") == 43
+    assert "tests marked 'nightly'" not in done.stdout
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
 def test_an_eighth_without_a_test_has_passed(tmp_path: Path, workers: tuple[str, ...]) -> None:
     (tmp_path / "test_inner.py").write_text("import pytest\n\n@pytest.mark.nightly\ndef test_one(): pass\n", encoding="utf-8")
-    other = (suite_pytest.eighth_of("test_inner.py::test_one") + 1) % 8
+    other = (suite_pytest.eighth_of("test_inner.py") + 1) % 8
     done = inner_run(tmp_path, "-m", "nightly", f"--eighth={other}", *workers)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "passed" not in done.stdout

@@ -58,9 +58,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addoption("--eighth", type=int, choices=range(EIGHTHS), metavar="K", help=kinds)
 
 
-def eighth_of(node: str) -> int:
-    """Which eighth of the nightly tests one with this id belongs to."""
-    return hashlib.sha256(node.encode()).digest()[0] % EIGHTHS
+def eighth_of(unit: str) -> int:
+    """Which eighth of the nightly tests one with this id, or a file, belongs to."""
+    return hashlib.sha256(unit.encode()).digest()[0] % EIGHTHS
 
 
 def _may_hold(path: Path, expression: str) -> bool:
@@ -205,10 +205,15 @@ class SuitePlugin:
 
     @staticmethod
     def _select_eighth(items: list[pytest.Item], config: pytest.Config) -> None:
-        """Leave out the nightly tests of other eighths, if one was asked for."""
+        """Leave out the nightly tests of other eighths, if one was asked for.
+
+        A file of nightly tests alone is in one of them: they share what it makes.
+        """
         eighth = _eighth(config)
         if eighth is not None:
-            others = {item for item in items if item.get_closest_marker("nightly") and eighth_of(item.nodeid) != eighth}
+            mixed = {item.path for item in items if not item.get_closest_marker("nightly")}
+            unit = {item: item.nodeid if item.path in mixed else item.nodeid.partition("::")[0] for item in items}
+            others = {item for item in items if item.get_closest_marker("nightly") and eighth_of(unit[item]) != eighth}
             items[:] = [item for item in items if item not in others]
             config.hook.pytest_deselected(items=list(others))
 

@@ -15,9 +15,9 @@ def test_lwf_mini_is_one_module_of_at_most_40_lines() -> None:
     assert len(Path(cglsuite_lwf_mini.__file__).read_text(encoding="utf-8").splitlines()) <= 40
 
 
-@pytest.mark.nightly
 def test_lwf_mini_conforms() -> None:
-    check_method("lwf-mini")
+    """On a stream of each level and setting; ``tox -e conformance`` checks it in all combinations."""
+    check_method("lwf-mini", quick=True)
 
 
 @pytest.mark.plugins
