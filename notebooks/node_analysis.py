@@ -25,7 +25,7 @@ store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .c
 # By default this is a small demonstration on synthetic data. For the paper's multi-label nodes, set `scenario` to
 # `pcg/class-il@agale-1` (or `pcg/task-il@agale-1`), `methods` to those of its tables (`bare`, `lwf`, `ewc`, `mas`, `er-gnn`,
 # `evolve-gcn`), `overrides` to `{}`, `seeds` to `{"order": [0, 1, 2], "init": [0, 1, 2]}`, and `CGLSUITE_DATA` to the data folder. A cell
-# that is already in the store is not trained again: `cglsuite run reports/agale-pcg.toml` trains all of these beforehand.
+# that is already in the store is not trained again: `cglsuite run reports/agale/agale-pcg.toml` trains all of these beforehand.
 
 # %%
 from cglsuite import load_catalogue

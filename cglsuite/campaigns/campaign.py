@@ -391,7 +391,7 @@ def _check_depth(data: Mapping[str, Any], path: Path | None) -> None:
 
 
 def _no_such_file(path: Path) -> str:
-    known = sorted(str(p) for p in Path("reports").glob("*.toml"))
+    known = sorted(str(p) for p in Path("reports").rglob("*.toml"))
     by_stem = {Path(k).stem: k for k in known}
     close = [by_stem[stem] for stem in nearest(path.stem, by_stem)] or known[:5]
     advice = "Did you mean " + " or ".join(close) + "?" if close else "A campaign is a TOML file, for example reports/demo.toml."

@@ -9,7 +9,7 @@ from typing import Any
 
 from doc_beside import beside
 from doc_cards import scenario_link
-from doc_gallery import gallery_records, gallery_repetitions
+from doc_gallery import gallery_records, gallery_repetitions, gallery_sections
 from doc_text import code, table, text, value
 
 from cglsuite import Catalogue
@@ -192,6 +192,11 @@ def _figure(catalogue: Catalogue, here: str, words: list[str]) -> str:
     return figures(words)
 
 
+def _gallery(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``gallery``: every page of the gallery, see :func:`doc_gallery.gallery_sections`."""
+    return gallery_sections()
+
+
 def _side(given: Any) -> str:
     return "–" if given is ABSENT else value(given)
 
@@ -203,6 +208,7 @@ _DIRECTIVES: dict[str, Callable[[Catalogue, str, list[str]], str]] = {
     "diff": _diff,
     "figure": _figure,
     "file": _file,
+    "gallery": _gallery,
     "gap": _gap,
     "leaks": _leaks,
     "measured": _measured,

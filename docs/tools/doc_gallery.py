@@ -1,13 +1,14 @@
-"""The gallery of the documentation: every committed report with its key results, embedded; and figures drawn while the site is built.
+"""The gallery of the documentation: every report with its key results, embedded; and figures drawn while the site is built.
 
-The table of ``reports/gallery/README.md`` says which pages there are and what they show. Titles and key results are read from the pages.
+``reports/gallery/gallery.toml`` says which pages there are and what they show. Titles and key results are read from the pages; those that
+are not in git are there once ``python tests/tools/gallery.py`` has rendered them.
 """
 
 from __future__ import annotations
 
 import base64
 import html
-import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,20 +16,23 @@ from typing import Any
 
 from doc_text import text
 
-__all__ = ["FOLDER", "figures", "gallery_page", "gallery_records", "gallery_repetitions", "listed", "repetitions"]
+__all__ = ["FOLDER", "figures", "gallery_files", "gallery_records", "gallery_repetitions", "gallery_sections", "listed", "repetitions"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "reports" / "gallery"
-_LINK = re.compile(r"\[([^\]]+)\]\(([^)]+\.html)\)")
-_ASIDE = re.compile(r" \(\[[^\]]*\]\([^)]*\)\)")
-"""A link in brackets, to a file that is not on the site."""
 
 
-def listed() -> list[tuple[list[str], str]]:
-    """Per row of the table: its pages below ``reports/gallery``, and what they show."""
-    lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| [")]
-    return [([target for _, target in _LINK.findall(row[0])], _ASIDE.sub("", row[-1]).strip()) for row in rows]
+def listed() -> list[dict[str, Any]]:
+    """The entries of ``gallery.toml``."""
+    found: list[dict[str, Any]] = tomllib.loads((FOLDER / "gallery.toml").read_text(encoding="utf-8"))["page"]
+    return found
+
+
+def gallery_files() -> dict[str, Path]:
+    """By its place in the gallery, every page that is here and what belongs to it: those in git, and what was rendered besides."""
+    rendered = FOLDER / "rendered"
+    files = {path.relative_to(rendered).as_posix(): path for path in sorted(rendered.rglob("*")) if path.is_file()}
+    return files | {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.html")) if rendered not in path.parents}
 
 
 @cache
@@ -59,22 +63,21 @@ def repetitions(frame: Any, outcomes: Iterable[Mapping[str, Any]]) -> Any:
     return frame
 
 
-def gallery_page() -> str:
-    """The page that embeds all others, as Markdown."""
-    parts = [
-        "# Gallery",
-        "Reports as the suite writes them, with the message of each as it stands on its page. A page is one file that fetches nothing.",
-    ]
-    for pages, about in listed():
-        parts += [f"## {about[:1].upper()}{about[1:]}", *(_embedded(page, first=page == listed()[0][0][0]) for page in pages)]
+def gallery_sections() -> str:
+    """A section per entry, with its pages, as Markdown."""
+    files, parts = gallery_files(), []
+    for entry in listed():
+        pages = [_embedded(place, files[place], first=not parts) for place in entry["pages"].values() if place in files]
+        away = f"Not rendered here: `python tests/tools/gallery.py {entry['name']}`."
+        parts += [f"## {entry['shows'][:1].upper()}{entry['shows'][1:]}", *(pages or [away])]
     return "\n\n".join(parts) + "\n"
 
 
-def _embedded(page: str, *, first: bool) -> str:
+def _embedded(page: str, path: Path, *, first: bool) -> str:
     """A page's title with a link, its key results, and the page itself; only the first is unfolded."""
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup((FOLDER / page).read_text(encoding="utf-8"), "html.parser")
+    soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     heading, kind = soup.find("h1"), soup.find("p", class_="kind")
     for anchor in soup.find_all("a", class_="anchor-link"):
         anchor.decompose()
@@ -86,7 +89,7 @@ def _embedded(page: str, *, first: bool) -> str:
         [
             f"**[{text(title)}]({page})**{said}\n",
             *(f"- {result}" for result in results),
-            "" if results else "Rendered by an earlier version, which computed no key results; its records were not kept.\n",
+            "",
             f'<details class="report"{" open" if first else ""}><summary>{html.escape(page)}</summary>',
             f'<iframe src="{html.escape(page)}" title="{name}" loading="lazy"></iframe></details>',
         ]

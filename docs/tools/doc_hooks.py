@@ -7,8 +7,7 @@ from typing import Any
 
 from doc_cards import dataset_path, method_path, pages, pretraining_path
 from doc_directives import expanded
-from doc_gallery import FOLDER as GALLERY
-from doc_gallery import gallery_page
+from doc_gallery import gallery_files
 from doc_methods import cards
 from mkdocs.structure.files import File, Files
 
@@ -46,13 +45,11 @@ def _filled(nav: Any, found: dict[str, Any]) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are made of specs, and the gallery with its reports."""
+    """Add the pages that are made of specs, and the gallery's reports."""
     for path, content in (pages(_catalogue()) | cards(_catalogue())).items():
         files.append(File.generated(config, path, content=content))
-    files.append(File.generated(config, "gallery/index.md", content=gallery_page()))
-    for report in sorted(GALLERY.rglob("*.html")):
-        place = f"gallery/{report.relative_to(GALLERY).as_posix()}"
-        files.append(File.generated(config, place, abs_src_path=str(report)))
+    for place, path in gallery_files().items():
+        files.append(File.generated(config, f"gallery/{place}", abs_src_path=str(path)))
     return files
 
 

@@ -11,7 +11,7 @@ from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.host import load_catalogue
 
-REPORTS = Path(__file__).resolve().parents[2] / "reports"
+REPORTS = Path(__file__).resolve().parents[2] / "reports" / "begin"
 pytestmark = pytest.mark.plugins
 #: By file: the method, the axis, its values, and the scheme of pre-training.
 FIGURES = {

@@ -273,6 +273,10 @@ def test_an_absent_file_suggests_others(tmp_path: Path, monkeypatch: pytest.Monk
     assert str(error.value) == f"there is no campaign file qqqqqqqqqqqq.toml. Did you mean {listed}?"
     with pytest.raises(UsageError, match=r"x/study-6.toml. Did you mean reports/study-6.toml"):
         load_campaign("x/study-6.toml")
+    (tmp_path / "reports" / "wide").mkdir()
+    (tmp_path / "reports" / "wide" / "widths.toml").write_text("")
+    with pytest.raises(UsageError, match=r"no campaign file widths.toml. Did you mean reports/wide/widths.toml\?$"):
+        load_campaign("widths.toml")
     with pytest.raises(UsageError, match=r"^reports: cannot be read: |^reports: "):
         load_campaign("reports")
     (tmp_path / "b.toml").write_text("x = " + "9" * 5000)

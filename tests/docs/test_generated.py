@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -263,16 +265,23 @@ def test_pages_are_made_without_torch() -> None:
 # --- gallery and figures -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_gallery_embeds_every_report_with_its_message() -> None:
+def test_the_gallery_embeds_every_report_with_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in git and those that were rendered; of the others it names the command. A leaderboard comes with its feeds."""
     gallery = tool("doc_gallery")
-    page = gallery.gallery_page()
-    there = {path.relative_to(gallery.FOLDER).as_posix() for path in gallery.FOLDER.rglob("*.html")}
-    shown = {name for pages, _ in gallery.listed() for name in pages}
-    assert shown <= there
-    assert {name for name in there if "/" not in name or name.startswith("demo/")} <= shown
-    assert all(page.count(f'<iframe src="{name}" title="') == 1 for name in shown)
+    for name in ("gallery.toml", "ledger.html", "demo/campaign_report.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((gallery.FOLDER / name).read_bytes())
+    for name in ("leaderboard/index.html", "leaderboard/feeds/index.json"):
+        (tmp_path / "rendered" / name).parent.mkdir(parents=True)
+        (tmp_path / "rendered" / name).write_text("<h1>A board</h1>", encoding="utf-8")
+    monkeypatch.setattr(gallery, "FOLDER", tmp_path)
+    page, shown = gallery.gallery_sections(), {"ledger.html", "demo/campaign_report.html", "leaderboard/index.html"}
+    assert set(gallery.gallery_files()) == {*shown, "leaderboard/feeds/index.json"}
+    assert re.findall(r'<iframe src="(\S+)" title="', page) == ["ledger.html", "leaderboard/index.html", "demo/campaign_report.html"]
     assert page.count('<details class="report" open>') == 1
-    assert page.count("\n## ") == len(gallery.listed())
+    assert page.count("\n## ") + 1 == len(gallery.listed())
+    assert "Not rendered here: `python tests/tools/gallery.py findings`." in page
+    assert page.count("Not rendered here: ") == len(gallery.listed()) - len(shown)
     demonstration = page.partition("demo/campaign_report.html")[2].partition("<details")[0]
     assert "er-gnn is best" in demonstration
 

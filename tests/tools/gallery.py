@@ -1,13 +1,14 @@
-"""Render the gallery: every page whose records are in it, from these records alone.
+"""Render the gallery from its records.
 
-    python tests/tools/gallery.py                    # all pages
+    python tests/tools/gallery.py                    # pages in git that are out of date, and all others into rendered/
     python tests/tools/gallery.py findings ledger    # some, by their names in gallery.toml
-    python tests/tools/gallery.py --check            # what is out of date, and nothing else
+    python tests/tools/gallery.py --check            # which pages in git are out of date, and nothing else
 
-``reports/gallery/gallery.toml`` says which page comes from what. The table in its README is written from it, and ``pages.json`` says what
-each page was made from: the number of records and a digest of their keys and contents, and a digest of the page. A page is out of date if
-these records have changed, or it was changed by hand. Nothing new is trained; the page about single nodes trains its synthetic cells once
-more, since records hold no answers to single items, and reports of some campaigns read data sets too, from ``CGLSUITE_DATA``.
+``reports/gallery/gallery.toml`` says which page comes from what, and which are in git. The tables in its README are written from it, and
+``pages.json`` says what each page in git was made from: the number of records and a digest of their keys and contents, and a digest of the
+page. It is out of date if these records have changed, or it was changed by hand. The other pages go to ``reports/gallery/rendered``, which
+git ignores. Nothing new is trained; the page about single nodes trains its synthetic cells once more, since records hold no answers to
+single items. Pages that read data sets are skipped without ``CGLSUITE_DATA``.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["GALLERY", "Entry", "entries", "made_from", "outdated", "readme", "recorded"]
+__all__ = ["GALLERY", "RENDERED", "Entry", "entries", "made_from", "outdated", "readme", "recorded"]
 
 ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "reports" / "gallery"
 STORE = Path("reports") / "gallery" / "records"
 """Relative to the checkout, so that no page names a folder of this machine."""
-NOT_KEPT = "its records were not kept"
-_HEAD = "| page | made from | what it shows |"
+RENDERED = GALLERY / "rendered"
+"""Pages that are not in git."""
+_KEPT = "| page | made from | what it shows |"
+_OTHERS = "| name | pages | made from | what they show |"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,35 +46,42 @@ class Entry:
     """One entry of ``gallery.toml``.
 
     Args:
-        name: on this command's line. shows: what a reader sees there. pages: by a report's file name, where it is kept below the gallery.
+        name: on this command's line. shows: what a reader sees there. pages: by a report's file name, where it goes below its folder.
+        kept: the file names of pages that are in git; data: of those that read data sets.
         campaigns: the first is rendered; the others are pooled into its reports. reproduce: words of ``cglsuite reproduce``; notebook: over
-            the whole store. board: the leaderboard of the whole store, with its feeds. kept: whether its records are in the gallery.
-            site: keep every page of the campaign, with its index.
+            the whole store. board: the leaderboard of the whole store, with its feeds. site: every page of the campaign, with its index.
     """
 
     name: str
     shows: str
     pages: Mapping[str, str]
+    kept: Sequence[str] = ()
+    data: Sequence[str] = ()
     campaigns: Sequence[str] = ()
     reproduce: Sequence[str] | None = None
     notebook: str = ""
     board: bool = False
-    kept: bool = True
     site: bool = False
 
     @property
     def source(self) -> str:
         """What the page is made from, as Markdown."""
         if self.campaigns:
-            return ", ".join(f"[{name}](../{name})" for name in self.campaigns)
+            return ", ".join(f"[{Path(name).name}](../{name})" for name in self.campaigns)
         if self.reproduce is not None:
             return f"`{' '.join(['cglsuite reproduce', *self.reproduce])}`"
         return "`cglsuite site`" if self.board else f"the notebook `{self.notebook}`"
 
-    def files(self) -> list[Path]:
-        """Its pages on disk: those that are named, and of a site all in its folder."""
-        named = [GALLERY / place for place in self.pages.values()]
-        return sorted({*named, *(page for path in named if self.site for page in path.parent.glob("*.html"))})
+    @property
+    def places(self) -> list[str]:
+        """Its pages in git, below the gallery."""
+        return [self.pages[name] for name in self.kept]
+
+    @property
+    def others(self) -> list[str]:
+        """Its other pages, below ``rendered``; a site is its folder."""
+        named = [Path(place) for name, place in self.pages.items() if name not in self.kept]
+        return [place.as_posix() for place in named] if not self.site else [f"{named[0].parent}/"]
 
 
 def entries() -> list[Entry]:
@@ -79,20 +89,25 @@ def entries() -> list[Entry]:
     return [Entry(**one) for one in tomllib.loads((GALLERY / "gallery.toml").read_text(encoding="utf-8"))["page"]]
 
 
-# --- the table -------------------------------------------------------------------------------------------------------------------
+# --- the tables ------------------------------------------------------------------------------------------------------------------
 
 
 def readme(text: str) -> str:
-    """The README with its table written anew."""
+    """The README with its tables written anew: pages in git, and what else there is."""
+    kept = [f"| [{place}]({place}) | {one.source} | {one.shows} |" for one in entries() for place in one.places]
+    others = [
+        f"| `{one.name}` | {', '.join(f'`{place}`' for place in one.others)} | {one.source} | {one.shows} |"
+        for one in entries()
+        if one.others
+    ]
+    return _with_table(_with_table(text, _KEPT, kept), _OTHERS, others)
+
+
+def _with_table(text: str, head: str, rows: Sequence[str]) -> str:
     lines = text.splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith("| page | "))
-    last = next(i for i in range(first, len(lines)) if not lines[i].startswith("|"))
-    rows = [f"| {_links(one)} | {one.source} | {one.shows}{'' if one.kept else f' ({NOT_KEPT})'} |" for one in entries()]
-    return "\n".join([*lines[:first], _HEAD, "| --- | --- | --- |", *rows, *lines[last:]]) + "\n"
-
-
-def _links(one: Entry) -> str:
-    return ", ".join(f"[{place}]({place})" for place in one.pages.values())
+    first = lines.index(head)
+    last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
+    return "\n".join([*lines[: first + 2], *rows, *lines[last:]]) + "\n"
 
 
 # --- what pages are made from ----------------------------------------------------------------------------------------------------
@@ -138,13 +153,12 @@ def _reproduced(words: Sequence[str], catalogue: Catalogue) -> Iterable[str]:
 
 
 def outdated(one: Entry, catalogue: Catalogue) -> list[str]:
-    """Why the pages of an entry are not what its records give; empty if they are up to date or its records were not kept."""
+    """Why the pages of an entry that are in git are not what its records give; empty if they are up to date."""
     if not one.kept:
         return []
     known, now, found = recorded(), made_from(one, catalogue), []
-    for path in one.files():
-        place = path.relative_to(GALLERY).as_posix()
-        facts = known.get(place)
+    for place in one.places:
+        path, facts = GALLERY / place, known.get(place)
         if facts is None or not path.is_file():
             found.append(f"{place} was not rendered")
         elif {name: facts[name] for name in now} != now:
@@ -161,30 +175,40 @@ def _sha256(path: Path) -> str:
 # --- rendering -------------------------------------------------------------------------------------------------------------------
 
 
-def _render(one: Entry, catalogue: Catalogue) -> bool:
-    """Render an entry into a temporary folder, and keep its pages if all are complete."""
+def _render(one: Entry, catalogue: Catalogue, *, renew: bool) -> bool:
+    """Render an entry into a temporary folder, and put its pages where they belong if all are complete; print what became of it.
+
+    Args:
+        renew: write its pages in git, too.
+    """
+    skipped = [] if os.environ.get("CGLSUITE_DATA") else list(one.data)
+    wanted = {name: place for name, place in one.pages.items() if renew or name not in one.kept}
+    if away := [place for name, place in wanted.items() if name in skipped]:
+        print(f"{one.name}: {', '.join(away)} skipped, since CGLSUITE_DATA is not set", flush=True)
+    pages = {name: place for name, place in wanted.items() if name not in skipped}
+    if not pages:
+        return True
     with tempfile.TemporaryDirectory(prefix="cglsuite-gallery-") as folder:
         out = Path(folder)
-        failed = _rendered(one, out, catalogue)
+        failed = _rendered(one, out, catalogue, skipped)
         if failed:
             print(f"{one.name}: {failed}", file=sys.stderr)
             return False
-        places = dict(one.pages)
-        home = Path(next(iter(one.pages.values()))).parent
-        if one.board:  # the whole folder is the command's
-            shutil.rmtree(GALLERY / home, ignore_errors=True)
-            shutil.copytree(out, GALLERY / home)
-            return True
-        if one.site:
-            places |= {page.name: (home / page.name).as_posix() for page in out.glob("*.html")}
-        for name, place in places.items():
-            (GALLERY / place).parent.mkdir(exist_ok=True)
-            shutil.copyfile(out / name, GALLERY / place)
+        home = RENDERED / Path(next(iter(pages.values()))).parent
+        if one.board or one.site:
+            shutil.rmtree(home, ignore_errors=True)
+            shutil.copytree(out, home, ignore=shutil.ignore_patterns(".rendering", "*.status.json"))
+        for name, place in pages.items():
+            target = (GALLERY if name in one.kept else RENDERED) / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(out / name, target)
+    _note(one, [place for name, place in pages.items() if name in one.kept], catalogue)
+    print(f"{one.name}: {', '.join(pages.values())}", flush=True)
     return True
 
 
-def _rendered(one: Entry, out: Path, catalogue: Catalogue) -> str:
-    """Render into a folder; why not, if it failed."""
+def _rendered(one: Entry, out: Path, catalogue: Catalogue, skipped: Sequence[str]) -> str:
+    """Render into a folder; why not, if a page failed that is not to be skipped."""
     from cglsuite.cli.main import run
     from cglsuite.reports.rendering.notebook import render_notebook
     from cglsuite.reports.site.render import render_campaign
@@ -195,7 +219,7 @@ def _rendered(one: Entry, out: Path, catalogue: Catalogue) -> str:
         reports = render_campaign(Path("reports") / one.campaigns[0], store=STORE, out=out, catalogue=catalogue, workers=1)
         if not there:  # what trained once more left its state
             shutil.rmtree(checkpoints, ignore_errors=True)
-        return "; ".join(report.reason for report in reports if not report.done)
+        return "; ".join(report.reason for report in reports if not report.done and report.path.name not in skipped)
     if one.notebook:
         page = out / next(iter(one.pages))
         report = render_notebook(one.notebook, {"store": str(STORE)}, page, catalogue=catalogue, title=one.name.capitalize())
@@ -207,15 +231,15 @@ def _rendered(one: Entry, out: Path, catalogue: Catalogue) -> str:
     return f"cglsuite {words[0]} ended with status {status}" if status else ""
 
 
-def _note(one: Entry, catalogue: Catalogue) -> None:
-    """Write into ``pages.json`` what the pages of an entry are made from now."""
-    path = GALLERY / "pages.json"
-    known = recorded() if path.is_file() else {}
-    facts = made_from(one, catalogue)
-    known |= {page.relative_to(GALLERY).as_posix(): {"entry": one.name, "sha256": _sha256(page), **facts} for page in one.files()}
-    there = {page.relative_to(GALLERY).as_posix() for entry in entries() for page in entry.files() if entry.kept}
+def _note(one: Entry, renewed: Sequence[str], catalogue: Catalogue) -> None:
+    """Write into ``pages.json`` what pages in git are made from now."""
+    known = recorded()
+    if renewed:
+        facts = made_from(one, catalogue)
+        known |= {place: {"entry": one.name, "sha256": _sha256(GALLERY / place), **facts} for place in renewed}
+    there = {place for entry in entries() for place in entry.places}
     kept = {place: known[place] for place in sorted(known) if place in there}
-    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    (GALLERY / "pages.json").write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -223,31 +247,25 @@ def main() -> int:
     from cglsuite.host import load_catalogue
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="names in gallery.toml; default: all")
-    parser.add_argument("--check", action="store_true", help="print what is out of date, and render nothing")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="names in gallery.toml; default: all that is out of date or not in git")
+    parser.add_argument("--check", action="store_true", help="print which pages in git are out of date, and render nothing")
     given = parser.parse_args()
     os.chdir(ROOT)
     known = {one.name: one for one in entries()}
     unknown = [name for name in given.names if name not in known]
     if unknown:
         parser.error(f"{', '.join(unknown)}: not in gallery.toml, which has {', '.join(known)}")
-    chosen = [known[name] for name in given.names] or [one for one in known.values() if one.kept]
-    catalogue, failed = load_catalogue(), 0
+    chosen = [known[name] for name in given.names] or list(known.values())
+    catalogue = load_catalogue()
     if given.check:
         found = [reason for one in chosen for reason in outdated(one, catalogue)]
-        print("\n".join(found) or "every page is up to date")
+        print("\n".join(found) or "every page in git is up to date")
         return int(bool(found))
     path = GALLERY / "README.md"
     path.write_text(readme(path.read_text(encoding="utf-8")), encoding="utf-8")
-    for one in chosen:
-        if not one.kept:
-            print(f"{one.name}: {NOT_KEPT}")
-        elif _render(one, catalogue):
-            _note(one, catalogue)
-            print(f"{one.name}: {', '.join(page.relative_to(GALLERY).as_posix() for page in one.files())}", flush=True)
-        else:
-            failed += 1
-    return int(bool(failed))
+    renewed = {one.name: bool(one.kept) and (bool(given.names) or bool(outdated(one, catalogue))) for one in chosen}
+    done = [_render(one, catalogue, renew=renewed[one.name]) for one in chosen]
+    return int(not all(done))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Hyper-parameters chosen by search on validation average performance: the outcomes of two campaigns.
 
-``bare``, ``ewc`` and ``joint``: reports/begin-nc-search.toml, two class orders, learning rate 1e-3 or 5e-3 and λ 1e2 or 1e4, dropout 0.5,
-no weight decay. The others: reports/begin-nc-methods-search.toml, one class order, at most six settings (dropout 0, 0.25 or 0.5; λ of LwF
-and MAS 0.1 or 1; β of TWP 0 or 0.01), learning rate 1e-3, no weight decay. λ = 1 won for LwF and MAS throughout.
+``bare``, ``ewc`` and ``joint``: reports/begin/begin-nc-search.toml, two class orders, learning rate 1e-3 or 5e-3 and λ 1e2 or 1e4, dropout
+0.5, no weight decay. The others: reports/begin/begin-nc-methods-search.toml, one class order, at most six settings (dropout 0, 0.25 or 0.5;
+λ of LwF and MAS 0.1 or 1; β of TWP 0 or 0.01), learning rate 1e-3, no weight decay. λ = 1 won for LwF and MAS throughout.
 """
 
 from __future__ import annotations
