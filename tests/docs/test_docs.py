@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,29 @@ def test_a_command_that_does_not_hold_is_noticed(text: str, error: type[Exceptio
 def test_a_python_block_that_fails_is_noticed(reader: Make) -> None:
     with pytest.raises(AssertionError):
         reader(False).follow(Block(page=README, line=1, language="python", text="assert 1 == 2"))
+
+
+# --- campaigns and pages that texts name --------------------------------------------------------------------------------------------
+
+TEXTS = sorted(
+    {*pages(), *ROOT.glob("*.md"), *ROOT.glob("plugins/*/README.md"), ROOT / "reports" / "README.md", *ROOT.glob("reports/**/*.toml")}
+)
+CAMPAIGN = re.compile(r"(?<![\w/])reports/[\w/*$-]+\.(?:toml|html)")
+NAMED = re.compile(r"pages? (`[\w-]+`(?: and `[\w-]+`)*) of\s+the\s+\[gallery\]")
+
+
+def test_campaigns_that_texts_name_are_there() -> None:
+    found_in = {(path, found) for path in TEXTS for found in CAMPAIGN.findall(path.read_text(encoding="utf-8"))}
+    assert len(found_in) > 60
+    assert {(named(path), found) for path, found in found_in if not any(ROOT.glob(found.replace("$f", "*")))} == set()
+
+
+def test_pages_of_the_gallery_that_texts_name_are_in_its_list() -> None:
+    listed = {page["name"] for page in tomllib.loads((ROOT / "reports" / "gallery" / "gallery.toml").read_text(encoding="utf-8"))["page"]}
+    texts_of = [" ".join(path.read_text(encoding="utf-8").split()) for path in TEXTS]
+    shown = {name for text in texts_of for found in NAMED.findall(text) for name in re.findall(r"`([\w-]+)`", found)}
+    assert len(shown) > 15
+    assert shown <= listed
 
 
 # --- the README: its first two commands and its method are tested in tests/packaging/test_readme.py --------------------------------
