@@ -193,8 +193,9 @@ class SuitePlugin:
         _require_written(items)
         root = data_root()
         self._select_eighth(items, config)
+        dear = {item.path for item in items if item.get_closest_marker("nightly")}
         size = Counter(item.path for item in items)
-        items.sort(key=lambda item: (-size[item.path], str(item.path)))
+        items.sort(key=lambda item: (item.path not in dear, -size[item.path], str(item.path)))
         for item in items:
             if CORE_TESTS in item.path.parents and not any(item.get_closest_marker(name) for name in NEED):
                 item.add_marker(pytest.mark.core)
