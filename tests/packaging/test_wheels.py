@@ -64,7 +64,7 @@ def test_a_wheel_holds_the_whole_package_and_the_licence(name: str, tmp_path: Pa
     assert any(path.endswith(".dist-info/licenses/LICENSE") for path in metadata)
 
 
-@pytest.mark.parametrize("name", ["cglsuite", *(pytest.param(name, marks=pytest.mark.nightly) for name in PACKAGES if name != "cglsuite")])
+@pytest.mark.parametrize("name", PACKAGES)
 def test_a_wheel_built_from_the_source_archive_is_the_same(name: str, tmp_path: Path) -> None:
     folder, _ = PACKAGES[name]
     archive = build(folder, "sdist", tmp_path / "sdist")
