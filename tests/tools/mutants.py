@@ -404,8 +404,8 @@ def main() -> int:
     parser.add_argument("--modules", default="", help="comma-separated beginnings of paths, as cglsuite/stats/blocks.py; all by default")
     parser.add_argument("--at", action="append", default=[], help="path:line, in place of a sample")
     parser.add_argument("--frozen", type=Path, help="a file that --list wrote, in place of a sample")
-    parser.add_argument("--nightly", action="store_true", help="run tests marked nightly too")
     parser.add_argument("--tests", default="", help="the test files or tests to run, separated by blanks, in place of those that belong")
+    parser.add_argument("--marks", default=PYTEST[-1], help="which tests may run, by their marks: 'not notebook' are both rounds")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=300, help="seconds for a mutant's own room, and again for the others")
     parser.add_argument("--out", type=Path, help="outcomes as JSON lines, written as they come; those in it are not run again")
@@ -416,8 +416,7 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(KINDS), help=f"comma-separated; {APPEARANCE} is the one that is left out by default")
     parser.add_argument("--list", action="store_true", help="show the sample and stop")
     asked = parser.parse_args()
-    if asked.nightly:
-        PYTEST[-1] = "not notebook"
+    PYTEST[-1] = asked.marks
 
     kinds = asked.kinds.split(",")
     listed = {json.loads(line)[0] for line in asked.frozen.read_text().splitlines()} if asked.frozen else set()
