@@ -27,6 +27,7 @@ print(json.dumps({name: find_spec(name.replace("-", "_")).origin for name in nam
 """
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PACKAGES = (ROOT, *sorted(ROOT.glob("plugins/cglsuite-*")))
+SMALL = "training.epochs=1;dataset.n_nodes=400"
 COMMAND = Path(sys.executable).with_name("cglsuite")
 
 
@@ -72,7 +73,7 @@ def catalogue() -> None:
 
 
 def demonstration() -> None:
-    """The demonstration runs by its name and leaves reports here that stand alone; the second time nothing is trained or rendered."""
+    """The demonstration runs by its name and leaves reports here that stand alone; the second time nothing is trained."""
     command = (COMMAND, "run", "--example", "demo")
     printed = run(*command)
     reports = [Path(line) for line in printed.splitlines()]
@@ -81,10 +82,10 @@ def demonstration() -> None:
         text = report.read_text(encoding="utf-8")
         check(len(text) > 10_000 and "<html" in text, f"{report} is no report")
         check("<script src=" not in text and 'rel="stylesheet" href="http' not in text, f"{report} fetches something")
-    written = {path: path.stat().st_mtime_ns for path in (*reports, *Path(".cglsuite/cells").rglob("*.json"))}
-    check(len(written) >= 2 + 40, f"expected two reports and forty records: {sorted(written)}")
-    check(run(*command) == printed, "the second run of the demonstration printed something else")
-    changed = [str(path) for path, before in written.items() if path.stat().st_mtime_ns != before]
+    records = {path: path.stat().st_mtime_ns for path in Path(".cglsuite/cells").rglob("*.json")}
+    check(len(records) >= 40, f"expected forty records: {sorted(records)}")
+    run(*command, "--no-reports")
+    changed = [str(path) for path, written in records.items() if path.stat().st_mtime_ns != written]
     check(not changed, f"the second run of the demonstration wrote {changed} again")
 
 
@@ -95,7 +96,7 @@ def notebook() -> None:
     run(*words, expected=2)
     check(path == Path("mine/method_comparison.ipynb") and not outputs(path), f"{path} has outputs, or is not where it was asked for")
     done = path.with_name("done.ipynb")
-    parameters = ("-p", "campaign", "demo.toml", "-p", "train_missing", "False")
+    parameters = ("-p", "campaign", "demo.toml", "-p", "methods", "er-gnn", "-p", "against", "bare", "-p", "train_missing", "False")
     run(sys.executable, "-m", "papermill", "--no-progress-bar", "--log-level", "ERROR", path, done, *parameters)
     check("er-gnn" in outputs(done), f"{done} shows no method of the demonstration")
 
@@ -115,7 +116,7 @@ def main() -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     os.chdir(scratch)
-    os.environ.update(CGLSUITE_CACHE=str(scratch / "cache"), CGLSUITE_STRICT="1", CGLSUITE_SET="training.epochs=3")
+    os.environ.update(CGLSUITE_CACHE=str(scratch / "cache"), CGLSUITE_STRICT="1", CGLSUITE_SET=SMALL)
     for step, job in (
         ("wheels built and installed", lambda: install(scratch / "dist")),
         ("catalogue listed", catalogue),
