@@ -2,7 +2,15 @@
 //
 // Kernels are the CPU's, run on aliases of the device's memory. What is strict on CUDA is strict here: tensors of two devices and CPU generators
 // raise, and whatever would make CUDA wait for the host is reported to Python with its kind and its operator.
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/_sparse_csr_tensor_unsafe.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
@@ -16,7 +24,7 @@
 #include <ATen/ops/values_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 #include <torch/library.h>
 
 #include <atomic>
@@ -33,6 +41,8 @@ using at::Tensor;
 using c10::IValue;
 using c10::IntArrayRef;
 using Options = std::optional<at::ScalarType>;
+
+namespace py = pybind11;
 
 namespace {
 
@@ -404,7 +414,7 @@ Tensor gru_cell(const Tensor& input, const Tensor& hidden, const Tensor& w_input
   const Tensor reset = of_hidden[0].add_(of_input[0]).sigmoid_();
   const Tensor update = of_hidden[1].add_(of_input[1]).sigmoid_();
   const Tensor fresh = of_input[2].add(of_hidden[2].mul_(reset)).tanh_();
-  return (hidden - fresh).mul_(update).add_(fresh);
+  return hidden.sub(fresh).mul_(update).add_(fresh);
 }
 
 }  // namespace
