@@ -8,11 +8,12 @@ resolves. Whoever means to change a protocol gives the preset a new number inste
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
-from cglsuite.cells import resolve_cell
+from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.errors import NotApplicable
 from cglsuite.hashing import digest
 from cglsuite.host import Catalogue, load_catalogue
@@ -26,24 +27,25 @@ def built_in() -> Catalogue:
     return load_catalogue(allow=[f"cglsuite-{name}" for name in BUILT_IN])
 
 
-def digests(catalogue: Catalogue) -> dict[str, str]:
-    """Preset to a digest of its configuration for every method that it is for: ``"bare=1f2e3d ewc=…"``."""
-    return {scenario: " ".join(_of_preset(catalogue, scenario)) for scenario in catalogue.names("scenario")}
-
-
-def _of_preset(catalogue: Catalogue, scenario: str) -> Iterator[str]:
+def cells(catalogue: Catalogue, scenario: str) -> dict[str, CellSpec]:
+    """Method to the cell that a preset resolves to with it, for every method that it is for."""
+    found = {}
     for method in catalogue.names("method"):
-        try:
-            cell = resolve_cell(catalogue, scenario, method)
-        except NotApplicable:
-            continue
-        yield f"{method}={digest({'backbone': cell.backbone, **cell.configuration})[:6]}"
+        with contextlib.suppress(NotApplicable):
+            found[method] = resolve_cell(catalogue, scenario, method)
+    return found
+
+
+def digests(of: Mapping[str, CellSpec]) -> str:
+    """Each method with a digest of its cell's configuration: ``"bare=1f2e3d ewc=…"``."""
+    return " ".join(f"{m}={digest({'backbone': cell.backbone, **cell.configuration})[:6]}" for m, cell in of.items())
 
 
 def main() -> None:
     """Write the digests, and say what has moved."""
     before = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    now = digests(built_in())
+    catalogue = built_in()
+    now = {scenario: digests(cells(catalogue, scenario)) for scenario in catalogue.names("scenario")}
     for name in sorted(before.keys() | now.keys()):
         moved = set(before.get(name, "").split()) ^ set(now.get(name, "").split())
         if moved:

@@ -6,15 +6,12 @@ import importlib
 import inspect
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from cglsuite_graph.datasets.specs import DATASETS, SIZES
 from cglsuite_graph.protocols.begin import begin_presets
 from cglsuite_graph.protocols.cglb import cglb_presets
-from installed import installed
 
-from cglsuite import ScenarioSpec
 from cglsuite.specs import DatasetSpec
 
 BEGIN = {preset.name: preset for preset in begin_presets()}
@@ -61,20 +58,28 @@ def test_every_dataset_has_a_preset_and_the_other_way_round() -> None:
     assert {preset.dataset for preset in PRESETS.values()} == {spec.name for spec in DATASETS}
 
 
-@pytest.mark.parametrize("preset", BEGIN.values(), ids=lambda p: p.name)
-def test_begins_protocol(preset: ScenarioSpec) -> None:
-    training, backbone = preset.training, dict(preset.backbone_hyperparameters)
-    assert (training.backbone, training.optimizer, training.batch_size, training.epochs) == ("begin-graph-gcn", "adam", 128, 100)
-    assert (training.plateau_patience, training.plateau_factor, training.stop_ratio) == (10, 0.1, 1e-2)
-    assert (training.monitor, training.restore_best, training.carry_optimizer) == ("validation-loss", True, False)
-    assert (backbone["layers"], backbone["width"], backbone["readout"], backbone["predictor_layers"]) == (4, 146, "mean", 2)
-    assert preset.class_order == ("native" if preset.setting == "time-il" else "random")
-    assert preset.train_outputs == ("task" if preset.setting == "task-il" else "seen")
-    assert preset.performance == {"GR": "negative-mae"}.get(preset.level, "roc-auc" if preset.dataset == "ogbg-molhiv" else "micro")
-    memories = {"mnist": 500, "cifar10": 500, "aromaticity": 50, "nyc-taxi": 800, "sentiment140": 60, "ogbg-molhiv": 500, "ogbg-ppa": 500}
-    if not preset.dataset.startswith("synthetic-"):
-        assert preset.memory_budget == memories.get(preset.dataset)
-    assert preset.citation
+def test_begins_protocol() -> None:
+    for preset in BEGIN.values():
+        training, backbone = preset.training, dict(preset.backbone_hyperparameters)
+        assert (training.backbone, training.optimizer, training.batch_size, training.epochs) == ("begin-graph-gcn", "adam", 128, 100)
+        assert (training.plateau_patience, training.plateau_factor, training.stop_ratio) == (10, 0.1, 1e-2)
+        assert (training.monitor, training.restore_best, training.carry_optimizer) == ("validation-loss", True, False)
+        assert (backbone["layers"], backbone["width"], backbone["readout"], backbone["predictor_layers"]) == (4, 146, "mean", 2)
+        assert preset.class_order == ("native" if preset.setting == "time-il" else "random")
+        assert preset.train_outputs == ("task" if preset.setting == "task-il" else "seen")
+        assert preset.performance == {"GR": "negative-mae"}.get(preset.level, "roc-auc" if preset.dataset == "ogbg-molhiv" else "micro")
+        memories = {
+            "mnist": 500,
+            "cifar10": 500,
+            "aromaticity": 50,
+            "nyc-taxi": 800,
+            "sentiment140": 60,
+            "ogbg-molhiv": 500,
+            "ogbg-ppa": 500,
+        }
+        if not preset.dataset.startswith("synthetic-"):
+            assert preset.memory_budget == memories.get(preset.dataset)
+        assert preset.citation
 
 
 def test_begins_hyper_parameters() -> None:
@@ -93,18 +98,18 @@ def test_begins_hyper_parameters() -> None:
     }
 
 
-@pytest.mark.parametrize("preset", CGLB.values(), ids=lambda p: p.name)
-def test_cglbs_protocol(preset: ScenarioSpec) -> None:
-    training, backbone = preset.training, dict(preset.backbone_hyperparameters)
-    assert (training.backbone, training.lr, training.epochs, training.batch_size) == ("graph-gcn", 1e-3, 100, 128)
-    assert (training.carry_optimizer, training.class_balanced, training.plateau_patience) == (True, True, None)
-    assert (backbone["layers"], backbone["width"], backbone["residual"], backbone["batch_norm"]) == (2, 64, True, True)
-    assert (backbone["normalisation"], backbone["readout"]) == ("none", "weighted-sum-and-max")
-    assert (preset.class_order, preset.split_ratio, preset.memory_budget) == ("native", (0.8, 0.1, 0.1), None)
-    labels = preset.dataset in ("sider", "tox21")
-    assert (preset.classes_per_task, preset.performance, preset.split) == (
-        (1, "roc-auc", "random") if labels else (2, "macro", "per-class")
-    )
+def test_cglbs_protocol() -> None:
+    for preset in CGLB.values():
+        training, backbone = preset.training, dict(preset.backbone_hyperparameters)
+        assert (training.backbone, training.lr, training.epochs, training.batch_size) == ("graph-gcn", 1e-3, 100, 128)
+        assert (training.carry_optimizer, training.class_balanced, training.plateau_patience) == (True, True, None)
+        assert (backbone["layers"], backbone["width"], backbone["residual"], backbone["batch_norm"]) == (2, 64, True, True)
+        assert (backbone["normalisation"], backbone["readout"]) == ("none", "weighted-sum-and-max")
+        assert (preset.class_order, preset.split_ratio, preset.memory_budget) == ("native", (0.8, 0.1, 0.1), None)
+        labels = preset.dataset in ("sider", "tox21")
+        assert (preset.classes_per_task, preset.performance, preset.split) == (
+            (1, "roc-auc", "random") if labels else (2, "macro", "per-class")
+        )
 
 
 def test_aromaticity_has_two_protocols_that_say_why() -> None:
@@ -113,28 +118,6 @@ def test_aromaticity_has_two_protocols_that_say_why() -> None:
     assert "features" not in dict(cglb.dataset_hyperparameters), "the dataset's default: canonical features"
     for preset in (begin, cglb):
         assert "77.2" in preset.note
-
-
-@pytest.mark.plugins("cglsuite-methods")
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_resolves_with_every_method_of_its_level(name: str) -> None:
-    """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden.
-
-    A protocol's table has methods of all its levels and settings.
-    """
-    from cglsuite.cells.spec import resolve_cell
-
-    preset = PRESETS[name]
-    catalogue = installed("cglsuite", "cglsuite-graph", "cglsuite-methods")
-    entries: list[Any] = catalogue.entries("method")  # type: ignore[assignment]
-    methods = [e.name for e in entries if preset.level in e.spec.levels and preset.setting in e.spec.settings]
-    assert {"bare", "joint"} <= set(methods)
-    assert set(preset.method_defaults) <= {e.name for e in entries}
-    for method in methods:
-        cell = resolve_cell(catalogue, name, method)
-        assert cell.preset == name
-        for key, value in preset.method_defaults.get(method, {}).items():
-            assert cell.configuration[key] == value
 
 
 def test_the_presets_that_are_listed() -> None:

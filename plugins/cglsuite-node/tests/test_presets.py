@@ -11,9 +11,7 @@ import pytest
 from cglsuite_node.chosen import CHOSEN
 from cglsuite_node.datasets.specs import CSBM_HYPERPARAMETERS, DATASETS, SIZES
 from cglsuite_node.presets import presets
-from installed import installed
 
-from cglsuite import ScenarioSpec
 from cglsuite.specs import switches
 
 PRESETS = {p.name: p for p in presets()}
@@ -104,26 +102,26 @@ def differences(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, A
     return {name: values.get(name, "absent") for name, value in expected.items() if values.get(name, "absent") != value}
 
 
-@pytest.mark.parametrize("preset", BEGIN, ids=lambda p: p.name)
-def test_begins_protocol(preset: ScenarioSpec) -> None:
-    assert differences(switches(preset), BEGIN_SWITCHES) == {}
-    assert differences(switches(preset.training), BEGIN_TRAINING) == {}
-    assert differences(dict(preset.backbone_hyperparameters), BEGIN_BACKBONE) == {}
-    assert dict(preset.backbone_hyperparameters)["dropout"] == (
-        0.25 if preset.dataset in ("ogbn-mag", "ogbn-products") and preset in BEGIN_CLASSES else 0.5
-    )
-    assert preset.training.plateau_patience == (50 if preset.dataset == "citeseer" else 20)
-    sampled = preset.dataset == "ogbn-products"  # the only one that BeGin trains by mini-batches
-    assert (preset.training.batch_size is not None, bool(preset.training.fan_out)) == (sampled, sampled)
+def test_begins_protocol() -> None:
+    for preset in BEGIN:
+        assert differences(switches(preset), BEGIN_SWITCHES) == {}
+        assert differences(switches(preset.training), BEGIN_TRAINING) == {}
+        assert differences(dict(preset.backbone_hyperparameters), BEGIN_BACKBONE) == {}
+        assert dict(preset.backbone_hyperparameters)["dropout"] == (
+            0.25 if preset.dataset in ("ogbn-mag", "ogbn-products") and preset in BEGIN_CLASSES else 0.5
+        )
+        assert preset.training.plateau_patience == (50 if preset.dataset == "citeseer" else 20)
+        sampled = preset.dataset == "ogbn-products"  # the only one that BeGin trains by mini-batches
+        assert (preset.training.batch_size is not None, bool(preset.training.fan_out)) == (sampled, sampled)
 
 
-@pytest.mark.parametrize("preset", BEGIN_CLASSES, ids=lambda p: p.name)
-def test_begins_classes_arrive(preset: ScenarioSpec) -> None:
-    fives = preset.dataset in ("ogbn-arxiv", "ogbn-products")
-    assert (preset.classes_per_task, preset.class_order, preset.edge_policy) == (5 if fives else 2, "random", "full")
-    assert (preset.labels, preset.performance) == ("single", "micro")
-    assert preset.feature_normalisation == ("none" if preset.dataset.startswith("ogbn") else "row")
-    assert preset.split == ("per-class" if preset.dataset == "synthetic-csbm" else "official")
+def test_begins_classes_arrive() -> None:
+    for preset in BEGIN_CLASSES:
+        fives = preset.dataset in ("ogbn-arxiv", "ogbn-products")
+        assert (preset.classes_per_task, preset.class_order, preset.edge_policy) == (5 if fives else 2, "random", "full")
+        assert (preset.labels, preset.performance) == ("single", "micro")
+        assert preset.feature_normalisation == ("none" if preset.dataset.startswith("ogbn") else "row")
+        assert preset.split == ("per-class" if preset.dataset == "synthetic-csbm" else "official")
 
 
 def test_begins_domains_and_years_arrive() -> None:
@@ -145,56 +143,56 @@ def test_begins_domains_and_years_arrive() -> None:
         assert (by_name[stand_in].split, by_name[stand_in].split_ratio) == ("random", (0.4, 0.1, 0.5))
 
 
-@pytest.mark.parametrize("preset", AGALE, ids=lambda p: p.name)
-def test_agales_protocol(preset: ScenarioSpec) -> None:
-    multi = preset.dataset not in ("cora", "citeseer", "corafull", "synthetic-csbm-edges")
-    assert (preset.labels, preset.performance) == (("multi", "average-precision") if multi else ("single", "micro"))
-    assert (preset.classes_per_task, preset.leftover, preset.min_class_size) == (2, "join-last", 50)
-    assert (preset.edge_policy, preset.head, preset.split_ratio) == ("none", "growing", (0.6, 0.1, 0.3))
-    assert preset.split == ("node-consistent" if preset.protocol == "agale-consistent-1" else "task-wise")
-    training = preset.training
-    assert (training.lr, training.weight_decay, training.epochs, training.plateau_patience) == (1e-2, 5e-4, 999, 100)
-    assert (training.plateau_factor, training.restore_best, training.carry_optimizer) == (0.0, True, False)
-    plain = {"layers": 2, "width": 256, "normalisation": "symmetric", "bias": True, "batch_norm": False, "dropout": 0.0}
-    assert dict(preset.backbone_hyperparameters) == plain | {"input_dropout": 0.0, "head": "convolution"}
-    assert preset.class_order.count("|") == (2 if preset.dataset in ("pcg", "dblp-multilabel") else 0)
+def test_agales_protocol() -> None:
+    for preset in AGALE:
+        multi = preset.dataset not in ("cora", "citeseer", "corafull", "synthetic-csbm-edges")
+        assert (preset.labels, preset.performance) == (("multi", "average-precision") if multi else ("single", "micro"))
+        assert (preset.classes_per_task, preset.leftover, preset.min_class_size) == (2, "join-last", 50)
+        assert (preset.edge_policy, preset.head, preset.split_ratio) == ("none", "growing", (0.6, 0.1, 0.3))
+        assert preset.split == ("node-consistent" if preset.protocol == "agale-consistent-1" else "task-wise")
+        training = preset.training
+        assert (training.lr, training.weight_decay, training.epochs, training.plateau_patience) == (1e-2, 5e-4, 999, 100)
+        assert (training.plateau_factor, training.restore_best, training.carry_optimizer) == (0.0, True, False)
+        plain = {"layers": 2, "width": 256, "normalisation": "symmetric", "bias": True, "batch_norm": False, "dropout": 0.0}
+        assert dict(preset.backbone_hyperparameters) == plain | {"input_dropout": 0.0, "head": "convolution"}
+        assert preset.class_order.count("|") == (2 if preset.dataset in ("pcg", "dblp-multilabel") else 0)
 
 
-@pytest.mark.parametrize("preset", CGLB, ids=lambda p: p.name)
-def test_cglbs_protocol(preset: ScenarioSpec) -> None:
-    assert differences(switches(preset), CGLB_SWITCHES) == {}
-    assert differences(switches(preset.training), CGLB_TRAINING) == {}
-    as_torch_starts = {"init": "linear"} if preset.protocol.endswith("-2") else {}
-    assert dict(preset.backbone_hyperparameters) == CGLB_BACKBONE | as_torch_starts
-    large = preset.dataset in ("ogbn-arxiv", "reddit", "ogbn-products")
-    assert (preset.training.batch_size, preset.training.fan_out) == ((2000, (10, 25)) if large else (None, ()))
-    assert preset.edge_policy == ("inter-task" if preset.protocol.startswith("cglb-inter-") else "none")
-    assert preset.undirected is (preset.dataset != "ogbn-arxiv")
-    assert preset.classes_per_task == (1 if preset.dataset == "pubmed" else 2)
+def test_cglbs_protocol() -> None:
+    for preset in CGLB:
+        assert differences(switches(preset), CGLB_SWITCHES) == {}
+        assert differences(switches(preset.training), CGLB_TRAINING) == {}
+        as_torch_starts = {"init": "linear"} if preset.protocol.endswith("-2") else {}
+        assert dict(preset.backbone_hyperparameters) == CGLB_BACKBONE | as_torch_starts
+        large = preset.dataset in ("ogbn-arxiv", "reddit", "ogbn-products")
+        assert (preset.training.batch_size, preset.training.fan_out) == ((2000, (10, 25)) if large else (None, ()))
+        assert preset.edge_policy == ("inter-task" if preset.protocol.startswith("cglb-inter-") else "none")
+        assert preset.undirected is (preset.dataset != "ogbn-arxiv")
+        assert preset.classes_per_task == (1 if preset.dataset == "pubmed" else 2)
 
 
-@pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda p: p.name)
-def test_every_preset(preset: ScenarioSpec) -> None:
+def test_every_preset() -> None:
     """Names say dataset, setting and protocol; task-IL trains a task's outputs, class-IL all seen; sources are cited."""
-    shown = "twitch" if preset.dataset == "twitch-gamers" else preset.dataset
-    assert preset.name == f"{shown}/{preset.setting}@{preset.protocol}"
-    assert preset in BEGIN or preset in CGLB or preset in AGALE or preset in GLOBAL or preset in EXAMPLES
-    assert preset.dataset in {d.name for d in DATASETS}
-    assert preset.train_outputs == {"task-il": "task"}.get(preset.setting, "seen")
-    assert preset.summary
-    assert preset.citation
-    assert preset.classes_per_task is not None
-    assert preset in BEGIN_KEYS or N_CLASSES[preset.dataset] >= 2 * preset.classes_per_task
+    for preset in PRESETS.values():
+        shown = "twitch" if preset.dataset == "twitch-gamers" else preset.dataset
+        assert preset.name == f"{shown}/{preset.setting}@{preset.protocol}"
+        assert preset in BEGIN or preset in CGLB or preset in AGALE or preset in GLOBAL or preset in EXAMPLES
+        assert preset.dataset in {d.name for d in DATASETS}
+        assert preset.train_outputs == {"task-il": "task"}.get(preset.setting, "seen")
+        assert preset.summary
+        assert preset.citation
+        assert preset.classes_per_task is not None
+        assert preset in BEGIN_KEYS or N_CLASSES[preset.dataset] >= 2 * preset.classes_per_task
 
 
-@pytest.mark.parametrize("preset", [p for p in PRESETS.values() if p not in BEGIN_KEYS], ids=lambda p: p.name)
-def test_presets_say_that_they_leave_classes_out(preset: ScenarioSpec) -> None:
+def test_presets_say_that_they_leave_classes_out() -> None:
     """Or that the last task takes them; a preset whose classes fill its tasks says nothing. BeGin takes 257 of ogbn-mag's classes."""
-    assert preset.classes_per_task is not None
-    n_classes = 257 if preset.dataset == "ogbn-mag" else N_CLASSES[preset.dataset]
-    n_classes -= preset.base_classes or 0
-    assert (n_classes % preset.classes_per_task > 0) <= (preset.drop_last or preset.leftover == "join-last")
-    assert preset.drop_last <= (n_classes % preset.classes_per_task > 0)
+    for preset in [p for p in PRESETS.values() if p not in BEGIN_KEYS]:
+        assert preset.classes_per_task is not None
+        n_classes = 257 if preset.dataset == "ogbn-mag" else N_CLASSES[preset.dataset]
+        n_classes -= preset.base_classes or 0
+        assert (n_classes % preset.classes_per_task > 0) <= (preset.drop_last or preset.leftover == "join-last")
+        assert preset.drop_last <= (n_classes % preset.classes_per_task > 0)
 
 
 def test_which_presets_there_are() -> None:
@@ -214,15 +212,15 @@ def test_the_card_warns_where_the_topology_gives_the_task_away() -> None:
         assert ("give the task away" in preset.note) is (preset.edge_policy == "none" and preset.query_edges == "own")
 
 
-@pytest.mark.parametrize("preset", BEGIN_CLASSES, ids=lambda p: p.name)
-def test_begins_memory(preset: ScenarioSpec) -> None:
+def test_begins_memory() -> None:
     """The budget is divided by the number of classes (12 // 7 = 1 for Cora, 12 // 6 = 2 for CiteSeer), so that it is never exceeded."""
-    per_class = preset.method_defaults["er-gnn"]["method.per_class"]
-    assert preset.memory_budget is not None
-    kept = 257 if preset.dataset == "ogbn-mag" else N_CLASSES[preset.dataset]
-    assert per_class == preset.memory_budget // kept
-    published = {"cora": 12, "citeseer": 12, "corafull": 210, "ogbn-arxiv": 2000, "ogbn-mag": 8000, "ogbn-products": 25000}
-    assert preset.memory_budget == published.get(preset.dataset, 60)
+    for preset in BEGIN_CLASSES:
+        per_class = preset.method_defaults["er-gnn"]["method.per_class"]
+        assert preset.memory_budget is not None
+        kept = 257 if preset.dataset == "ogbn-mag" else N_CLASSES[preset.dataset]
+        assert per_class == preset.memory_budget // kept
+        published = {"cora": 12, "citeseer": 12, "corafull": 210, "ogbn-arxiv": 2000, "ogbn-mag": 8000, "ogbn-products": 25000}
+        assert preset.memory_budget == published.get(preset.dataset, 60)
 
 
 def test_methods_as_benchmarked() -> None:
@@ -292,23 +290,6 @@ def test_searched_values_belong_to_presets_and_to_what_the_protocol_leaves_open(
             assert preset.method_defaults[method].items() >= values.items()
             for key in values:
                 assert key in preset.searched or key.startswith("method."), f"{name}, {method}: {key} is not left to a search"
-
-
-@pytest.mark.plugins("cglsuite-methods")
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_resolves_with_every_built_in_method(name: str) -> None:
-    """Every default that a preset names is a setting that somebody declares, with a value that is allowed; nothing counts as overridden."""
-    from cglsuite.cells.spec import resolve_cell
-
-    catalogue = installed("cglsuite", "cglsuite-node", "cglsuite-methods")
-    for entry in catalogue.entries("method"):
-        if PRESETS[name].setting not in entry.spec.settings:  # type: ignore[attr-defined]
-            continue
-        method = entry.name
-        cell = resolve_cell(catalogue, name, method)
-        assert cell.preset == name
-        for key, value in PRESETS[name].method_defaults.get(method, {}).items():
-            assert cell.configuration[key] == value
 
 
 def test_listing_imports_nothing_heavy() -> None:
