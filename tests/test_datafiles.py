@@ -420,7 +420,7 @@ def test_a_damaged_bit_of_a_mapped_array_is_noticed(root: DataRoot) -> None:
     root.derived("set", "key", build)
     (entry,) = (root.cache / "derived/set").iterdir()
     whole = entry.read_bytes()
-    places = [*range(0, 400, 7), len(whole) // 3, len(whole) // 2, *range(len(whole) - 300, len(whole), 13)]
+    places = [*range(0, 400, 19), len(whole) // 3, len(whole) // 2, *range(len(whole) - 300, len(whole), 41)]
     for place in places:
         entry.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         assert_equal(root.derived("set", "key", build), large())
