@@ -16,7 +16,7 @@ from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.studies.categories.compute import category_study
 from cglsuite.reports.studies.comparison import compute as comparison
 
-pytestmark = [pytest.mark.notebook, pytest.mark.plugins]
+pytestmark = [pytest.mark.notebook, pytest.mark.plugins, pytest.mark.usefixtures("no_kernel")]
 SMALL = {"dataset.n_nodes": 120, "dataset.n_classes": 4, "backbone.width": 16, "training.epochs": 3}
 
 

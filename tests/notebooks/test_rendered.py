@@ -43,6 +43,7 @@ device = "cpu"
 """
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_campaign_report(tmp_path: Path) -> None:
     """Every mean of the summary stands on the page with its exact value; the page is self-contained and of moderate size."""
     (tmp_path / "tiny.toml").write_text(CAMPAIGN)
@@ -66,7 +67,7 @@ def test_campaign_report(tmp_path: Path) -> None:
 
 
 def test_campaign_report_alone_trains_what_is_missing(tmp_path: Path) -> None:
-    """As in Jupyter: an inline campaign, nothing in the store."""
+    """As in Jupyter, by a kernel: an inline campaign, nothing in the store."""
     inline = {
         "name": "inline",
         "grid": {"scenarios": ["synthetic-csbm/task-il@begin-1"], "methods": ["bare"]},
@@ -79,6 +80,7 @@ def test_campaign_report_alone_trains_what_is_missing(tmp_path: Path) -> None:
     assert "Campaign inline: 1 records of 1 planned cells." in report.path.read_text()
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_explore(tmp_path: Path) -> None:
     """The catalogue is listed, a study is run and its matrices drawn; ``methods`` may be one name."""
     small = {"dataset.n_nodes": 120, "dataset.n_classes": 4, "backbone.width": 16, "training.epochs": 3}
@@ -92,6 +94,7 @@ def test_explore(tmp_path: Path) -> None:
     assert "er-gnn" in texts(page, "td, th")
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_node_analysis(tmp_path: Path) -> None:
     """Two methods are trained, and their better and worse answered nodes stand in a table and in a figure each."""
     small = {"dataset.n_nodes": 120, "dataset.n_classes": 4, "backbone.width": 16, "training.epochs": 3}
@@ -105,6 +108,7 @@ def test_node_analysis(tmp_path: Path) -> None:
     assert "all methods" in texts(page, "th")
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_stream_anatomy(tmp_path: Path) -> None:
     """Tasks of a scenario, and those of a campaign beside every method's scores on them."""
     small = {"dataset.n_nodes": 120, "dataset.n_classes": 4}
@@ -130,6 +134,7 @@ def test_stream_anatomy(tmp_path: Path) -> None:
     assert {float(value) for record in records for value in record.performance()[-1]} <= shown
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_order_sensitivity(tmp_path: Path) -> None:
     """All orders of two tasks and a null of its own are trained; what the page shows is what the functions compute."""
     small = {"scenario.n_tasks": 2, "dataset.n_nodes": 120, "dataset.n_classes": 4, "backbone.width": 16, "training.epochs": 3}
@@ -150,6 +155,7 @@ def test_order_sensitivity(tmp_path: Path) -> None:
     assert text_of(page, "p", "obey the bound").startswith("8 of 8 cells obey the bound")
 
 
+@pytest.mark.usefixtures("no_kernel")
 @pytest.mark.parametrize("name", ["sensitivity", "architecture_sensitivity"])
 def test_sensitivity_by_its_name_and_by_the_one_it_had(name: str, tmp_path: Path) -> None:
     """Two widths are trained and drawn, under a title that names the axis."""
@@ -168,6 +174,7 @@ def test_sensitivity_by_its_name_and_by_the_one_it_had(name: str, tmp_path: Path
     assert "Sensitivity to backbone.width: widths" in page
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_task_free_dynamics(tmp_path: Path) -> None:
     """A stream, another σ and another draw are dealt and trained; what the page shows is what the functions compute."""
     inline = {

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import task_free_lab
 from approved import Pages
+from no_kernel import no_kernel
 from report_lab import CAMPAIGN, EVIL, Notebooks, catalogue_of, record_of, shifted, toy_engine
 
 from cglsuite.campaigns.campaign import Campaign
@@ -21,6 +22,8 @@ from cglsuite.host import Catalogue
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results, load_pooled_results
 from cglsuite.reports.studies.task_free.pooling import TaskFreeStudy, one_at_a_time, task_free_study
 from cglsuite.specs import PluginSpec
+
+__all__ = ["no_kernel"]
 
 
 @pytest.fixture(autouse=True)

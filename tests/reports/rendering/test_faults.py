@@ -188,6 +188,7 @@ def _full_disk() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_a_full_disk(notebooks: Notebooks, request: pytest.FixtureRequest) -> None:
     """The reason is told, and an earlier page does not stay as if it were this one."""
     report = render(notebooks, "print('whole')")
@@ -225,11 +226,11 @@ def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freshness, "_sources", lambda catalogue: [])
 
 
-@pytest.mark.usefixtures("_same_code")
+@pytest.mark.usefixtures("_same_code", "no_kernel")
 def test_the_next_run_completes_only_what_is_missing(notebooks: Notebooks, tmp_path: Path) -> None:
     """What was complete is kept; what failed, was removed or was edited is rendered again; with force, all is."""
     needed = tmp_path / "needed"
-    logs = [counting(notebooks, "good"), counting(notebooks, "bad", f"open({str(needed)!r})")]
+    logs = [counting(notebooks, "good"), counting(notebooks, "bad", f"open({str(needed)!r}).close()")]
     campaign, out = campaign_of(tmp_path, "good", "bad"), tmp_path / "out"
 
     def again(**more: Any) -> tuple[list[str], list[int]]:
@@ -246,6 +247,7 @@ def test_the_next_run_completes_only_what_is_missing(notebooks: Notebooks, tmp_p
     assert again(force=True) == (["done", "done"], [3, 4])
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_every_notebook_that_reports_on_a_campaign(notebooks: Notebooks, tmp_path: Path) -> None:
     """After those that the campaign names come the others that take one; one whose file is broken is a failed report."""
     notebooks.add("named", "1", parameters="x = 1")
@@ -259,10 +261,10 @@ def test_every_notebook_that_reports_on_a_campaign(notebooks: Notebooks, tmp_pat
     assert [(r.path.name, r.status) for r in rendered] == expected
 
 
-@pytest.mark.usefixtures("_same_code")
+@pytest.mark.usefixtures("_same_code", "no_kernel")
 def test_two_runs_into_one_folder(notebooks: Notebooks, tmp_path: Path) -> None:
     """One renders, the other waits for its page and keeps it; both tell the same."""
-    log = counting(notebooks, "slow", "import time; time.sleep(2)")
+    log = counting(notebooks, "slow", "import time; time.sleep(0.5)")
     campaign, out = campaign_of(tmp_path, "slow"), tmp_path / "out"
 
     def one(_: int) -> RenderedReport:
@@ -275,6 +277,7 @@ def test_two_runs_into_one_folder(notebooks: Notebooks, tmp_path: Path) -> None:
     assert status_of(rendered[0])["status"] == "done"
 
 
+@pytest.mark.usefixtures("no_kernel")
 def test_a_full_disk_leaves_no_index_of_an_earlier_run(notebooks: Notebooks, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The pages that it linked are gone, and so is it; what is returned says why."""
     counting(notebooks, "one")

@@ -321,6 +321,7 @@ def test_nothing_is_finished(load: Results, tmp_path: Path) -> None:
 
 @pytest.mark.notebook
 @pytest.mark.plugins("cglsuite-node", "cglsuite-methods", "cglsuite-metrics")
+@pytest.mark.usefixtures("no_kernel")
 def test_the_rendered_notebook_and_the_index_say_it_too(tmp_path: Path) -> None:
     """Records in a store, `cglsuite report`, two pages: the numbers on both are those that the functions compute without Jupyter."""
     campaign, out, catalogue = tmp_path / "made.toml", tmp_path / "out", load_catalogue()

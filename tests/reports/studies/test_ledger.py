@@ -559,8 +559,9 @@ def test_an_empty_store(tmp_path: Path) -> None:
 @pytest.mark.realdata  # without its data a missing cell is not "not run" but "no data"
 @pytest.mark.notebook
 @pytest.mark.plugins
+@pytest.mark.usefixtures("no_kernel")
 def test_the_notebook_says_what_its_records_say(tmp_path: Path) -> None:
-    """Rendered by Jupyter from the installed catalogue: the same numbers as computed here, on a self-contained page of moderate size."""
+    """Rendered from the installed catalogue: the same numbers as computed here, on a self-contained page of moderate size."""
     wanted: dict[str, Any] = {"paper": "BeGin", "dataset": "Cora", "setting": "task-IL", "repeats": 3}
     known = load_catalogue()
     store = Store(tmp_path / "store")
