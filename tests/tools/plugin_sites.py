@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -80,14 +84,9 @@ class Site:
 
     def python(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run Python in a process that sees these distributions; whatever else is installed is blocked."""
-        variables = {k: v for k, v in os.environ.items() if not k.startswith(("CGLSUITE_", "COLUMNS"))}
-        variables["PYTHONPATH"] = os.pathsep.join([str(self.folder), str(CORE)])
-        variables["CGLSUITE_PLUGINS_ALLOW"] = ",".join(self.distributions) or "none-at-all"
-        variables["CGLSUITE_PLUGINS_BLOCK"] = "cglsuite"
-        variables["CGLSUITE_CACHE"] = str(self.folder.parent / "cache")
         return subprocess.run(
             [sys.executable, *arguments],
-            env={**variables, **environment},
+            env=self._variables() | environment,
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -95,6 +94,31 @@ class Site:
             timeout=120,
             check=False,
         )
+
+    def call(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """What :meth:`run` does, in this process and without trying plugins in another one: for those that neither end nor change it."""
+        from cglsuite.cli.main import run
+        from cglsuite.host import catalogue
+
+        out, err = io.StringIO(), io.StringIO()
+        importlib.invalidate_caches()  # distributions may have been added
+        with (
+            patch.dict(os.environ, self._variables() | environment, clear=True),
+            patch.object(catalogue, "dangerous", lambda candidates: {}),
+            chdir(self.folder),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            status = run(arguments)
+        return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
+
+    def _variables(self) -> dict[str, str]:
+        variables = {k: v for k, v in os.environ.items() if not k.startswith(("CGLSUITE_", "COLUMNS"))}
+        variables["PYTHONPATH"] = os.pathsep.join([str(self.folder), str(CORE)])
+        variables["CGLSUITE_PLUGINS_ALLOW"] = ",".join(self.distributions) or "none-at-all"
+        variables["CGLSUITE_PLUGINS_BLOCK"] = "cglsuite"
+        variables["CGLSUITE_CACHE"] = str(self.folder.parent / "cache")
+        return variables
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def test_listing_imports_no_torch_and_no_command_but_its_own(site: Site) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_json_is_an_array_with_the_promised_keys(site: Site, kind: str) -> None:
-    done = site.add("healthy", "2.0").run("list", f"{kind}s", "--json")
+    done = site.add("healthy", "2.0").call("list", f"{kind}s", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     entries = json.loads(done.stdout)
     assert entries
@@ -37,8 +37,8 @@ def test_json_is_an_array_with_the_promised_keys(site: Site, kind: str) -> None:
 def test_without_a_kind_everything_is_counted(site: Site) -> None:
     """One line per kind; as JSON everything is listed."""
     site.add("healthy")
-    assert {e["kind"] for e in json.loads(site.run("list", "--json").stdout)} == set(KINDS)
-    header, *lines = site.run("list").stdout.splitlines()
+    assert {e["kind"] for e in json.loads(site.call("list", "--json").stdout)} == set(KINDS)
+    header, *lines = site.call("list").stdout.splitlines()
     assert header.split()[:2] == ["KIND", "NUMBER"]
     assert [line.split()[0] for line in lines] == [f"{kind}s" for kind in KINDS]
     (methods,) = [line for line in lines if line.startswith("methods")]
@@ -48,32 +48,32 @@ def test_without_a_kind_everything_is_counted(site: Site) -> None:
 def test_show_finds_a_name_among_all_kinds(site: Site) -> None:
     """One that several kinds have needs its kind; one that none has gets the nearest."""
     site.add("healthy")
-    assert site.run("show", "zeta").stdout == site.run("show", "method", "zeta").stdout
-    assert site.run("show", "tiny/task-il@test-1").stdout.splitlines()[0] == "scenario tiny/task-il@test-1"
-    done = site.run("show", "zteta")
+    assert site.call("show", "zeta").stdout == site.call("show", "method", "zeta").stdout
+    assert site.call("show", "tiny/task-il@test-1").stdout.splitlines()[0] == "scenario tiny/task-il@test-1"
+    done = site.call("show", "zteta")
     assert done.returncode == 2
     assert "nothing is named 'zteta'. Did you mean zeta (method)?" in done.stderr
-    done = site.run("show", "method", "zeta", "more")
+    done = site.call("show", "method", "zeta", "more")
     assert (done.returncode, "expected [KIND] NAME" in done.stderr) == (2, True)
 
 
 def test_the_name_of_a_dataset_is_answered_with_the_scenarios_over_it(site: Site) -> None:
     site.add("healthy")
-    done = site.run("show", "scenario", "tiny")
+    done = site.call("show", "scenario", "tiny")
     assert done.returncode == 2
     assert "'tiny' is a dataset: expected a scenario over it, with a setting and a protocol. Presets: tiny/task-il@test-1." in done.stderr
-    page = site.run("show", "dataset", "tiny").stdout.splitlines()
+    page = site.call("show", "dataset", "tiny").stdout.splitlines()
     assert page[page.index("presets") + 1].strip() == "tiny/task-il@test-1"
 
 
 def test_the_table_is_aligned_and_fits_the_terminal(site: Site) -> None:
     site.add("healthy").add("chatty")
-    wide = site.run("list", "methods", COLUMNS="100").stdout.splitlines()
+    wide = site.call("list", "methods", COLUMNS="100").stdout.splitlines()
     assert wide[0].split() == ["NAME", "CATEGORY", "LEVELS", "PROVIDER", "SUMMARY"]
     column = wide[0].index("PROVIDER")
     assert [line[column:].split()[0] for line in wide[1:]] == ["healthy", "chatty", "healthy"]
     for width in (20, 40, 60, 80):
-        lines = site.run("list", "methods", COLUMNS=str(width)).stdout.splitlines()
+        lines = site.call("list", "methods", COLUMNS=str(width)).stdout.splitlines()
         assert max(map(len, lines)) <= max(width, 40)
         assert [line.split()[0] for line in lines[1:]] == ["alpha", "loud", "zeta"]
 
@@ -85,7 +85,7 @@ def test_text_of_strangers_cannot_break_the_table_or_the_terminal(site: Site) ->
 
 
 def test_faults_are_told_once_on_stderr_and_listing_works(site: Site) -> None:
-    done = site.add("healthy").add("sys-exit", "0.7").add("clash-a").add("clash-b").run("list", "methods", "--json")
+    done = site.add("healthy").add("sys-exit", "0.7").add("clash-a").add("clash-b").call("list", "methods", "--json")
     assert done.returncode == 0
     assert [e["name"] for e in json.loads(done.stdout)] == ["alpha", "own-a", "own-b", "zeta"]
     quarantined, collision = done.stderr.splitlines()
@@ -96,14 +96,14 @@ def test_faults_are_told_once_on_stderr_and_listing_works(site: Site) -> None:
 @pytest.mark.parametrize("how", ["option", "environment"])
 def test_strict_mode_ends_with_4_and_prints_no_data(site: Site, how: str) -> None:
     site.add("healthy").add("hook-typo")
-    done = site.run("--strict", "list") if how == "option" else site.run("list", CGLSUITE_STRICT="1")
+    done = site.call("--strict", "list") if how == "option" else site.call("list", CGLSUITE_STRICT="1")
     assert (done.returncode, done.stdout) == (4, "")
     assert "error: strict mode accepts no fault:" in done.stderr
     assert "unknown hook cglsuite_method: did you mean cglsuite_methods?" in done.stderr
 
 
 def test_show_tells_all_settings_of_a_method(site: Site) -> None:
-    text = site.add("healthy", "1.5").run("show", "method", "zeta", COLUMNS="100").stdout
+    text = site.add("healthy", "1.5").call("show", "method", "zeta", COLUMNS="100").stdout
     assert text.splitlines()[0] == "method zeta"
     assert "healthy 1.5" in text
     assert "  method.strength  float  0.5      >= 0             how strongly the old weights pull" in text
@@ -112,7 +112,7 @@ def test_show_tells_all_settings_of_a_method(site: Site) -> None:
 
 
 def test_show_tells_licence_and_parameters_of_a_dataset(site: Site) -> None:
-    text = site.add("healthy").run("show", "datasets", "tiny").stdout
+    text = site.add("healthy").call("show", "datasets", "tiny").stdout
     assert "licence   CC0-1.0" in text
     assert "dataset.limit  int   none     >= 1 or none  items at most" in text
 
@@ -120,7 +120,7 @@ def test_show_tells_licence_and_parameters_of_a_dataset(site: Site) -> None:
 def test_show_tells_every_switch_of_a_scenario(site: Site) -> None:
     from cglsuite.specs import ScenarioSpec, TrainingSpec, switches
 
-    text = site.add("healthy").run("show", "scenario", "tiny/task-il@test-1", COLUMNS="120").stdout
+    text = site.add("healthy").call("show", "scenario", "tiny/task-il@test-1", COLUMNS="120").stdout
     spec = ScenarioSpec(name="tiny/task-il@test-1", summary="x", dataset="tiny", setting="task-il")
     for prefix, part in (("scenario", spec), ("training", TrainingSpec())):
         for name in switches(part):
@@ -133,7 +133,7 @@ def test_show_tells_every_switch_of_a_scenario(site: Site) -> None:
 
 
 def test_show_json_is_one_object(site: Site) -> None:
-    shown = json.loads(site.add("healthy").run("show", "metric", "mean", "--json").stdout)
+    shown = json.loads(site.add("healthy").call("show", "metric", "mean", "--json").stdout)
     assert (shown["name"], shown["kind"], shown["formula"], shown["range"]) == ("mean", "metric", "mean of row T", [0.0, 1.0])
 
 
@@ -150,17 +150,17 @@ def test_show_json_is_one_object(site: Site) -> None:
     ],
 )
 def test_errors_go_to_stderr_with_their_exit_code(site: Site, arguments: tuple[str, ...], code: int, message: str) -> None:
-    done = site.add("healthy").add("clash-a").add("clash-b").run(*arguments)
+    done = site.add("healthy").add("clash-a").add("clash-b").call(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_an_empty_kind_says_so_on_stderr(site: Site) -> None:
-    done = site.add("clash-a").run("list", "datasets")
+    done = site.add("clash-a").call("list", "datasets")
     assert (done.returncode, done.stdout) == (0, "")
     assert "there are no datasets" in done.stderr
-    assert json.loads(site.run("list", "datasets", "--json").stdout) == []
+    assert json.loads(site.call("list", "datasets", "--json").stdout) == []
 
 
 def test_the_log_is_json_on_demand(site: Site) -> None:

@@ -35,7 +35,7 @@ def test_the_table_shows_version_state_hooks_and_what_is_provided(site: Site) ->
         site.add("healthy", "3.1")
         .add("sys-exit", "0.2")
         .add("clash-a")
-        .run("plugins", COLUMNS="100", CGLSUITE_PLUGINS_BLOCK="cglsuite,clash-a")
+        .call("plugins", COLUMNS="100", CGLSUITE_PLUGINS_BLOCK="cglsuite,clash-a")
     )
     lines = done.stdout.splitlines()
     assert done.returncode == 0
@@ -52,22 +52,22 @@ def test_the_table_shows_version_state_hooks_and_what_is_provided(site: Site) ->
 
 def test_json_holds_every_field_and_failed_filters(site: Site) -> None:
     site.add("healthy").add("sys-exit").add("clash-a")
-    everything = of_site(site, site.run("plugins", "--json").stdout)
+    everything = of_site(site, site.call("plugins", "--json").stdout)
     assert [(r["distribution"], r["status"]) for r in everything] == [("clash-a", "ok"), ("healthy", "ok"), ("sys-exit", "failed")]
     assert {"distribution", "version", "entry_point", "module", "status", "hooks", "error", "fix", "provides"} <= set(everything[0])
     assert everything[1]["provides"]["method"] == ["alpha", "zeta"]  # type: ignore[index]
-    failed = json.loads(site.run("plugins", "--json", "--failed").stdout)
+    failed = json.loads(site.call("plugins", "--json", "--failed").stdout)
     assert [r["distribution"] for r in failed] == ["sys-exit"]
 
 
 @pytest.mark.parametrize("how", ["option", "environment"])
 def test_strict_prints_the_list_and_ends_with_4(site: Site, how: str) -> None:
     site.add("healthy").add("sys-exit")
-    done = site.run("--strict", "plugins", "--json") if how == "option" else site.run("plugins", "--json", CGLSUITE_STRICT="1")
+    done = site.call("--strict", "plugins", "--json") if how == "option" else site.call("plugins", "--json", CGLSUITE_STRICT="1")
     assert done.returncode == 4
     assert len(of_site(site, done.stdout)) == 2
     assert "plugin sys-exit 1.0 failed: SystemExit" in done.stderr
-    assert site.run("--strict", "plugins", CGLSUITE_PLUGINS_BLOCK="cglsuite,sys-exit").returncode == 0
+    assert site.call("--strict", "plugins", CGLSUITE_PLUGINS_BLOCK="cglsuite,sys-exit").returncode == 0
 
 
 def test_doctor_names_each_of_ten_hostile_plugins_and_its_fix(site: Site) -> None:
@@ -147,6 +147,6 @@ def test_doctor_outlives_a_hanging_plugin(site: Site) -> None:
 
 @pytest.mark.parametrize("arguments", [("plugins", "docter"), ("plugins", "doctor", "--timeout", "0"), ("plugins", "--jsn")])
 def test_wrong_usage_ends_with_2(site: Site, arguments: tuple[str, ...]) -> None:
-    done = site.run(*arguments)
+    done = site.call(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")

@@ -13,7 +13,7 @@ ONE, TWIN, TWO, OTHER_NET = "one/task-il@test-1", "one/task-il@test-2", "two/cla
 
 
 def test_json_is_an_array_of_field_a_b_and_effect(site: Site) -> None:
-    done = site.add("comparable").run("scenarios", "diff", ONE, TWO, "--json")
+    done = site.add("comparable").call("scenarios", "diff", ONE, TWO, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = {row.pop("field"): row for row in json.loads(done.stdout)}
     assert all(set(row) == {"a", "b", "effect"} for row in found.values())
@@ -24,7 +24,7 @@ def test_json_is_an_array_of_field_a_b_and_effect(site: Site) -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 160])
 def test_the_table_fits_the_terminal(site: Site, width: int) -> None:
-    done = site.add("comparable").run("scenarios", "diff", ONE, TWO, COLUMNS=str(width))
+    done = site.add("comparable").call("scenarios", "diff", ONE, TWO, COLUMNS=str(width))
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= width
@@ -33,7 +33,7 @@ def test_the_table_fits_the_terminal(site: Site, width: int) -> None:
 
 
 def test_the_table_tells_values_and_effects(site: Site) -> None:
-    text = site.add("comparable").run("scenarios", "diff", ONE, TWO, COLUMNS="100").stdout
+    text = site.add("comparable").call("scenarios", "diff", ONE, TWO, COLUMNS="100").stdout
     lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("  ")}
     assert lines["scenario.edge_policy"].split()[1:5] == ["full", "none", "full:", "all"]
     assert lines["training.plateau_patience"].split()[1:3] == ["none", "20"]
@@ -54,9 +54,9 @@ def test_the_table_tells_values_and_effects(site: Site) -> None:
     [((ONE, TWIN), f"{ONE} and {TWIN} do not differ in any field"), ((ONE, ONE), f"{ONE} is compared with itself: no field differs")],
 )
 def test_equal_presets_say_so(site: Site, pair: tuple[str, str], message: str) -> None:
-    done = site.add("comparable").run("scenarios", "diff", *pair)
+    done = site.add("comparable").call("scenarios", "diff", *pair)
     assert (done.returncode, done.stdout, done.stderr) == (0, message + "\n", "")
-    done = site.run("scenarios", "diff", *pair, "--json")
+    done = site.call("scenarios", "diff", *pair, "--json")
     assert (done.returncode, json.loads(done.stdout)) == (0, [])
 
 
@@ -69,7 +69,7 @@ def test_equal_presets_say_so(site: Site, pair: tuple[str, str], message: str) -
     ],
 )
 def test_a_wrong_request_ends_with_2(site: Site, words: tuple[str, ...], message: str) -> None:
-    done = site.add("comparable").run("scenarios", "diff", *words)
+    done = site.add("comparable").call("scenarios", "diff", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -116,7 +116,7 @@ def test_audit_prints_the_leak_by_grouping() -> None:
         "1",
     ]
     pooled = ["--set", "scenario.query_grouping=pooled", "--json"]
-    shown, printed = (subprocess.run([*command, *more], capture_output=True, text=True, check=True).stdout for more in ([], pooled))
+    shown, printed = (subprocess.call([*command, *more], capture_output=True, text=True, check=True).stdout for more in ([], pooled))
     assert "80 items of one task" in shown
     assert "chance 20.0%" in shown
     found = json.loads(printed)
