@@ -116,7 +116,7 @@ def test_audit_prints_the_leak_by_grouping() -> None:
         "1",
     ]
     pooled = ["--set", "scenario.query_grouping=pooled", "--json"]
-    shown, printed = (subprocess.call([*command, *more], capture_output=True, text=True, check=True).stdout for more in ([], pooled))
+    shown, printed = (subprocess.run([*command, *more], capture_output=True, text=True, check=True).stdout for more in ([], pooled))
     assert "80 items of one task" in shown
     assert "chance 20.0%" in shown
     found = json.loads(printed)
