@@ -15,12 +15,14 @@ from cglsuite.host import Catalogue
 from cglsuite.reports.site.hosted.building import Built, build_site
 from cglsuite.submissions.marks import Mark, write_marks
 
-__all__ = ["REASON", "SMALL", "UNVERIFIED", "hosted", "mark_of", "results_folder"]
+__all__ = ["ONE_BOARD", "REASON", "SMALL", "UNVERIFIED", "hosted", "mark_of", "results_folder"]
 
 UNVERIFIED = ("er-gnn", "packnet")
 """The methods without a mark of verification: one has none at all, the other says why."""
 REASON = "made by other code than is installed here"
 SMALL: dict[str, Any] = {"seeds": {"order": [0, 1, 2], "init": [0, 1], "design": "cross"}}
+ONE_BOARD: dict[str, Any] = {"grid": CAMPAIGN["grid"] | {"scenarios": CAMPAIGN["grid"]["scenarios"][:1], "backbones": ["gcn"]}}
+"""For sites of which one board is enough: all methods on one scenario and backbone."""
 
 
 def mark_of(record: Record) -> Mark | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 from plugin_sites import Site
@@ -104,19 +102,14 @@ def test_two_published_protocols(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.plugins
-def test_audit_prints_the_leak_by_grouping() -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from cglsuite.cli.main import main; main()",
-        "scenarios",
-        "audit",
-        "synthetic-csbm/class-il@cglb-1",
-        "--permutations",
-        "1",
-    ]
-    pooled = ["--set", "scenario.query_grouping=pooled", "--json"]
-    shown, printed = (subprocess.run([*command, *more], capture_output=True, text=True, check=True).stdout for more in ([], pooled))
+def test_audit_prints_the_leak_by_grouping(capsys: pytest.CaptureFixture[str]) -> None:
+    from cglsuite.cli import main
+
+    command = ["scenarios", "audit", "synthetic-csbm/class-il@cglb-1", "--permutations", "1"]
+    assert main.run(command) == 0
+    shown = capsys.readouterr().out
+    assert main.run([*command, "--set", "scenario.query_grouping=pooled", "--json"]) == 0
+    printed = capsys.readouterr().out
     assert "80 items of one task" in shown
     assert "chance 20.0%" in shown
     found = json.loads(printed)

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import pytest
 from bs4 import BeautifulSoup
-from hosted_lab import REASON, SMALL, UNVERIFIED, hosted, mark_of, results_folder
-from made_records import CAMPAIGN
+from hosted_lab import ONE_BOARD, REASON, SMALL, UNVERIFIED, hosted, mark_of, results_folder
+from made_records import CAMPAIGN, made_catalogue
 from report_lab import Elements, toy_engine
 
 from cglsuite.cells.records.record import Record
@@ -96,10 +96,11 @@ def test_the_numbers_are_those_of_a_campaign_over_the_same_records(tmp_path: Pat
     def all_verified(record: Record) -> Any:
         return dataclasses.replace(mark_of(record) or _verified(record), level="verified", reasons={})
 
-    store, catalogue = results_folder(tmp_path / "results", all_verified)
+    grid = CAMPAIGN["grid"] | {"backbones": ["gcn"]}
+    store, catalogue = results_folder(tmp_path / "results", all_verified, grid=grid)
     built = build_site(store, tmp_path / "site", catalogue)
     assert built.unverified == 0
-    results = load_campaign_results(CAMPAIGN | SMALL, store, catalogue=catalogue, engine=toy_engine(catalogue))
+    results = load_campaign_results(CAMPAIGN | SMALL | {"grid": grid}, store, catalogue=catalogue, engine=toy_engine(catalogue))
     for board in boards(results, catalogue):
         name = f"scenario-{board.preset.replace('/', '-')}"
         shown = json.loads((tmp_path / "site" / "feeds" / "boards" / f"{name}.json").read_text())["boards"]["verified"]
@@ -122,7 +123,7 @@ def _verified(record: Record) -> Any:
 
 def test_a_folder_to_which_nobody_submitted_says_so_once_a_page(tmp_path: Path) -> None:
     """Its best methods stand in the overview, and no row and no heading repeats that nothing was verified."""
-    store, catalogue = results_folder(tmp_path / "results", lambda record: None)
+    store, catalogue = results_folder(tmp_path / "results", lambda record: None, **ONE_BOARD)
     build_site(store, tmp_path / "site", catalogue)
     index, page = (BeautifulSoup((tmp_path / "site" / f"{name}.html").read_text(), "html.parser") for name in ("index", CORA))
     for one in (index, page):
@@ -140,7 +141,7 @@ def test_a_folder_to_which_nobody_submitted_says_so_once_a_page(tmp_path: Path) 
 
 def test_a_record_that_was_replaced_since_is_not_verified(tmp_path: Path) -> None:
     """A mark is bound to a digest: a better matrix under the same key loses it."""
-    store, catalogue = results_folder(tmp_path / "results")
+    store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
     record = next(r for r in store.records() if r.cell["method"] == "si")
     matrix = [[1.0 for _ in row] for row in record.matrix]
     store.put(dataclasses.replace(record, matrix=matrix))
@@ -152,7 +153,7 @@ def test_a_record_that_was_replaced_since_is_not_verified(tmp_path: Path) -> Non
 
 def test_metrics_that_nobody_checked_are_computed_here(tmp_path: Path) -> None:
     """A record without a mark may say anything: its board shows what the matrix gives."""
-    store, catalogue = results_folder(tmp_path / "results", lambda record: None)
+    store, catalogue = results_folder(tmp_path / "results", lambda record: None, **ONE_BOARD)
     record = next(iter(store.records()))
     store.put(dataclasses.replace(record, metrics={**record.metrics, "average_performance": 0.999}))
     with Gathered(store, catalogue) as gathered:
@@ -161,7 +162,7 @@ def test_metrics_that_nobody_checked_are_computed_here(tmp_path: Path) -> None:
 
 
 def test_a_modified_preset_says_what_was_modified(tmp_path: Path) -> None:
-    built, _ = hosted(tmp_path, set=dict(CAMPAIGN.get("set", {})) | {"training.epochs": 7})
+    built, _ = hosted(tmp_path, **ONE_BOARD, set=dict(CAMPAIGN.get("set", {})) | {"training.epochs": 7})
     index = BeautifulSoup(built.index.read_text(), "html.parser")
     said = [row.select_one(".changes").text for row in index.select("tbody tr")]  # type: ignore[union-attr]
     assert said
@@ -173,7 +174,7 @@ def test_a_modified_preset_says_what_was_modified(tmp_path: Path) -> None:
 
 def test_missing_repetitions_are_told(tmp_path: Path) -> None:
     """A method with the good half of its seeds says so."""
-    store, catalogue = results_folder(tmp_path / "results")
+    store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
     gone = [r.key for r in store.records() if r.cell["method"] == "si" and r.cell["backbone"] == "gcn" and r.cell["seeds"]["order"] == 2]
     for key in gone:
         store.discard(key)
@@ -264,7 +265,8 @@ def test_ranks_across_scenarios(made: tuple[Path, Built, Store], tmp_path: Path)
 
 
 def test_a_rank_in_one_scenario_alone_is_no_mean_rank(tmp_path: Path) -> None:
-    store, catalogue = results_folder(tmp_path / "results", lambda record: None)
+    one_setting = ONE_BOARD["grid"] | {"backbones": ["gcn", "gat"]}
+    store, catalogue = results_folder(tmp_path / "results", lambda record: None, grid=one_setting)
     name = CAMPAIGN["grid"]["methods"][0]
     preset = next(record.cell["preset"] for record in store.records() if record.cell["method"] == name)
     for record in list(store.records()):
@@ -279,14 +281,13 @@ def test_a_rank_in_one_scenario_alone_is_no_mean_rank(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_has_a_site(tmp_path: Path) -> None:
-    _, catalogue = results_folder(tmp_path / "made")
     (tmp_path / "results").mkdir()
-    build_site(Store(tmp_path / "results"), tmp_path / "site", catalogue)
+    build_site(Store(tmp_path / "results"), tmp_path / "site", made_catalogue())
     assert "No finished record is in this folder yet." in (tmp_path / "site" / "index.html").read_text()
 
 
 def test_a_method_that_is_not_installed(tmp_path: Path) -> None:
-    store, catalogue = results_folder(tmp_path / "results")
+    store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
     record = next(r for r in store.records() if r.cell["method"] == "si")
     store.put(dataclasses.replace(record, key="ab" * 32, cell={**record.cell, "method": "gone", "scenario": "nowhere/class-il@none-1"}))
     build_site(store, tmp_path / "site", catalogue)
@@ -339,7 +340,7 @@ def test_the_documentation_describes_every_field_of_the_feeds(made: tuple[Path, 
 
 def test_names_of_strangers_are_text(tmp_path: Path) -> None:
     """A folder that was pulled may hold records that nobody checked: names end neither on the page as markup nor in a path."""
-    store, catalogue = results_folder(tmp_path / "results")
+    store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
     record = next(iter(store.records()))
     names = [SCRIPT, "../../../etc/passwd", "=cmd()", "x" * 3000, "CON", "a/b", "a-b", "A-B"]
     for n, name in enumerate(names):
@@ -363,7 +364,7 @@ def test_names_of_strangers_are_text(tmp_path: Path) -> None:
 
 def test_odd_records_cost_no_other_record_its_place(tmp_path: Path) -> None:
     """Records that are valid but that no board can show, in a preset with verified records and in one of their own."""
-    store, catalogue = results_folder(tmp_path / "results")
+    store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
     record = next(r for r in store.records() if r.cell["preset"] == "cora/task-il@begin-1")
     odd: dict[str, Any] = {"scenario": {}, "tasks": [], "matrix": [[0.5], [0.5]], "validation_matrix": [], "metrics": {}}
     alone = {**record.cell, "preset": "odd/class-il@begin-1", "scenario": "odd/class-il@begin-1"}
@@ -387,7 +388,7 @@ def test_names_are_short_and_apart() -> None:
 
 
 def test_the_next_build_removes_its_own_old_files_and_no_others(tmp_path: Path) -> None:
-    built, store = hosted(tmp_path)
+    built, store = hosted(tmp_path, **ONE_BOARD)
     site = tmp_path / "site"
     (site / "CNAME").write_text("example.org")
     (site / "mine.html").write_text("mine")
@@ -397,8 +398,6 @@ def test_the_next_build_removes_its_own_old_files_and_no_others(tmp_path: Path) 
     for record in list(store.records()):
         if record.cell["method"] == "si":
             store.discard(record.key)
-    from made_records import made_catalogue
-
     again = build_site(store, site, made_catalogue())
     assert again.removed == ("method-si.html",)
     assert "method-si.html" in built.files
@@ -409,7 +408,7 @@ def test_the_next_build_removes_its_own_old_files_and_no_others(tmp_path: Path) 
 
 
 def test_a_site_is_no_part_of_its_store(tmp_path: Path) -> None:
-    store, catalogue = results_folder(tmp_path / "results")
+    store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
     for out in (store.path, store.path / "site"):
         with pytest.raises(UsageError, match="inside the store"):
             build_site(store, out, catalogue)
@@ -417,7 +416,7 @@ def test_a_site_is_no_part_of_its_store(tmp_path: Path) -> None:
 
 def test_records_of_many_batches_come_back_as_they_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory holds one batch; the rest is in a temporary folder, which is gone afterwards."""
-    store, catalogue = results_folder(tmp_path / "results")
+    store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
     with Gathered(store, catalogue) as whole:
         expected = {preset: list(whole.of(preset)) for preset in whole.presets}
     monkeypatch.setattr(gathering, "_BATCH", 7)
