@@ -72,7 +72,6 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -96,7 +95,6 @@ from cglsuite.cells.batching.companies import MOST_SLOTS
 from cglsuite.errors import UsageError, nearest
 from cglsuite.files.named import naming
 from cglsuite.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
-from cglsuite.old_names import current, current_keys
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 from cglsuite.validation import key_path, problem_text
@@ -115,7 +113,6 @@ def _flatten(given: Any) -> Any:
     flat: dict[str, Any] = {}
     for key, value in given.items():
         inner = {f"{key}.{k}": v for k, v in _flatten(value).items()} if isinstance(value, dict) else {key: value}
-        inner = {current("override", name): v for name, v in inner.items()}
         for name in inner:
             if twice := next((other for other in flat if same_key(name, other)), None):
                 raise ValueError(f"{twice!r} and {name!r} set the same value twice: keep one of them")
@@ -300,7 +297,7 @@ class RunSection(_Section):
 class Report(_Section):
     """A notebook to render after the cells."""
 
-    notebook: Annotated[str, Field(min_length=1), AfterValidator(partial(current, "notebook"))]
+    notebook: Annotated[str, Field(min_length=1)]
     parameters: dict[str, Any] = {}
 
 
@@ -339,10 +336,6 @@ class Campaign(_Section):
             UsageError: an unknown key, an absent or wrong value; the message names file and key path.
         """
         _check_depth(data, path)
-        try:
-            data = current_keys("campaign", data)
-        except ValueError as error:
-            raise UsageError(f"{path or 'campaign'}: {error}") from error
         try:
             campaign = cls.model_validate(data)
         except ValidationError as error:

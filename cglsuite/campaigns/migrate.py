@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.cells.keys import numerics_facts, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.comparison import compare
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.spec import left_out
 from cglsuite.errors import CglsuiteError, UsageError
 from cglsuite.hashing import digest, plain
@@ -125,9 +125,7 @@ def survey(
             result.left.append((record, reason))
         elif planned.key == record.key:
             result.current += 1
-        elif store.cached(planned.key) is not None:
-            result.left.append((record, f"there is already a finished record under the current key {planned.key[:12]}"))
-        elif reason := elsewhere(record, here):
+        elif reason := _taken(store, planned.key) or elsewhere(record, here):
             result.left.append((record, reason))
         else:
             used = engine.sources(_cell(planned), catalogue)
@@ -139,6 +137,14 @@ def survey(
             chosen[planned.key] = made
     result.candidates = sorted(chosen.values(), key=lambda c: c.record.key)
     return result
+
+
+def _taken(store: Store, key: str) -> str:
+    """Why no record can be written under the current key; empty if one can."""
+    try:
+        return "" if store.cached(key) is None else f"there is already a finished record under the current key {key[:12]}"
+    except NewerSchemaError as error:
+        return str(error)
 
 
 def _cell(planned: PlannedCell) -> CellSpec:
@@ -317,8 +323,8 @@ def rekey(
             left.append((candidate, "another runner is running it"))
             continue
         with lease:
-            if store.cached(candidate.planned.key) is not None:
-                left.append((candidate, "a finished record under the current key has appeared meanwhile"))
+            if reason := _taken(store, candidate.planned.key):
+                left.append((candidate, reason))
                 continue
             record = _rekeyed(candidate, rerun, date, versions)
             store.put(record)

@@ -11,7 +11,6 @@ from cglsuite.cells.device import one_gpu
 from cglsuite.environment import variable
 from cglsuite.errors import UsageError
 from cglsuite.inputs import quoted
-from cglsuite.old_names import current, current_overrides
 
 __all__ = ["Overrides", "merge_overrides", "parse_overrides", "same_key"]
 
@@ -27,7 +26,6 @@ def parse_overrides(pairs: Iterable[str], where: str) -> dict[str, str]:
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not key:
             raise UsageError(f"{where} {quoted(pair)}: expected key=value, for example training.epochs=50")
-        key = current("override", key)
         for other in values:
             if same_key(key, other):
                 named = quoted(key) if key == other else f"{quoted(other)} or {quoted(key)}"
@@ -62,12 +60,6 @@ class Overrides:
     executor: str | None = None
     checkpoint_every_s: float | None = None
     run: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "values", current_overrides(self.values))
-        except ValueError as error:
-            raise UsageError(f"overrides: {error}") from error
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Overrides:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite.atomic import write_atomic
 from cglsuite.errors import UsageError
-from cglsuite.old_names import current_keys
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class CellRequest:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellRequest:
         """The inverse of :meth:`to_json`."""
-        return cls(**{**current_keys("request", data), "seeds": Seeds(**data["seeds"])})
+        return cls(**{**data, "seeds": Seeds(**data["seeds"])})
 
 
 @dataclass(frozen=True, kw_only=True)

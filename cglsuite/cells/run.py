@@ -23,6 +23,7 @@ from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import cell_key, design_key, dynamic_importers, numerics_facts, prefix_keys, share_key, sources, torch_version
 from cglsuite.cells.process.cleanliness import ROLES, Watch
+from cglsuite.cells.records.curves import Curves
 from cglsuite.cells.records.describe import describe, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
 from cglsuite.cells.records.record import Record
@@ -189,9 +190,9 @@ def _refused(record: Record, changes: Sequence[str]) -> Record:
     provenance = {**record.provenance, "unclean": list(changes)}
     if record.status not in ("done", "unclean"):
         return dataclasses.replace(record, reason=f"{record.reason}. Besides, {summary}", provenance=provenance)
-    nothing: dict[str, Any] = dict.fromkeys(("matrix", "validation_matrix", "per_class", "curves"), ())
-    nothing |= {name: {} for name in ("metrics", "timings_s", "memory", "parameters")}
-    return dataclasses.replace(record, status="unclean", reason=f"{summary}. {_ADVICE}", provenance=provenance, **nothing)
+    nothing: dict[str, Any] = dict.fromkeys(("matrix", "validation_matrix", "per_class"), ())
+    nothing |= {name: {} for name in ("metrics", "timings_s", "memory", "parameters", "training")}
+    return dataclasses.replace(record, beside=None, status="unclean", reason=f"{summary}. {_ADVICE}", provenance=provenance, **nothing)
 
 
 _ADVICE = "No result is kept: undo such changes before the method returns, draw from context.generator, do not patch the suite or torch"
@@ -362,7 +363,7 @@ def _record(
         matrix=outcome.matrix if outcome else [],
         validation_matrix=outcome.validation_matrix if outcome else [],
         per_class=[outcome.per_class] if outcome else [],
-        curves=outcome.curves if outcome else [],
+        beside=Curves.of(outcome.curves, outcome.fingerprints) if outcome else None,
         metrics=metrics,
         timings_s=outcome.timings_s if outcome else {},
         memory={**outcome.memory, **_peaks(cell.device)} if outcome else {},
@@ -376,7 +377,6 @@ def _record(
             "trained_tasks": outcome.trained_tasks if outcome else 0,
             "trained_s": outcome.trained_s if outcome else 0.0,
             "covered_s": outcome.covered_s if outcome else 0.0,
-            "fingerprints": outcome.fingerprints if outcome else [],
             **({"pretraining": made} if outcome and (made := pretraining_facts(cell, catalogue, tasks, data_hash)) else {}),
             **({"stream": outcome.stream} if outcome and outcome.stream else {}),
             **({"counters": outcome.counters} if outcome and outcome.counters else {}),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.hashing import digest
-from cglsuite.old_names import current_overrides
 from cglsuite.specs import (
     NO_PRETRAINING,
     BackboneSpec,
@@ -245,10 +244,6 @@ def _by_section(values: Mapping[str, Any], declared: Mapping[str, list[str]]) ->
     """Values sorted into sections; a bare key must be declared by exactly one section."""
     out: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
     everything = [f"{section}.{name}" for section, names in declared.items() for name in names]
-    try:
-        values = current_overrides(values)
-    except ValueError as error:
-        raise SpecError(f"overrides: {error}") from error
     for key, value in values.items():
         section, dot, name = key.partition(".")
         if not dot:

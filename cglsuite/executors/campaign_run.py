@@ -64,14 +64,13 @@ class CellState:
         state: ``n/a``, ``waiting`` (for a search), ``done``, ``running``, ``missing``, or the status of an unfinished record.
         reason: why there is no result, if known. trainings: of a finished cell, the tasks of its stream, and how many of them were
             trained for it: checkpoints covered the others, from cells that begin with the same tasks or from an earlier attempt.
-        digested: whether its record has a digest. holder: of a cell without a result, the holder of its lease.
+        holder: of a cell without a result, the holder of its lease.
     """
 
     planned: PlannedCell
     state: str
     reason: str = ""
     trainings: tuple[int, int] = (0, 0)
-    digested: bool = True
     holder: Holder | None = None
 
 
@@ -91,14 +90,14 @@ def cell_states(cells: Iterable[PlannedCell], store: Store) -> Iterator[CellStat
 
 def _state(planned: PlannedCell, record: Summary | None, store: Store) -> CellState:
     if record is not None and record.done:
-        return CellState(planned=planned, state="done", trainings=(record.tasks, record.trained), digested=record.digested)
+        return CellState(planned=planned, state="done", trainings=(record.tasks, record.trained))
     holder = store.holder(planned.key)
     if holder is not None and not holder.silent:
         return CellState(planned=planned, state="running", holder=holder)
     if record is None:
         return CellState(planned=planned, state="missing", holder=holder)
     reason = f"{record.status}: {record.reason}"
-    return CellState(planned=planned, state=record.status, reason=reason, digested=record.digested, holder=holder)
+    return CellState(planned=planned, state=record.status, reason=reason, holder=holder)
 
 
 def all_trainings(states: Iterable[CellState]) -> tuple[int, int]:

@@ -23,7 +23,6 @@ from cglsuite.host.loading import blocked, load_plugin, output_to_stderr
 from cglsuite.host.plugin_records import FILE, Entry, PluginRecord
 from cglsuite.host.trial import dangerous
 from cglsuite.markup import displayed
-from cglsuite.old_names import current
 from cglsuite.specs import (
     CORE_MEASURES,
     KINDS,
@@ -171,7 +170,6 @@ class Catalogue:
             UsageError: a scenario was asked for by the name of a dataset; lists the scenarios over it.
         """
         known = self._of(kind)
-        name = current("notebook", name) if kind == "notebook" and name not in known else name
         if (kind, name) in self._collisions:
             raise CollisionError(self._collisions[kind, name].message)
         if name not in known and kind == "scenario" and (entry := self._derived(name)) is not None:

@@ -184,7 +184,7 @@ def compared(trial: Trial, catalogue: Catalogue, *, killed: bool) -> Outcome:
         for name in ("matrix", "validation_matrix", "per_class")
         if json.dumps(getattr(cpu, name)) != json.dumps(getattr(pretend, name))
     ]
-    ours, theirs = cpu.provenance["fingerprints"], pretend.provenance["fingerprints"]
+    ours, theirs = cpu.fingerprints(), pretend.fingerprints()
     unequal += [f"{part} after task {k + 1}" for k, (a, b) in enumerate(zip(ours, theirs, strict=True)) for part in a if a[part] != b[part]]
     return Outcome(trial, "differs" if unequal else "equal", ", ".join(unequal), resumed)
 

@@ -22,6 +22,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from cglsuite.cells.records.record import Record
+from cglsuite.cells.storage.store import Store
+
 # name -> (scenario, settings). The settings are short trainings of narrow networks: equality needs no accuracy.
 STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "nodes, whole graph": ("synthetic-csbm/class-il@begin-1", {"training.epochs": 4, "backbone.width": 16}),
@@ -70,20 +73,19 @@ def campaign(scenario: str, settings: dict[str, Any], methods: tuple[str, ...], 
     """A campaign file over one stream."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     grid = f"[grid]\nscenarios = [{json.dumps(scenario)}]\nmethods = {json.dumps(list(methods))}\n"
-    return f'name = "bits"\n{grid}\n[seeds]\norder = {orders}\n\n[settings]\n' + "\n".join(lines) + "\n\n[run]\ntimeout_s = 900\n"
+    return f'name = "bits"\n{grid}\n[seeds]\norder = {orders}\n\n[set]\n' + "\n".join(lines) + "\n\n[run]\ntimeout_s = 900\n"
 
 
-def outcome(record: dict[str, Any]) -> dict[str, Any]:
+def outcome(record: Record) -> dict[str, Any]:
     """What a stored record says came out of its cell, times aside."""
-    provenance = record["provenance"]
-    prints = provenance.get("fingerprints") or []
-    memory = {name: value for name, value in record["memory"].items() if name not in VARIES}
+    curves = record.curves()
     return {
-        **{name: record[name] for name in ("status", "matrix", "validation_matrix", "per_class", "curves", "metrics", "parameters")},
-        "memory": memory,
-        "answers": [p["answers"] for p in prints],
-        "state": [p["state"] for p in prints],
-        "counters": provenance.get("counters") or {},
+        **{name: getattr(record, name) for name in ("status", "matrix", "validation_matrix", "per_class", "metrics", "parameters")},
+        "curves": curves.trainings,
+        "memory": {name: value for name, value in record.memory.items() if name not in VARIES},
+        "answers": [p["answers"] for p in curves.fingerprints],
+        "state": [p["state"] for p in curves.fingerprints],
+        "counters": record.counters,
     }
 
 
@@ -98,13 +100,13 @@ def write(target: Path, workers: int, wanted: tuple[str, ...]) -> int:
             file.write_text(campaign(scenario, settings, methods, ORDERS.get(name, [0])))
             words = [sys.executable, "-m", "cglsuite", "run", str(file), "--store", str(store), "--no-reports", "--device", "cpu"]
             done = subprocess.run([*words, "--workers", str(workers)], capture_output=True, text=True, check=False)
-            records = [json.loads(path.read_text()) for path in sorted(store.rglob("cells/**/*.json"))]
+            records = list(Store(store).records())
             if not records:
                 print(done.stderr, file=sys.stderr)
                 return 1
-        for record in records:
-            cells[f"{name} | {record['cell']['method']} | order {record['cell']['seeds']['order']}"] = outcome(record)
-        counted = Counter(record["status"] for record in records)
+            for record in records:
+                cells[f"{name} | {record.cell['method']} | order {record.cell['seeds']['order']}"] = outcome(record)
+        counted = Counter(record.status for record in records)
         print(f"{name:24} {scenario:46} " + ", ".join(f"{n} {status}" for status, n in sorted(counted.items())), flush=True)
     target.write_text(json.dumps(cells, sort_keys=True, indent=0) + "\n")
     print(f"{len(cells)} cells in {target}")

@@ -75,7 +75,7 @@ def run(kind: str, size: int, method: str, profile: bool) -> dict[str, Any]:
         pstats.Stats(profiler, stream=text).sort_stats("tottime").print_stats(25)
         print(text.getvalue(), file=sys.stderr)
     timings = dict(record.timings_s)
-    units = sum(len(curve["loss"]) for curve in record.curves) if kind == "steps" else len(record.tasks)
+    units = sum(training["epochs"] for training in record.training["tasks"]) if kind == "steps" else len(record.tasks)
     entries = sum(value is not None and value == value for row in record.matrix for value in row)
     training = timings["training"] + timings["method"]
     return {

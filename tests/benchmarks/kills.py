@@ -51,7 +51,7 @@ TASK_FREE = SMALL | {"dataset.words": 5, "dataset.avg_degree": 4, "training.batc
 TASK_FREE |= {"stream.evaluate_every": 6, "schedule.sigma": 3.0, "scenario.memory_budget": 30}
 ORDERS = ("0,1,2,3,4,5", "0,1,4,5,2,3", "2,3,0,1,4,5", "2,3,4,5,0,1", "4,5,0,1,2,3", "4,5,2,3,0,1")
 STAGES = ("opened", "moments later", "half written", "before the rename", "after the rename")
-RESULTS = ("matrix", "validation_matrix", "per_class", "curves", "metrics", "tasks", "parameters", "cell", "design")
+RESULTS = ("matrix", "validation_matrix", "per_class", "training", "metrics", "tasks", "parameters", "cell", "design")
 LIMIT_S = 120.0
 HOUR = 3600.0
 
@@ -258,8 +258,7 @@ class Harness:
     def results(self, store: Store) -> dict[str, Any]:
         """What of every finished record must not depend on accidents, by key."""
         records = [record for cell in self.cells if (record := store.cached(cell.key)) is not None]
-        facts = [(record.key, record.to_json(), record.provenance) for record in records]
-        return {key: {**{name: found[name] for name in RESULTS}, "fingerprints": more["fingerprints"]} for key, found, more in facts}
+        return {record.key: {name: getattr(record, name) for name in RESULTS} for record in records}
 
     def kill(self, kills: int) -> None:
         """Strike until so many processes have been killed, and see the last campaign to its end."""

@@ -277,8 +277,8 @@ def cell(args: argparse.Namespace) -> dict[str, Any]:
         "batches": parts.calls.get("sampling", 0),
         "sampled_nodes": sum(reached),
         "average_performance": record.metrics["average_performance"],
-        "answers": record.provenance["fingerprints"][-1]["answers"][:12],
-        "losses": [curve["loss"][-1] for curve in record.curves],
+        "answers": record.fingerprints()[-1]["answers"][:12],
+        "losses": [training["last_loss"] for training in record.training["tasks"]],
     }
 
 

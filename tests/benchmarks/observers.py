@@ -36,7 +36,7 @@ def trained(cell: CellSpec, catalogue: Catalogue, folder: Path, observers: list[
     began = time.process_time()
     record = run_cell(cell, catalogue, Store(folder / "store"), observers=observers)
     assert record.done, record.reason
-    return time.process_time() - began, record.provenance["fingerprints"]
+    return time.process_time() - began, record.fingerprints()
 
 
 def main() -> None:

@@ -105,7 +105,7 @@ def main() -> None:
     if record.status != "done":
         raise SystemExit(record.reason)
     times = {name: value or 0.0 for name, value in record.timings_s.items()}
-    epochs = sum(len(curve["loss"]) for curve in record.curves)
+    epochs = sum(training["epochs"] for training in record.training["tasks"])
     print(f"cell: {elapsed:.1f} s; " + ", ".join(f"{name} {value:.1f} s" for name, value in times.items() if name != "total"))
     print(f"epoch: {times['training'] / epochs:.2f} s on average of {epochs}, {meter.calls / epochs:.0f} steps each")
     if meter.calls:
@@ -114,7 +114,9 @@ def main() -> None:
             f"{meter.nodes / meter.calls:,.0f} nodes and {meter.edges / meter.calls:,.0f} edges on average; "
             f"{meter.items / meter.seconds:,.0f} items sampled per second, {meter.items / times['training']:,.0f} trained"
         )
-    print(f"average performance {record.metrics['average_performance']:.3f}; first and last loss {record.curves[0]['loss']}")
+    training = record.training["tasks"][0]
+    losses = f"{training['first_loss']:.3f}, {training['last_loss']:.3f}"
+    print(f"average performance {record.metrics['average_performance']:.3f}; first and last loss {losses}")
     peak = max(before, peak_gb())
     print(f"peak memory {peak:.2f} GB (target {TARGET_GB}): {'met' if peak < TARGET_GB else 'MISSED'}")
 

@@ -65,10 +65,10 @@ def test_what_is_named_twice_is_an_error(text: str, says: str) -> None:
         ('"ewc"]', '"ewc", "bare"]', r"grid.methods: repeated: 'bare' is given twice"),
         ('"toy/class-il@begin-1"]', '"toy/task-il@begin-1"]', r"grid.scenarios: repeated: 'toy/task-il@begin-1' is given twice"),
         ('"ewc"]', '"ewc"]\nbackbones = ["gat", "gcn", "gat"]', r"grid.backbones: repeated: 'gat' is given twice"),
-        ('"ewc"]', '"ewc"]\nsettings = { "training.lr" = [1, 2, 1.0] }', r"grid.axes.training.lr: repeated: 1 and 1.0 are the same"),
+        ('"ewc"]', '"ewc"]\naxes = { "training.lr" = [1, 2, 1.0] }', r"grid.axes.training.lr: repeated: 1 and 1.0 are the same"),
         (
             '"ewc"]',
-            '"ewc"]\nsettings = { "scenario.class_order" = ["0,1", "0, 1"] }',
+            '"ewc"]\naxes = { "scenario.class_order" = ["0,1", "0, 1"] }',
             r"grid.axes.scenario.class_order: repeated: '0,1' and '0, 1' are the same",
         ),
     ],

@@ -19,6 +19,7 @@ from cglsuite.cells.code import sources
 from cglsuite.cells.engine import Engine, default_engine
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records import comparison
+from cglsuite.cells.records.curves import Curves
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
@@ -117,13 +118,32 @@ def test_equal_reruns_give_every_record_that_they_speak_for_its_key_of_today(
         assert entry["to"] == key
         assert entry["rerun"] == sorted(s["key"] for s in found["sample"])
         assert {c["role"] for c in entry["changes"]} == {"core"}
-        same = {f.name for f in dataclasses.fields(Record)} - {"key", "provenance", "schema"}
+        same = {f.name for f in dataclasses.fields(Record)} - {"key", "provenance", "schema", "beside"}
         assert all(getattr(record, name) == getattr(former, name) for name in same)
+        assert record.training_curves() == former.training_curves()
         assert record.provenance["core"]["source"] != former.provenance["core"]["source"]
         assert store.cached(former.key) == former  # nothing is removed unasked
     status, found = report(capfd, str(store.path))
     assert (status, found["current"], found["written"]) == (0, 4, [])
     assert {entry["reason"][:40] for entry in found["left"]} == {"there is already a finished record under"[:40]}
+
+
+def test_a_record_of_a_later_version_under_the_key_of_today_is_kept(
+    store: Store, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The former record stays too, although it was to be removed."""
+    edited(monkeypatch, "cglsuite.learning")
+    key = keys_today(catalogue)[0]
+    path = store.record_path(key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"schema": 99, "key": key}))
+    status, found = report(capfd, str(store.path), "--sample", "1", "--remove-old")
+    assert status == 0
+    assert len(found["written"]) == 3
+    (left,) = found["left"]
+    assert f"{path}: a record of schema 99" in left["reason"]
+    assert json.loads(path.read_text()) == {"schema": 99, "key": key}
+    assert len(store.keys()) == 5
 
 
 def test_a_change_that_no_rerun_met_moves_no_record(
@@ -150,16 +170,15 @@ def test_one_other_bit_and_nothing_is_written(
     edited(monkeypatch, "cglsuite.learning")
     for record in list(store.records()):
         facts = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)}
+        trainings, prints = json.loads(json.dumps([record.training_curves(), record.fingerprints()]))
         if part == "fingerprints":
-            prints = [dict(p) for p in record.provenance["fingerprints"]]
             prints[-1]["state"] = "0" * 64
-            facts["provenance"] = {**record.provenance, "fingerprints": prints}
+        elif part == "curves":
+            trainings[-1]["loss"][-1] *= 1 + 2**-52
         else:
             facts[part] = json.loads(json.dumps(facts[part]))
-            if part == "curves":
-                facts[part][-1]["loss"][-1] *= 1 + 2**-52
-            else:
-                facts[part][-1][-1] = (facts[part][-1][-1] or 0.5) * (1 - 2**-53)
+            facts[part][-1][-1] = (facts[part][-1][-1] or 0.5) * (1 - 2**-53)
+        facts["beside"] = Curves(trainings=trainings, fingerprints=prints)
         store.put(Record(**facts))
     before = sorted(store.path.rglob("*.json"))
     status, out = call(capfd, str(store.path), "--sample", "1")
@@ -176,11 +195,12 @@ def test_records_of_another_processor_are_compared_with_what_the_former_code_gav
     """Rounding there is no change of the code. The results that are kept are those of the store."""
     for record in list(store.records()):
         facts = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)}
-        facts["curves"] = json.loads(json.dumps(record.curves))
-        facts["curves"][-1]["loss"][-1] *= 1 + 2**-20
+        trainings = json.loads(json.dumps(record.training_curves()))
+        trainings[-1]["loss"][-1] *= 1 + 2**-20
+        facts["beside"] = Curves(trainings=trainings, fingerprints=record.fingerprints())
         facts["environment"] = {**record.environment, "cpu": "another processor"}
         store.put(Record(**facts))
-    kept = {record.label: record.curves for record in store.records()}
+    kept = {record.label: record.training_curves() for record in store.records()}
     before = sorted(store.path.rglob("*.json"))
     edited(monkeypatch, "cglsuite.learning")
     status, out = call(capfd, str(store.path), "--sample", "2")
@@ -196,7 +216,7 @@ def test_records_of_another_processor_are_compared_with_what_the_former_code_gav
     assert status == 0
     assert [part["outcome"] for part in found["sample"]] == ["equal"] * 4
     assert len(found["written"]) == 4
-    assert {record.label: record.curves for record in store.records()} == kept
+    assert {record.label: record.training_curves() for record in store.records()} == kept
 
 
 def test_a_plan_runs_and_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -411,7 +431,7 @@ def test_what_is_not_written_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [r.key for r in written] == [made[0].planned.key]
     assert left == [
         (made[1].record.key, "no rerun covers the changes of: method abc, method ewc"),
-        (made[2].record.key, "a finished record under the current key has appeared meanwhile"),
+        (made[2].record.key, f"there is already a finished record under the current key {made[2].planned.key[:12]}"),
         (made[3].record.key, "another runner is running it"),
     ]
     written, left = migrate.rekey(made[:1], [], store, date="d", versions={})

@@ -45,7 +45,7 @@ def test_twins_train_the_same_models(name: str, method: str, tmp_path: Path) -> 
     parent = name.replace("@global-agale-1", "@agale-2").replace("@global-1", "@cglb-2")
     records = [run_cell(resolve_cell(catalogue, n, method, overrides={"training.epochs": 3}), catalogue, store) for n in (parent, name)]
     assert [record.status for record in records] == ["done", "done"]
-    asked_apart, asked_globally = (record.provenance["fingerprints"] for record in records)
+    asked_apart, asked_globally = (record.fingerprints() for record in records)
     assert [part["state"] for part in asked_apart] == [part["state"] for part in asked_globally]
     assert [part["answers"] for part in asked_apart][1:] != [part["answers"] for part in asked_globally][1:]
     assert records[1].metrics["pooled_accuracy"] is not None

@@ -78,8 +78,8 @@ def make(catalogue: Catalogue, method: str = "bare", scenario: str = FULL, seed:
 def result(record: Record) -> dict[str, Any]:
     """All numbers of a record, and the digests of the method's state and its answers."""
     assert record.status == "done", record.reason
-    names = ("matrix", "validation_matrix", "per_class", "curves")
-    return {name: getattr(record, name) for name in names} | {"fingerprints": record.provenance["fingerprints"]}
+    names = ("matrix", "validation_matrix", "per_class")
+    return {name: getattr(record, name) for name in names} | {"curves": record.training_curves(), "fingerprints": record.fingerprints()}
 
 
 def batched(cells: Sequence[CellSpec], catalogue: Catalogue, store: Store) -> list[dict[str, Any]]:

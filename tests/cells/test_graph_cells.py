@@ -104,8 +104,8 @@ def numbers(record: Record) -> str:
     """What must be the same to the bit whenever a cell is run."""
     assert record.status == "done", record.reason
     held = {k: v for k, v in record.memory.items() if k != "peak_bytes"}
-    curves = [{k: v for k, v in curve.items() if not k.endswith("_s")} for curve in record.curves]
-    return json.dumps([record.matrix, record.validation_matrix, record.metrics, curves, held, record.provenance["fingerprints"]])
+    curves = [{k: v for k, v in curve.items() if not k.endswith("_s")} for curve in record.training_curves()]
+    return json.dumps([record.matrix, record.validation_matrix, record.metrics, curves, held, record.fingerprints()])
 
 
 @pytest.mark.parametrize("method", METHODS)

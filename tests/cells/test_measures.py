@@ -69,7 +69,7 @@ def test_the_packages_are_small_and_conform(packages: Catalogue) -> None:
 def test_macro_f1_of_a_run(packages: Catalogue, tmp_path: Path) -> None:
     """The same answers as under accuracy, scored by scikit-learn's F1; the record says by what, and reports need no plugin for it."""
     plain, scored = ran(packages, NODES, None, tmp_path / "a"), ran(packages, NODES, "macro-f1", tmp_path / "b")
-    assert [f["answers"] for f in scored.provenance["fingerprints"]] == [f["answers"] for f in plain.provenance["fingerprints"]]
+    assert [f["answers"] for f in scored.fingerprints()] == [f["answers"] for f in plain.fingerprints()]
     assert scored.matrix != plain.matrix
     assert scored.per_class == plain.per_class
     assert scored.scenario["measure"] == {"label": "macro-F1", "direction": "up", "range": [0.0, 1.0], "unit": ""}

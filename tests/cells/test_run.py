@@ -69,12 +69,12 @@ def numbers(record: Record) -> dict[str, Any]:
         "matrix": record.matrix,
         "validation_matrix": record.validation_matrix,
         "per_class": record.per_class,
-        "curves": record.curves,
+        "curves": record.training_curves(),
         "tasks": record.tasks,
         "metrics": record.metrics,
         "memory": {k: v for k, v in record.memory.items() if k != "peak_bytes"},
         "parameters": record.parameters,
-        "fingerprints": record.provenance["fingerprints"],
+        "fingerprints": record.fingerprints(),
         "data": record.provenance["data"],
     }
 
@@ -107,8 +107,8 @@ def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
     assert len(per_class) == 6
     assert sorted(c for task in record.tasks for c in task["classes"]) == [0, 1, 2, 3, 4, 5]
     assert all(task["n_train"] > task["n_test"] > 0 < task["n_validation"] for task in record.tasks)
-    assert [c["task"] for c in record.curves] == [1, 2, 3]
-    assert all(len(c["loss"]) == len(c["monitor"]) == 4 for c in record.curves)
+    assert [c["task"] for c in record.training_curves()] == [1, 2, 3]
+    assert all(len(c["loss"]) == len(c["monitor"]) == 4 for c in record.training_curves())
 
     assert record.metrics["average_performance"] == pytest.approx(matrix[3].mean())
     diagonal = [matrix[1, 0], matrix[2, 1]]
@@ -130,7 +130,7 @@ def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
     assert set(roles) == {"dataset", "scenario", "backbone", "method", "measure"}
     assert all(p["version"] and len(p["source"]) == 64 for p in (*roles.values(), record.provenance["core"]))
     assert record.provenance["resumed_from_task"] == 0
-    assert len(record.provenance["fingerprints"]) == 3
+    assert len(record.fingerprints()) == 3
     assert record.environment["torch"] == torch.__version__
     assert record.environment["cuda"] is None
     assert Record.from_json(store.record_path(record.key).read_bytes()) == record
@@ -587,7 +587,7 @@ def finish(path):
     return Store(path).get(key)
 
 def described(record):
-    return [record.matrix, record.validation_matrix, record.per_class, record.curves, record.provenance["fingerprints"]]
+    return [record.matrix, record.validation_matrix, record.per_class, record.training_curves(), record.fingerprints()]
 
 def files_are_whole(path):
     store = Store(path)

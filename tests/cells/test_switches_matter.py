@@ -98,7 +98,7 @@ def outcome(catalogue: Catalogue, name: str, overrides: dict[str, Any], folder: 
     record = run_cell(resolve_cell(catalogue, name, "bare", overrides=overrides), catalogue, Store(folder))
     if not record.done:
         return record.status, record.reason
-    curves = [{k: v for k, v in curve.items() if not k.endswith("_s")} for curve in record.curves]
+    curves = [{k: v for k, v in curve.items() if not k.endswith("_s")} for curve in record.training_curves()]
     return repr((record.matrix, record.validation_matrix, curves, [dict(task) for task in record.tasks]))
 
 

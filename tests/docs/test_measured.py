@@ -498,7 +498,7 @@ def test_the_rate_that_only_citeseers_grid_has() -> None:
     assert all(float(low) > float(high) for low, high in shown)
     assert "by {} points (95 % interval {})".format(*change(found, "average_performance", (5e-4, 1e-3), OTHERS)) in page
     assert f"at 5·10⁻³ and 10⁻² AP is {mean(ap, 5e-3, FIRST)} and {mean(ap, 1e-2, FIRST)}" in page
-    kept = {rate: [c["best_epoch"] for o in FIRST for c in found[rate, o].curves[1:]] for rate in RATES}
+    kept = {rate: [c["best_epoch"] for o in FIRST for c in found[rate, o].training["tasks"][1:]] for rate in RATES}
     fast, slow = sorted(kept[5e-3] + kept[1e-2]), kept[5e-4] + kept[1e-3]
     early = [epoch for epoch in fast if epoch <= 10]
     assert f"In {len(early)} of the {len(fast)} tasks after the first the weights of epochs {early[0]} to {early[-1]} are kept" in page

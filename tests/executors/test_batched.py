@@ -61,8 +61,8 @@ def outcome(store: Store, key: str) -> dict[str, Any]:
     record = store.cached(key)
     assert record is not None
     found = record.to_json()
-    facts = {name: found[name] for name in ("status", "matrix", "validation_matrix", "curves", "cell")}
-    return facts | {"fingerprints": found["provenance"]["fingerprints"], "numerics": found["environment"]["numerics"]}
+    facts = {name: found[name] for name in ("status", "matrix", "validation_matrix", "training", "cell")}
+    return facts | {"numerics": found["environment"]["numerics"]}
 
 
 def start(campaign: Path, store: Store) -> subprocess.Popen[bytes]:

@@ -40,8 +40,7 @@ def outcome(store: Store, key: str) -> dict[str, Any]:
     record = store.cached(key)
     assert record is not None
     found = record.to_json()
-    facts = {name: found[name] for name in ("matrix", "validation_matrix", "per_class", "curves", "metrics", "cell", "design")}
-    return facts | {"fingerprints": found["provenance"].get("fingerprints")}
+    return {name: found[name] for name in ("matrix", "validation_matrix", "per_class", "training", "metrics", "cell", "design")}
 
 
 def start(campaign: Path, store: Store) -> subprocess.Popen[bytes]:

@@ -79,10 +79,9 @@ def orders_run(
 def found(outcome: CampaignOutcome, store: Store) -> dict[str, Any]:
     """Everything in the records that is a result, by key."""
     records = [store.cached(p.key) for p, _ in outcome.states]
-    parts = ("matrix", "validation_matrix", "per_class", "curves", "metrics", "tasks", "parameters", "cell", "design")
+    parts = ("matrix", "validation_matrix", "per_class", "training", "metrics", "tasks", "parameters", "cell", "design")
     return {
-        r.key: {name: r.to_json()[name] for name in parts}
-        | {"fingerprints": r.provenance["fingerprints"], "memory": {k: v for k, v in r.memory.items() if k != "peak_bytes"}}
+        r.key: {name: r.to_json()[name] for name in parts} | {"memory": {k: v for k, v in r.memory.items() if k != "peak_bytes"}}
         for r in records
         if r is not None
     }

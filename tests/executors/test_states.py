@@ -51,13 +51,13 @@ def test_the_state_of_a_cell(store: Store, monkeypatch: pytest.MonkeyPatch, stat
     monkeypatch.setattr(Store, "holder", lambda self, key: there if key == cell.key else None)
     (state,) = cell_states([cell], store)
     if status == "done":
-        assert state == CellState(planned=cell, state="done", trainings=(2, 2), digested=True)
+        assert state == CellState(planned=cell, state="done", trainings=(2, 2))
     elif silent is False:
         assert state == CellState(planned=cell, state="running", holder=there)
     elif status is None:
         assert state == CellState(planned=cell, state="missing", holder=there)
     else:
-        assert state == CellState(planned=cell, state="failed", reason="failed: boom", digested=True, holder=there)
+        assert state == CellState(planned=cell, state="failed", reason="failed: boom", holder=there)
 
 
 def test_states_come_in_the_order_of_the_cells(store: Store) -> None:
@@ -65,12 +65,11 @@ def test_states_come_in_the_order_of_the_cells(store: Store) -> None:
     first, second = planned(0), planned(1)
     impossible = PlannedCell(request=first.request, state="n/a", reason="no such setting")
     waiting = PlannedCell(request=first.request, state="waiting", reason="a search")
-    old = dataclasses.replace(recorded(second), schema=1)
     store.put(recorded(first))
-    (store.path / "cells" / f"{second.key}.json").write_text(old.to_text())
+    (store.path / "cells" / f"{second.key}.json").write_text(recorded(second).to_text())
     found = list(cell_states([second, impossible, first, waiting, second], store))
-    assert [(s.state, s.reason, s.digested) for s in found] == [
-        *(("done", "", False), ("n/a", "no such setting", True), ("done", "", True), ("waiting", "a search", True), ("done", "", False)),
+    assert [(s.state, s.reason) for s in found] == [
+        *(("done", ""), ("n/a", "no such setting"), ("done", ""), ("waiting", "a search"), ("done", "")),
     ]
     assert found[0] is found[4]
     assert [s.planned for s in found] == [second, impossible, first, waiting, second]

@@ -77,8 +77,8 @@ class Fails(Observer):
 
 def results(store: Store) -> dict[str, Any]:
     """By key, all that the cells came to."""
-    facts = ("status", "matrix", "validation_matrix", "per_class", "curves", "metrics")
-    return {r.key: [r.to_json()[name] for name in facts] + [r.provenance["fingerprints"]] for r in store.records()}
+    facts = ("status", "matrix", "validation_matrix", "per_class", "training", "metrics")
+    return {r.key: [r.to_json()[name] for name in facts] for r in store.records()}
 
 
 @pytest.mark.plugins
@@ -93,7 +93,7 @@ def test_workers_tell_every_epoch_and_give_the_same_records(tmp_path: Path, capl
     assert outcome.counts == {"done": 4}
     assert results(watched) == results(alone)
     for record in watched.records():
-        losses = [loss for curve in record.curves for loss in curve["loss"]]
+        losses = [loss for curve in record.training_curves() for loss in curve["loss"]]
         assert notes.losses[record.key] == losses
         assert len(notes.rows[record.key]) == len(record.matrix) - 1
         (folder,) = (tmp_path / "csv").glob(f"bare-{record.key[:16]}")
@@ -165,7 +165,7 @@ def test_a_supervisor_on_another_machine_tells_the_observers_that_its_plan_names
     subprocess.run(words, check=True)
     (record,) = store.records()
     (file,) = (tmp_path / "csv").glob("bare-*/epochs.csv")
-    losses = [loss for curve in record.curves for loss in curve["loss"]]
+    losses = [loss for curve in record.training_curves() for loss in curve["loss"]]
     assert [float(row["loss"]) for row in csv.DictReader(file.read_text().splitlines())] == losses
     assert len(_observers(PlanFile(engine="", cells=[], watch=["no_such:Thing=/x", "csv=/y"]))) == 1
     assert "No module named 'no_such'" in caplog.text

@@ -156,8 +156,7 @@ def test_order_sensitivity(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_kernel")
-@pytest.mark.parametrize("name", ["sensitivity", "architecture_sensitivity"])
-def test_sensitivity_by_its_name_and_by_the_one_it_had(name: str, tmp_path: Path) -> None:
+def test_sensitivity(tmp_path: Path) -> None:
     """Two widths are trained and drawn, under a title that names the axis."""
     inline = {
         "name": "widths",
@@ -166,7 +165,7 @@ def test_sensitivity_by_its_name_and_by_the_one_it_had(name: str, tmp_path: Path
         "run": {"device": "cpu"},
     }
     given = {"inline": inline, "store": str(tmp_path / "store")}
-    report = render_notebook(name, given, tmp_path / "widths.html", catalogue=load_catalogue())
+    report = render_notebook("sensitivity", given, tmp_path / "widths.html", catalogue=load_catalogue())
     assert report.done, report.reason
     page = report.path.read_text()
     assert_harmless(page)

@@ -60,7 +60,6 @@ ORDER = [
     "traces",
     "hashing",
     "errors",
-    "old_names",
     "plaintext",
     "wording",
     "pickles",

@@ -394,12 +394,13 @@ def test_a_record_of_a_newer_schema(submission: Submission) -> None:
     the_one(submission.review(), "schema", "upgrade")
 
 
-def test_a_record_without_a_digest(submission: Submission) -> None:
+@pytest.mark.parametrize("schema", [1, SCHEMA])
+def test_a_record_without_a_digest(submission: Submission, schema: int) -> None:
     """The first schema had none; a submitter could choose it to have nothing to be bound to."""
     path, data = submission.file(submission.keys[0]), submission.read(submission.keys[0])
     data.pop("digest")
-    path.write_text(json.dumps({**data, "schema": 1}))
-    the_one(submission.review(), "digest", "carries no digest")
+    path.write_text(json.dumps({**data, "schema": schema}))
+    the_one(submission.review(), "digest" if schema == SCHEMA else "schema", "digest: absent" if schema == SCHEMA else "expected 3 or 4")
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[]", "null", '{"schema": 3}', "\xff\xfe"])

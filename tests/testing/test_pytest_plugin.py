@@ -16,7 +16,7 @@ def test_run_cell_in_a_strangers_tests(pytester: pytest.Pytester) -> None:
 
         def test_overrides(run_cell):
             record = run_cell("testing-fine-tuning", "testing-graphs/domain-il@testing-1", overrides={"training.epochs": 2})
-            assert len(record.curves[0]["loss"]) == 2
+            assert len(record.training_curves()[0]["loss"]) == 2
 
         def test_unknown(run_cell, suite_catalogue):
             import pytest

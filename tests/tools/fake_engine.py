@@ -23,6 +23,7 @@ from typing import Any
 
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.keys import torch_version
+from cglsuite.cells.records.curves import Curves
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import NotApplicable, SpecError, StoreError, UnknownNameError
@@ -284,7 +285,7 @@ def make_record(cell: Any, **changes: Any) -> Record:
         "validation_matrix": [[None, None], [validation, None], [validation / 2, validation]],
         "per_class": [[test, test, test, test]],
         "tasks": [{"classes": [2 * j, 2 * j + 1], "n_train": 6, "n_validation": 2, "n_test": 2} for j in range(2)],
-        "curves": [{"task": 1, "loss": [1.0, 0.5], "monitor": [], "best_epoch": 2}],
+        "beside": Curves(trainings=[{"task": 1, "loss": [1.0, 0.5], "monitor": [], "best_epoch": 2}]),
         "metrics": {"average_performance": average(matrix), "intransigence": None},
         "timings_s": {"training": 0.8, "method": 0.1, "evaluation": 0.05, "framework": 0.05, "total": 1.0},
         "memory": {"peak_bytes": 10**8, "items": 0, "edges": 0, "bytes": 0, "budget_items": None},

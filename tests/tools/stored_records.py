@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 
-GOLDEN = Path(__file__).parents[1] / "cells" / "data" / "record-schema-2.json"
+GOLDEN = Path(__file__).parents[1] / "cells" / "data" / "record-schema-4.json"
 
 
 def key_of(n: int = 1) -> str:
@@ -17,9 +17,7 @@ def key_of(n: int = 1) -> str:
 
 
 def record(n: int = 1, **changes: Any) -> Record:
-    data = Record.from_json(json.loads(GOLDEN.read_text())).to_json()
-    fields = {name: value for name, value in data.items() if name not in ("digest", "schema")}
-    return Record(**{**fields, "key": key_of(n), **changes})
+    return dataclasses.replace(Record.from_json(GOLDEN.read_bytes()), key=key_of(n), **changes)
 
 
 def failed(n: int = 1, reason: str = "boom") -> Record:

@@ -20,8 +20,10 @@ from typing import Any
 from cglsuite import __version__
 from cglsuite.cells.publishing.places import RemoteFolder, open_place
 from cglsuite.cells.records.comparison import compare
+from cglsuite.cells.records.curves import Curves, NoCurvesError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Row, Summary
+from cglsuite.cells.storage.curve_tables import CURVE_TABLE, pack_curves
 from cglsuite.cells.storage.layout import CELLS
 from cglsuite.cells.storage.manifest import (
     FORMAT,
@@ -38,7 +40,7 @@ from cglsuite.cells.storage.manifest import (
 )
 from cglsuite.cells.storage.merging import Copy, Merge, Merging
 from cglsuite.cells.storage.packed import LocalFolder, Problem, Published
-from cglsuite.cells.storage.shards import JSONL, PARQUET, SEARCHES, line_of, pack
+from cglsuite.cells.storage.shards import JSONL, PARQUET, SEARCHES, is_line, pack
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import StoreError, UsageError
 
@@ -56,21 +58,26 @@ class Publication:
 
     Args:
         merge: what happened to each record. entry: the name of the new entry of the manifest; None if there was nothing to add.
-        records, shards, written_bytes: what is new.
+        records, shards, curves, written_bytes: what is new; ``curves`` counts the records whose curves were added.
     """
 
     merge: Merge
     entry: str | None = None
     records: int = 0
     shards: int = 0
+    curves: int = 0
     written_bytes: int = 0
 
 
-def publish(store: Store, url: str, *, progress: Progress = lambda *_: None) -> Publication:
+def publish(store: Store, url: str, *, curves: bool = False, progress: Progress = lambda *_: None) -> Publication:
     """Publish all records and outcomes of searches in ``store`` that the publication at ``url`` lacks.
+
+    Records of an earlier schema are published as those of today's. So a publication is written anew, and as one, by publishing it to
+    another folder.
 
     Args:
         url: a folder, or ``s3://BUCKET/FOLDER``. store: it moves nothing (``quarantine=False``).
+        curves: publish the curves too that the store keeps and the publication lacks.
 
     Raises:
         UsageError: there is no store, or nothing can be published to ``url``.
@@ -99,8 +106,10 @@ def publish(store: Store, url: str, *, progress: Progress = lambda *_: None) -> 
         done.records += packed.records
     done.shards = len(pieces)
     searches = _searches(place, merging.new_searches, done)
-    if pieces or searches:
-        done.entry = _add_entry(place, manifest, pieces, searches)
+    tables = [_written(place, table, CURVE_TABLE, done) for table in merging.curve_tables()] if curves else []
+    done.curves = merging.done.curves
+    if pieces or searches or tables:
+        done.entry = _add_entry(place, manifest, pieces, searches, tables)
     number_entries(place, manifest, [done.entry] if done.entry else [])
     return done
 
@@ -154,12 +163,18 @@ def _searches(place: LocalFolder | RemoteFolder, outcomes: Mapping[str, Any], do
     return _written(place, pa.Codec("zstd").compress(text, asbytes=True), SEARCHES, done)
 
 
-def _add_entry(place: LocalFolder | RemoteFolder, manifest: Manifest, pieces: Sequence[ShardPieces], searches: Piece | None) -> str:
+def _add_entry(
+    place: LocalFolder | RemoteFolder,
+    manifest: Manifest,
+    pieces: Sequence[ShardPieces],
+    searches: Piece | None,
+    curves: Sequence[Piece],
+) -> str:
     """Add an entry; return its name."""
     named = {parent for entry in manifest.entries for parent in entry.model.parents}
     heads = [entry.name for entry in manifest.entries if entry.name not in named]
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    content = entry_text(suite=__version__, written=written, parents=heads, shards=pieces, searches=searches)
+    content = entry_text(suite=__version__, written=written, parents=heads, shards=pieces, searches=searches, curves=curves)
     name = hashlib.sha256(content).hexdigest()
     place.write(entry_place(name), content)
     return name
@@ -239,15 +254,40 @@ class _Publishing(Merging):
         except (OSError, StoreError) as error:
             self.done.unreadable.append(Problem(copy.path, str(error)))
             return None
-        line = line_of(content) if row is not None and hashlib.sha256(content).hexdigest() == row.sha256 else None
-        if line is not None and line is content and row is not None:
-            return row, line
+        if row is not None and is_line(content) and hashlib.sha256(content).hexdigest() == row.sha256:
+            return row, content
         if (read := self._read(copy)) is None:
             return None
-        line = line_of(read[0])
+        line = read[1].to_text().encode()
         return Row.of(read[1], hashlib.sha256(line).hexdigest()), line
 
     # Where records go
+
+    def curves(self) -> None:
+        """They follow their records, in tables of their own."""
+
+    def curve_tables(self) -> Iterator[bytes]:
+        """The curves of published records that the store keeps and the publication lacks, a table at a time."""
+        there = {(key, digest) for key, digest in self.published.kept_curves()}
+        waiting: list[tuple[str, Curves]] = []
+        size = 0
+        keys = self._store.keys()
+        for number, key in enumerate(keys):
+            self._progress("packing curves", number, len(keys))
+            record = self._store.get(key)
+            if record is None or not record.training or (key, record.training["digest"]) in there:
+                continue
+            try:
+                waiting.append((key, record.curves()))
+            except NoCurvesError:
+                continue  # the store itself was published or merged without them
+            self.done.curves += 1
+            size += len(waiting[-1][1].text)
+            if size >= _MOST_SHARD_BYTES:
+                yield pack_curves(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield pack_curves(waiting)
 
     def target_keys(self) -> Iterable[str]:
         return self.published.keys()

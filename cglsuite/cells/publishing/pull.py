@@ -16,10 +16,11 @@ from pathlib import Path
 from cglsuite.cells.publishing.places import RemoteFolder, open_place
 from cglsuite.cells.publishing.publish import Progress
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.storage.curve_tables import CURVE_TABLE, CurveTable
 from cglsuite.cells.storage.manifest import Entry, Manifest, Piece, ShardPieces, entry_place, number_entries, place_of, read_manifest
 from cglsuite.cells.storage.merging import Copy, Merge, Merging
-from cglsuite.cells.storage.packed import LocalFolder, Problem, Published, read_searches
-from cglsuite.cells.storage.shards import JSONL, PARQUET, SEARCHES, check, read_table
+from cglsuite.cells.storage.packed import LocalFolder, Problem, Published
+from cglsuite.cells.storage.shards import JSONL, PARQUET, SEARCHES, check, read_searches, read_table
 from cglsuite.cells.storage.store import Store
 from cglsuite.errors import StoreError, UsageError
 
@@ -110,6 +111,8 @@ class _Pulling:
         seen, changed = 0, []
         for entry in there.entries:
             copied = self._searches(entry)
+            for piece in entry.model.curves:
+                copied |= self._curves(piece)
             for pieces in entry.model.shards:
                 self.progress("copying shards", seen, wanted)
                 copied |= self._shard(pieces)
@@ -160,6 +163,25 @@ class _Pulling:
         self.here.write(place_of(piece, SEARCHES), content)
         return True
 
+    def _curves(self, piece: Piece) -> bool:
+        """Copy a table of curves; the digest of each is checked where it is read."""
+        import pyarrow as pa
+
+        if self._is_here(piece, CURVE_TABLE):
+            return False
+        name = place_of(piece, CURVE_TABLE)
+        try:
+            content = self._copy(piece, CURVE_TABLE)
+            CurveTable(pa.BufferReader(content), name)
+        except FileNotFoundError:
+            self._fault(name, "curves are missing, although the manifest names them")
+            return False
+        except StoreError as error:
+            self._fault(name, str(error))
+            return False
+        self.here.write(name, content)
+        return True
+
     def _is_here(self, piece: Piece, ending: str) -> bool:
         name = place_of(piece, ending)
         if self.here.size(name) != piece.bytes:
@@ -202,6 +224,9 @@ class _Adopting(Merging):
     def records(self) -> None:
         self._there = set(self.target.keys())
         super().records()
+
+    def curves(self) -> None:
+        """Their tables are copied as they are."""
 
     def blocked(self, key: str) -> Path | None:
         return None

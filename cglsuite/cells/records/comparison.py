@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cglsuite.cells.records.curves import NoCurvesError
 from cglsuite.cells.records.record import Record
 
 __all__ = ["compare"]
 
-_SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class", "curves")
-_SAME_PROVENANCE = ("data", "fingerprints", "stream", "counters")
+_SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class")
+_SAME_PROVENANCE = ("data", "stream", "counters")
 _OWN_RUN = ("resumed_from_evaluation", "peak_bytes", "peak_host_bytes", "peak_reserved_bytes")  # facts about the run, not its result
 
 
@@ -24,6 +25,7 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
     """
     parts: list[tuple[str, Any, Any]] = [(name, getattr(then, name), getattr(now, name)) for name in _SAME]
     parts += [(name, then.provenance.get(name), now.provenance.get(name)) for name in _SAME_PROVENANCE]
+    parts += _training(then, now)
     parts.append(("memory", then.memory, now.memory))
     parts.append(("parameters", _in_all(then), _in_all(now)))
     parts = [(name, _without(old), _without(new)) for name, old, new in parts]
@@ -31,6 +33,20 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
     if now.reason and not now.done:
         differing.append(f"the rerun ended as {now.status}: {now.reason}")
     return differing
+
+
+def _training(then: Record, now: Record) -> list[tuple[str, Any, Any]]:
+    """The curves and fingerprints of both where they are kept; what the records say of them otherwise."""
+    if then.training == now.training:
+        return []
+    parts: list[tuple[str, Any, Any]]
+    try:
+        old, new = then.curves(), now.curves()
+        parts = [("curves", old.trainings, new.trainings), ("fingerprints", old.fingerprints, new.fingerprints)]
+    except NoCurvesError:
+        parts = [("training", then.training.get("tasks"), now.training.get("tasks"))]
+    digests = ("digest of curves and fingerprints", then.training.get("digest"), now.training.get("digest"))
+    return parts if any(a != b for _, a, b in parts) else [digests]
 
 
 def _in_all(record: Record) -> float:

@@ -8,10 +8,12 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.atomic import write_atomic
+from cglsuite.cells.records.curves import NoCurvesError
 from cglsuite.cells.records.record import Record, as_array
 from cglsuite.cells.records.rows import Row, settings
 from cglsuite.errors import UnknownNameError
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from cglsuite.host import Catalogue
 
-__all__ = ["FORMATS", "UPPER_BOUND", "JointMetric", "joint_metrics", "render_frame", "results_frame", "write_frame"]
+__all__ = ["FORMATS", "UPPER_BOUND", "JointMetric", "curves_frame", "joint_metrics", "render_frame", "results_frame", "write_frame"]
 
 JointMetric = Callable[[Any, Any], float]
 FORMATS = ("csv", "json", "parquet")
@@ -70,7 +72,33 @@ def results_frame(
     return pd.concat([identity[_IDENTITY], *measured, identity[_TAIL], _configurations([row.configuration for row in rows])], axis=1)
 
 
-_IDENTITY = ["scenario", "preset", "dataset", "setting", "protocol", "method", "backbone", "order_seed", "split_seed", "init_seed"]
+def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
+    """One row per epoch of the records whose curves are kept, and why the curves of the others cannot be read.
+
+    ``monitor`` is NaN in epochs without one, and ``best`` marks the epoch whose state was kept.
+    """
+    import pandas as pd
+
+    rows: list[list[Any]] = []
+    absent: list[str] = []
+    for record in records:
+        seeds = record.cell["seeds"]
+        names = [record.cell[name] for name in ("preset", "method", "backbone")]
+        identity = [record.key, *names, *(seeds[axis] for axis in ("order", "split", "init"))]
+        try:
+            curves = record.training_curves()
+        except NoCurvesError as error:
+            absent.append(str(error))
+            continue
+        for curve in curves:
+            for epoch, (loss, monitor) in enumerate(zip_longest(curve["loss"], curve["monitor"], fillvalue=None)):
+                rows.append([*identity, curve["task"], epoch, loss, monitor, epoch == curve["best_epoch"]])
+    frame = pd.DataFrame(rows, columns=["key", "preset", "method", "backbone", *_SEEDS, "task", "epoch", "loss", "monitor", "best"])
+    return frame.astype({"loss": "float64", "monitor": "float64"}), absent
+
+
+_SEEDS = ["order_seed", "split_seed", "init_seed"]
+_IDENTITY = ["scenario", "preset", "dataset", "setting", "protocol", "method", "backbone", *_SEEDS]
 _IDENTITY += ["status", "reason", "n_tasks", "validation_average_performance"]
 _TAIL = ["threads", "device", "dtype", "core_version", "torch", "resumed_from_task", "design", "key"]
 

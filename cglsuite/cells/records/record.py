@@ -7,14 +7,14 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from cglsuite.cells.records.curves import Curves, NoCurvesError
 from cglsuite.errors import StoreError
 from cglsuite.hashing import plain
 from cglsuite.markup import displayed
-from cglsuite.old_names import current_keys, current_overrides
 from cglsuite.validation import key_path, problem_text
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "STATUSES", "Matrix", "NewerSchemaError", "Record", "Status", "as_array"]
 
-SCHEMA = 3
-_DIGESTED = 2  # the first schema whose records carry a digest
+SCHEMA = 4
+_WITH_CURVES = 3  # the schema before held curves and fingerprints itself
 Status = Literal["done", "failed", "diverged", "timeout", "oom", "skipped", "unclean"]
 STATUSES: tuple[str, ...] = get_args(Status)
 Matrix = Sequence[Sequence[float | None]]
@@ -47,8 +47,9 @@ class Record:
         cell: names, seeds and the configuration (every resolved value); ``scenario``: every switch of the protocol.
         matrix: float64 ``[T + 1][T]``, row 0 before training; ``validation_matrix`` likewise, tasks ≤ k in row k.
         per_class: performance by class after the last task.
-        schema: 3, or 1 for a record without a digest (older format). A record read from schema 2 is of schema 3: names of its parts
-            changed (:mod:`cglsuite.old_names`), nothing else.
+        training: what is read of the curves, and their digest (see :attr:`cglsuite.cells.records.curves.Curves.facts`).
+        schema: 4. A record of schema 3, which held its curves, is read as one of schema 4 that has them beside it.
+        beside: the curves, from which ``training`` follows, or a function that reads them; no part of the record.
 
     Raises:
         StoreError: a part is missing, has the wrong type or shape, or is out of bounds; the message says which.
@@ -70,14 +71,17 @@ class Record:
     validation_matrix: Matrix = ()
     per_class: Matrix = ()
     tasks: Sequence[Mapping[str, Any]] = ()
-    curves: Sequence[Mapping[str, Any]] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     timings_s: Mapping[str, float | None] = field(default_factory=dict)
     memory: Mapping[str, float | None] = field(default_factory=dict)
     parameters: Mapping[str, float | None] = field(default_factory=dict)
     schema: int = SCHEMA
+    beside: Curves | Callable[[], Curves] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.beside, Curves):
+            object.__setattr__(self, "training", self.beside.facts)
         for name in _PARTS:
             object.__setattr__(self, name, _plain(getattr(self, name)))
         _check(self._content())
@@ -86,11 +90,6 @@ class Record:
     def done(self) -> bool:
         """Whether this record counts as a result."""
         return self.status == "done"
-
-    @property
-    def digested(self) -> bool:
-        """Whether the file has a digest of its content, so that damage is detected; False for records of schema 1."""
-        return self.schema >= _DIGESTED
 
     @property
     def digest(self) -> str:
@@ -148,23 +147,46 @@ class Record:
         values = [v for v in self.validation_matrix[-1] if v is not None] if self.validation_matrix else []
         return math.fsum(values) / len(values) if values else math.nan
 
+    def curves(self) -> Curves:
+        """The curves and fingerprints of the run, if they are kept where the record is.
+
+        Raises:
+            NoCurvesError: they are not, or those that are there have another digest.
+        """
+        if not self.training:
+            return Curves()
+        found = self.beside() if callable(self.beside) else self.beside
+        if found is None:
+            raise NoCurvesError(f"record {self.key[:12]}: its curves are not kept where it is; the record has their digest alone")
+        return found
+
+    def training_curves(self) -> Sequence[Mapping[str, Any]]:
+        """For each training ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``; raises what :meth:`curves` raises."""
+        return self.curves().trainings
+
+    def fingerprints(self) -> Sequence[Mapping[str, Any]]:
+        """Digests of ``state`` and ``answers`` after each task; raises what :meth:`curves` raises."""
+        return self.curves().fingerprints
+
     def _content(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
 
     def with_parts(self, **parts: Any) -> Record:
         """A copy with other parts, which are JSON types; not validated, and of another digest.
 
-        For code that keeps many records and needs little of each: leaving out curves and results per class takes no second validation.
+        For code that keeps many records and needs little of each: leaving out results per class takes no second validation. The copy has
+        no curves beside it.
         """
         record = object.__new__(type(self))
         for name in _PARTS:
             object.__setattr__(record, name, parts[name] if name in parts else getattr(self, name))
+        object.__setattr__(record, "beside", None)
         return record
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON types, with its digest."""
         content = self._content()
-        return content | {"digest": _digest(content)} if self.digested else content
+        return content | {"digest": _digest(content)}
 
     def to_text(self) -> str:
         """The file's text: sorted keys, one line, exact floats."""
@@ -182,29 +204,30 @@ class Record:
         if not isinstance(data, dict):
             raise StoreError(f"a record is a JSON object, not {type(data).__name__}")
         schema = data.get("schema")
-        if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
-            raise StoreError(f"schema: {schema!r}; expected 1 to {SCHEMA}")
+        if isinstance(schema, bool) or not isinstance(schema, int) or schema < _WITH_CURVES:
+            raise StoreError(f"schema: {schema!r}; expected {_WITH_CURVES} or {SCHEMA}")
         if schema > SCHEMA:
             raise NewerSchemaError(f"a record of schema {schema}; this version of cglsuite reads up to {SCHEMA}: upgrade it")
-        known = {*_PARTS, "digest"} if schema >= _DIGESTED else {*_PARTS}
+        known = {*_PARTS, "digest"} if schema == SCHEMA else {*_PARTS, "curves", "digest"} - {"training"}
         if differing := (known ^ data.keys()):
             raise StoreError("; ".join(f"{name}: {'absent' if name in known else 'not a part of a record'}" for name in sorted(differing)))
         stated = data.pop("digest", None)
-        if not (schema >= _DIGESTED and isinstance(given, (str, bytes)) and _as_written(given, stated)):
+        if not (isinstance(given, (str, bytes)) and _as_written(given, stated)):
             computed = _digest(data)
-            if schema >= _DIGESTED and stated != computed:
+            if stated != computed:
                 raise StoreError(
                     f"digest: {stated!s:.12}, but the content gives {computed:.12}: the record was damaged or edited after it was written"
                 )
-        data = _with_current_names(data) if schema < SCHEMA else data
+        beside = _apart(data) if schema == _WITH_CURVES else None
         _check(data)
         record = object.__new__(cls)  # decoded JSON needs no conversion, only validation: halves the time of reading
         for name in _PARTS:
             object.__setattr__(record, name, data[name])
+        object.__setattr__(record, "beside", beside)
         return record
 
 
-_PARTS = tuple(f.name for f in dataclasses.fields(Record))
+_PARTS = tuple(f.name for f in dataclasses.fields(Record) if f.name != "beside")
 
 
 def _canonical(data: Mapping[str, Any]) -> str:
@@ -244,27 +267,36 @@ def _decode(text: str | bytes) -> Any:
         raise StoreError(f"not a JSON file: {error}") from error
 
 
-def _with_current_names(data: dict[str, Any]) -> dict[str, Any]:
-    """What an earlier schema wrote, by today's names; its digest was over the names of then. Without a digest, it stays of schema 1."""
-    try:
-        data = current_keys("record", data) | {"schema": SCHEMA if data["schema"] >= _DIGESTED else data["schema"]}
-        values = data["cell"]["configuration"] if isinstance(data["cell"], dict) else None
-        return {**data, "cell": {**data["cell"], "configuration": current_overrides(values)}} if isinstance(values, dict) else data
-    except KeyError:  # the check names what is absent
-        return data
-    except ValueError as error:
-        raise StoreError(f"record {str(data.get('key'))[:16]}: {error}") from error
+def _apart(data: dict[str, Any]) -> Curves:
+    """Take curves and fingerprints out of a record of schema 3, which becomes one of schema 4; return them."""
+    from cglsuite.cells.records.schema import CURVES
+
+    curves, provenance = data.pop("curves"), data["provenance"]
+    _validated(data, lambda: CURVES.validate_python(curves), "curves")
+    prints: list[Any] = []
+    if isinstance(provenance, dict):
+        prints = provenance.get("fingerprints") or []
+        data["provenance"] = {name: value for name, value in provenance.items() if name != "fingerprints"}
+    beside = Curves(trainings=curves, fingerprints=prints)
+    data |= {"schema": SCHEMA, "training": beside.facts}
+    return beside
 
 
 def _check(data: dict[str, Any]) -> None:
-    from pydantic import ValidationError
-
     from cglsuite.cells.records.schema import RecordModel
 
+    _validated(data, lambda: RecordModel.model_validate(data))
+
+
+def _validated(data: dict[str, Any], check: Callable[[], object], part: str = "") -> None:
+    from pydantic import ValidationError
+
     try:
-        RecordModel.model_validate(data)
+        check()
     except ValidationError as error:
-        problems = [f"{key_path(e['loc']) or 'record'}: {problem_text(e)}" for e in error.errors(include_url=False)[:5]]
+        problems = [
+            f"{key_path((*filter(None, [part]), *e['loc'])) or 'record'}: {problem_text(e)}" for e in error.errors(include_url=False)[:5]
+        ]
         raise StoreError(f"record {str(data.get('key'))[:16]}: " + "; ".join(problems)) from error
 
 

@@ -29,7 +29,7 @@ class Summary:
     """What listings need of a record.
 
     Args:
-        tasks, trained: see :func:`cglsuite.cells.sharing.tasks.trainings`. digested: whether the record has a digest.
+        tasks, trained: see :func:`cglsuite.cells.sharing.tasks.trainings`.
         sha256: of the bytes that hold the record (hex).
     """
 
@@ -38,7 +38,6 @@ class Summary:
     design: str
     tasks: int
     trained: int
-    digested: bool
     sha256: str
 
     @classmethod
@@ -143,7 +142,7 @@ def settings(configuration: str) -> Mapping[str, Any]:
 
 def _summary(record: Record) -> dict[str, Any]:
     tasks, trained = trainings(record)
-    return {name: getattr(record, name) for name in ("status", "reason", "design", "digested")} | {"tasks": tasks, "trained": trained}
+    return {name: getattr(record, name) for name in ("status", "reason", "design")} | {"tasks": tasks, "trained": trained}
 
 
 def _pairing(record: Record) -> str:

@@ -1,6 +1,6 @@
 """The JSON schema of a record (validated with pydantic, imported when first used).
 
-Version 2 adds a digest of everything else, which :mod:`cglsuite.cells.records.record` checks; version 1 is read without one.
+A file has a digest of everything else besides, which :mod:`cglsuite.cells.records.record` checks.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from cglsuite.specs import PERFORMANCE_RANGES
 
-__all__ = ["RecordModel"]
+__all__ = ["CURVES", "RecordModel"]
 
 Row = list[float | None]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{16,128}$")]
@@ -61,12 +61,32 @@ class TaskModel(_Open):
 
 
 class CurveModel(_Open):
-    """The training of one task, epoch by epoch."""
+    """The training of one task, epoch by epoch; it stands beside the record (see :mod:`cglsuite.cells.records.curves`)."""
 
     task: int
     loss: Row
     monitor: Row
     best_epoch: int | None
+
+
+CURVES = TypeAdapter(list[CurveModel])
+
+
+class TaskTrainingModel(_Open):
+    """What a record holds of the training of one task: the epochs run, the one whose state was kept, and two losses."""
+
+    task: int
+    epochs: Count
+    best_epoch: int | None
+    first_loss: float | None
+    last_loss: float | None
+
+
+class TrainingModel(_Open):
+    """The trainings of a run, and the digest of its curves and fingerprints; both are absent where nothing was trained to the end."""
+
+    digest: Hex | None = None
+    tasks: list[TaskTrainingModel] = Field(default_factory=list)
 
 
 class SourceModel(_Open):
@@ -112,6 +132,12 @@ class ProvenanceModel(_Open):
     unclean: list[str] = Field(default_factory=list)
 
 
+class EnvironmentModel(_Open):
+    """The machine and its libraries; ``arithmetic`` is a digest of how they round (absent where it was not taken)."""
+
+    arithmetic: Hex | None = None
+
+
 def performance_bounds(scenario: Mapping[str, Any]) -> tuple[float, float]:
     """The bounds of performance in a record, from its ``scenario``."""
     measure, rule = scenario.get("measure"), scenario.get("performance")
@@ -126,7 +152,7 @@ class RecordModel(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
-    schema_: Annotated[Literal[1, 2, 3], Field(alias="schema")]
+    schema_: Annotated[Literal[4], Field(alias="schema")]
     key: Hex
     design: Hex
     status: Literal["done", "failed", "diverged", "timeout", "oom", "skipped", "unclean"]
@@ -137,13 +163,13 @@ class RecordModel(BaseModel):
     validation_matrix: list[Row]
     per_class: list[Row]
     tasks: list[TaskModel]
-    curves: list[CurveModel]
+    training: TrainingModel
     metrics: dict[str, float | None]
     timings_s: dict[str, Amount | None]
     memory: dict[str, Amount | None]
     parameters: dict[str, Amount | None]
     provenance: ProvenanceModel
-    environment: dict[str, Any]
+    environment: EnvironmentModel
 
     @model_validator(mode="after")
     def _consistent(self) -> RecordModel:
@@ -157,6 +183,8 @@ class RecordModel(BaseModel):
             raise ValueError("matrix: empty, although the status is done")
         if self.tasks and self.matrix and len(self.tasks) != n_tasks:
             raise ValueError(f"tasks: {len(self.tasks)} entries for a matrix of {n_tasks} tasks")
+        if self.training.tasks and self.training.digest is None:
+            raise ValueError("training.digest: none, although there are trainings")
         if self.status != "done" and not self.reason:
             raise ValueError(f"reason: none, although the status is {self.status}")
         return self

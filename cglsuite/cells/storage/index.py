@@ -87,8 +87,7 @@ class Index:
         found = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
         with self._connection() as connection:
             for name, *values in self._holding(connection, "records", marks):
-                facts = dict(zip(_FIELDS, values, strict=True))
-                found[name] = Summary(**{**facts, "digested": bool(facts["digested"])})
+                found[name] = Summary(**dict(zip(_FIELDS, values, strict=True)))
         return found
 
     def rows(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Row]:

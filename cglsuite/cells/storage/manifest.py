@@ -7,6 +7,7 @@ Below the folder of a publication::
     shards/AB/SHA256.jsonl.zst    records (see :mod:`cglsuite.cells.storage.shards`)
     shards/AB/SHA256.parquet      their scalars
     shards/AB/SHA256.searches.zst outcomes of searches
+    shards/AB/SHA256.curves.parquet curves, on request (see :mod:`cglsuite.cells.storage.curve_tables`)
 
 Every file is named by the SHA-256 of its bytes, and is never changed: two publishers write different files, whatever the file system. An
 entry names its parents, the entries that were there before it, so a missing one is noticed. A number is created only where there is none.
@@ -31,7 +32,8 @@ from cglsuite.validation import key_path, problem_text
 
 __all__ = ["FORMAT", "Entry", "EntryModel", "Folder", "Manifest", "Piece", "ShardPieces", "entry_text", "number_entries", "read_manifest"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""The format of entries that list curves; others are of format 1."""
 MANIFEST = "manifest"
 NUMBERS = f"{MANIFEST}/numbers"
 MOST_BYTES = 2**30
@@ -88,12 +90,13 @@ class ShardPieces(_Strict):
 class EntryModel(_Strict):
     """An entry of the manifest."""
 
-    format: Literal[1]
+    format: Literal[1, 2]
     suite: str
     written: str
     parents: list[Sha256]
     shards: list[ShardPieces]
     searches: Piece | None
+    curves: list[Piece] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +134,14 @@ def entry_place(name: str) -> str:
     return f"{MANIFEST}/{name}.json"
 
 
-def entry_text(*, suite: str, written: str, parents: Iterable[str], shards: Sequence[ShardPieces], searches: Piece | None) -> bytes:
+def entry_text(
+    *, suite: str, written: str, parents: Iterable[str], shards: Sequence[ShardPieces], searches: Piece | None, curves: Sequence[Piece] = ()
+) -> bytes:
     """The bytes of a new entry."""
-    model = EntryModel(format=FORMAT, suite=suite, written=written, parents=sorted(parents), shards=list(shards), searches=searches)
-    return (json.dumps(model.model_dump(), sort_keys=True, separators=(",", ":")) + "\n").encode()
+    facts: dict[str, Any] = {"suite": suite, "written": written, "parents": sorted(parents), "shards": list(shards), "searches": searches}
+    model = EntryModel(**facts, format=FORMAT, curves=list(curves)) if curves else EntryModel(**facts, format=1)
+    content = model.model_dump(exclude=None if curves else {"curves"})
+    return (json.dumps(content, sort_keys=True, separators=(",", ":")) + "\n").encode()
 
 
 def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> Manifest:

@@ -5,7 +5,8 @@ with different results, that of the target stays in ``cells``, and the other is 
 digits of the SHA-256 of its file. Files are copied byte for byte, each in one rename under the lease of its cell, so an interrupted merge
 can be repeated. The source is only read: what cannot be read is reported and stays where it is.
 
-Outcomes of searches are merged likewise. Checkpoints are not: they only save time.
+Outcomes of searches are merged likewise. Curves, which stand beside records, are copied before these. Checkpoints are not merged: they only
+save time.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from typing import Any, Protocol
 
 from cglsuite.atomic import write_atomic
 from cglsuite.cells.records.comparison import compare
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.curves import Curves, NoCurvesError
+from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.records.rows import Summary
+from cglsuite.cells.storage.copies import FileCopy, read_record_file
 from cglsuite.cells.storage.layout import CONFLICTS, SUFFIX
 from cglsuite.cells.storage.packed import PackedCopy
-from cglsuite.cells.storage.records import FileCopy, Problem, read_record_file
+from cglsuite.cells.storage.records import Problem
+from cglsuite.cells.storage.sidecars import SHORT, curves_path, write_curves
 from cglsuite.cells.storage.store import Store, search_text
 from cglsuite.errors import StoreError, UsageError
 
@@ -52,6 +56,12 @@ class Source(Protocol):
 
     def copies(self, key: str) -> Sequence[Copy]:
         """All copies of a record."""
+
+    def kept_curves(self) -> Iterator[tuple[str, str]]:
+        """The key and the digest (its first digits) of all curves."""
+
+    def curves_of(self, key: str, digest: str) -> Curves:
+        """Curves that are kept."""
 
     def conflict_files(self) -> list[Path]:
         """The files of results kept as conflicts."""
@@ -88,7 +98,8 @@ class Merge:
         new: keys whose record was copied. finished: keys whose unfinished record was replaced by a finished one.
         same: number of records with the same result in both. kept: keys whose unfinished record was not copied, since there is one.
         held: keys that a runner of the target was at, with its name; to be merged again later.
-        unreadable: files that were left where they are, and why. searches: outcomes of searches copied.
+        unreadable: files that were left where they are, and why. searches: outcomes of searches copied. curves: of how many records
+            curves were copied.
         unlike_searches: files that hold outcomes of searches that differ from the target's.
     """
 
@@ -101,6 +112,7 @@ class Merge:
     held: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[Problem] = field(default_factory=list)
     searches: int = 0
+    curves: int = 0
     unlike_searches: list[Path] = field(default_factory=list)
 
     @property
@@ -151,6 +163,7 @@ class Merging:
     def merged(self) -> Merge:
         """Merge everything."""
         known = len(self.target.problems)
+        self.curves()
         self.records()
         self.conflicts()
         self.searches()
@@ -211,6 +224,21 @@ class Merging:
                 with self._leased(key) as leased:
                     if leased:
                         self._compare(copy, *read, self._here(key))
+
+    def curves(self) -> None:
+        """Copy the curves that the target lacks: before their records, so that no record is ever without its own."""
+        there = {(key, digest[:SHORT]) for key, digest in self.target.kept_curves()}
+        for key, digest in self.source.kept_curves():
+            if (key, digest[:SHORT]) in there:
+                continue
+            try:
+                curves = self.source.curves_of(key, digest)
+            except NoCurvesError as error:
+                self.done.unreadable.append(Problem(curves_path(Path(self.done.source), key, digest), str(error)))
+                continue
+            self.done.curves += 1
+            if not self.plan:
+                write_curves(self.target.path, key, curves, durable=not _SYNCED)
 
     def _here(self, key: str) -> Record | None:
         """The target's record of ``key``, or the one that was taken and is not there yet."""
@@ -279,8 +307,12 @@ class Merging:
         return self.target.get_search(name)
 
     def blocked(self, key: str) -> Path | None:
-        """A file that nothing can be written to, since it cannot be read."""
+        """A file that nothing can be written to, since it cannot be read. What a later version wrote is not moved aside either."""
         place = self.target.record_path(key)
+        try:
+            self.target.refuse_newer(key)
+        except NewerSchemaError:
+            return place
         return place if place.exists() and not self.plan else None
 
     def accept(self, copy: Copy, content: bytes, record: Record) -> None:

@@ -7,7 +7,6 @@ a file. The first finished record of a key counts, in the order of the manifest'
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections import OrderedDict, defaultdict
@@ -23,11 +22,12 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Row, Summary
 from cglsuite.errors import StoreError
 from cglsuite.inputs import read_regular
-from cglsuite.old_names import current_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cglsuite.cells.records.curves import Curves
+    from cglsuite.cells.storage.curve_tables import CurveTables
     from cglsuite.cells.storage.manifest import Entry, Manifest, ShardPieces
 
 __all__ = ["LocalFolder", "Packed", "PackedCopy", "Problem", "Published"]
@@ -276,6 +276,7 @@ class Packed:
         self._places: dict[str, tuple[int, int]] = {}
         self._others: dict[str, list[tuple[int, int]]] = {}
         self._searches: dict[str, Any] | None = None
+        self._curves: CurveTables | None = None
         if manifest is not None:
             self._load(manifest)
 
@@ -286,7 +287,7 @@ class Packed:
             if state != self._state:
                 self._state = state
                 if state is None:
-                    self._shards, self._places, self._others, self._searches = [], {}, {}, {}
+                    self._shards, self._places, self._others, self._searches, self._curves = [], {}, {}, {}, None
                 else:
                     from cglsuite.cells.storage.manifest import read_manifest
 
@@ -311,7 +312,7 @@ class Packed:
             self._report(f"{self.folder}/{name}", reason)
         known = {shard.pieces: shard for shard in self._shards}
         self._entries = {entry.name: entry for entry in manifest.entries}
-        self._shards, self._places, self._others, self._searches = [], {}, {}, None
+        self._shards, self._places, self._others, self._searches, self._curves = [], {}, {}, None, None
         done: dict[str, bool] = {}
         for pieces in dict.fromkeys(pieces for entry in manifest.entries for pieces in entry.model.shards):
             try:
@@ -415,9 +416,19 @@ class Packed:
                     fresh._searches.setdefault(name, outcome)
         return fresh._searches
 
+    def curves(self) -> CurveTables:
+        """The curves that were published with records."""
+        from cglsuite.cells.storage.curve_tables import CurveTables
+
+        fresh = self._fresh()
+        if fresh._curves is None:
+            pieces = dict.fromkeys(piece for entry in fresh._entries.values() for piece in entry.model.curves)
+            fresh._curves = CurveTables(self.folder, pieces, self._report)
+        return fresh._curves
+
     def _outcomes(self, entry: Entry) -> dict[str, Any]:
         from cglsuite.cells.storage.manifest import place_of
-        from cglsuite.cells.storage.shards import SEARCHES
+        from cglsuite.cells.storage.shards import SEARCHES, read_searches
 
         if (piece := entry.model.searches) is None:
             return {}
@@ -453,6 +464,14 @@ class Published:
         """All copies of a record."""
         return self.packed.copies(key)
 
+    def kept_curves(self) -> Iterator[tuple[str, str]]:
+        """The key and the digest of all curves."""
+        return self.packed.curves().names()
+
+    def curves_of(self, key: str, digest: str) -> Curves:
+        """Curves that were published; see :meth:`CurveTables.read`."""
+        return self.packed.curves().read(key, digest)
+
     def conflict_files(self) -> list[Path]:
         """None: unlike results are copies of one key."""
         return []
@@ -463,25 +482,4 @@ class Published:
 
     def get_search(self, digest: str) -> Mapping[str, Any] | None:
         """The outcome of a search."""
-        outcome = self.packed.searches().get(digest)
-        return None if outcome is None else current_keys("search", outcome)
-
-
-def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
-    """The outcomes in a file of searches, by digest.
-
-    Raises:
-        StoreError: it was truncated or altered, or holds something else.
-    """
-    import pyarrow as pa
-
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise StoreError("outcomes of searches do not have the digest that they are named by: they were truncated or altered")
-    try:
-        text = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(MOST_BYTES + 1)
-        outcomes = json.loads(text)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise StoreError(f"no outcomes of searches: {error}") from error
-    if not isinstance(outcomes, dict) or not all(_KEY.fullmatch(name) and isinstance(one, dict) for name, one in outcomes.items()):
-        raise StoreError("no outcomes of searches: expected an object of objects by digest")
-    return outcomes
+        return self.packed.searches().get(digest)

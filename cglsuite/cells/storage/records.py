@@ -7,7 +7,6 @@ finished one counts before an unfinished one, and of two alike the one with a fi
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import logging
 import os
@@ -19,9 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cglsuite.atomic import write_atomic
+from cglsuite.cells.records.curves import Curves, NoCurvesError
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.records.rows import Row, Summary
+from cglsuite.cells.storage.copies import FileCopy, read_record
 from cglsuite.cells.storage.index import Index, Mark, mark_of
 from cglsuite.cells.storage.layout import (
     CELLS,
@@ -36,6 +37,7 @@ from cglsuite.cells.storage.layout import (
     shard_of,
 )
 from cglsuite.cells.storage.packed import LocalFolder, Packed, PackedCopy, Problem
+from cglsuite.cells.storage.sidecars import curves_path, discard_curves, read_curves, sidecar_names, write_curves
 from cglsuite.errors import StoreError, UsageError
 from cglsuite.inputs import check_path, quoted, read_regular
 from cglsuite.specs import MetricSpec
@@ -43,7 +45,7 @@ from cglsuite.specs import MetricSpec
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["FileCopy", "Problem", "Records", "check_key", "default_store", "is_key", "read_record", "read_record_file"]
+__all__ = ["Problem", "Records", "check_key", "default_store", "is_key"]
 
 logger = logging.getLogger(__name__)
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
@@ -96,6 +98,7 @@ class Records:
         self._packed = Packed(LocalFolder(self.path), lambda file, reason: self._report(Path(file), reason, None))
         self._reported: set[Path] = set()
         self._set_aside: set[str] = set()
+        self._newer: dict[str, str] = {}
 
     # One record
 
@@ -110,19 +113,55 @@ class Records:
         return self.path / CELLS / sharded, self.path / CELLS / flat
 
     def get(self, key: str) -> Record | None:
-        """The record of ``key`` with any status, or None if absent or unreadable (then moved to ``corrupt/`` and reported)."""
+        """The record of ``key`` with any status, or None if absent or unreadable (then moved to ``corrupt/`` and reported; one of a later
+        schema stays where it is)."""
         check_key(key)
         return None if key in self._set_aside else self._stored(key)
 
     def _stored(self, key: str) -> Record | None:
         """The record that counts of those that a key may have: in two files, and in shards."""
         record: Record | None = None
+        self._newer.pop(key, None)
         for read in (*(partial(self._read, path) for path in self.places(key)), partial(self._unpacked, key)):
             if (other := read()) is not None and (other.done or record is None):
                 record = other
             if record is not None and record.done:
                 break
+        if record is not None and record.training and record.beside is None:
+            object.__setattr__(record, "beside", partial(self.curves_of, key, record.training["digest"]))
         return record
+
+    def refuse_newer(self, key: str) -> None:
+        """Before a record of ``key`` is replaced or removed.
+
+        Raises:
+            NewerSchemaError: a later version of the suite wrote it, so this version cannot read it; the message names the file.
+        """
+        self._stored(key)
+        self._refuse_newer(key)
+
+    def _refuse_newer(self, key: str) -> None:
+        if key in self._newer:
+            raise NewerSchemaError(f"{self._newer[key]}; the record is kept, and its cell is not run")
+
+    def curves_of(self, key: str, digest: str) -> Curves:
+        """The curves of the record of ``key`` that have this digest: from a file of their own, or from shards.
+
+        Raises:
+            NoCurvesError: there are none, or what is there has another digest.
+        """
+        found = read_curves(self.path, key, digest) or self._packed.curves().find(key, digest)
+        if found is None:
+            raise NoCurvesError(
+                f"record {key[:12]}: its curves are not in {self.path}: they were not published with it, or not kept "
+                f"({curves_path(self.path, key, digest).relative_to(self.path)} is absent)"
+            )
+        return found
+
+    def kept_curves(self) -> Iterator[tuple[str, str]]:
+        """The key and (the first digits of) the digest of all curves that are kept here."""
+        yield from sidecar_names(self.path)
+        yield from self._packed.curves().names()
 
     def _unpacked(self, key: str) -> Record | None:
         """The record in the first shard that can be read, finished ones first."""
@@ -140,6 +179,8 @@ class Records:
         try:
             return copy.read()
         except StoreError as error:
+            if isinstance(error, NewerSchemaError):
+                self._newer[copy.key] = f"{copy}: {error}"
             self._report(Path(copy.path), f"record {copy.key[:12]}: {error}", None)
             raise
 
@@ -148,13 +189,20 @@ class Records:
         return [*(FileCopy(path, key) for path in self.places(key) if path.exists()), *self._packed.copies(key)]
 
     def cached(self, key: str) -> Record | None:
-        """The record of ``key`` if it is a result (status ``done``)."""
-        return _finished(self.get(key))
+        """The record of ``key`` if it is a result (status ``done``).
+
+        Raises:
+            NewerSchemaError: see :meth:`refuse_newer`.
+        """
+        if (record := _finished(self.get(key))) is None:
+            self._refuse_newer(key)
+        return record
 
     def outcome(self, key: str, since_ns: int | None = None) -> Record | None:
         """The record of ``key`` if it is a result, or was written at or after ``since_ns``: then a run that began at that instant does not
-        try it again."""
-        record = self.get(key)
+        try it again. Raises what :meth:`cached` raises."""
+        if (record := self.get(key)) is None or not record.done:
+            self._refuse_newer(key)
         return record if record is not None and (record.done or (since_ns is not None and self.attempted_since(key, since_ns))) else None
 
     def find(self, keys: Iterable[str]) -> Iterator[tuple[str, Record | None]]:
@@ -166,7 +214,8 @@ class Records:
             yield key, self.get(key)
 
     def put(self, record: Record, *, permit: Callable[[], bool] | None = None) -> bool:
-        """Store ``record`` atomically. A finished record is never replaced by an unfinished one.
+        """Store ``record`` atomically, after its curves if it has any at hand. A finished record is never replaced by an unfinished one,
+        and none of a later schema by any.
 
         Args:
             permit: called just before the rename, since a suspended runner may have lost its lease. If it returns False, the record is
@@ -176,17 +225,27 @@ class Records:
             Whether ``record`` is in the store now; if not, the existing one is kept.
 
         Raises:
-            StoreError: the disk is full or the folder cannot be written; an existing record is kept.
+            StoreError: the disk is full or the folder cannot be written; an existing record is kept. NewerSchemaError: see
+                :meth:`refuse_newer`.
         """
         short = record.key[:12]
+        if self.copies(record.key):
+            self.refuse_newer(record.key)
         if not record.done and _finished(self._stored(record.key)) is not None:
             logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
             return False
+        self._keep_curves(record)
         permit = permit or self._permit(record.key)
         if write_atomic(self.record_path(record.key), record.to_text().encode(), permit=permit):
             return True
         logger.warning("kept the record of %s: another runner has taken over its lease since this run started", short)
         return False
+
+    def _keep_curves(self, record: Record) -> None:
+        with contextlib.suppress(NoCurvesError):
+            curves = record.curves()
+            if record.training and not (callable(record.beside) and curves_path(self.path, record.key, curves.digest).exists()):
+                write_curves(self.path, record.key, curves)
 
     def _permit(self, key: str) -> Callable[[], bool] | None:
         """The ``permit`` of :meth:`put` for a caller that gives none."""
@@ -195,7 +254,8 @@ class Records:
     @contextlib.contextmanager
     def set_aside(self, key: str) -> Iterator[None]:
         """Within the block, this object hides the record of ``key``, so that the cell is run; the file is kept until :meth:`put`
-        replaces it."""
+        replaces it. Raises what :meth:`refuse_newer` raises."""
+        self.refuse_newer(key)
         self._set_aside.add(key)
         try:
             yield
@@ -212,9 +272,15 @@ class Records:
         return any(mark is not None and mark[1] > instant_ns for mark in marks)
 
     def discard(self, key: str) -> None:
-        """Remove the files of the record of ``key``; missing is fine. Shards never change: a record in one stays."""
+        """Remove the files of the record of ``key`` and of its curves; missing is fine. Shards never change: a record in one stays.
+
+        Raises:
+            NewerSchemaError: a later version of the suite wrote one of them; nothing is removed.
+        """
+        self.refuse_newer(key)
         for path in self.places(key):
             path.unlink(missing_ok=True)
+        discard_curves(self.path, key)
 
     # Many records
 
@@ -301,6 +367,7 @@ class Records:
         read: list[tuple[str, Mark, Any]] = []
         found: dict[str, _Listed] = {}
         for key, (name, mark) in marked.items():
+            self._newer.pop(key, None)
             if (one := held.get(name)) is None and (one := self._listed(self.path / CELLS / name, kind)) is not None:
                 read.append((name, mark, one))
             flat = self.places(key)[1] if one is None or not one.done else None
@@ -327,8 +394,15 @@ class Records:
         return None
 
     def unfinished(self, keys: Iterable[str]) -> list[str]:
-        """Those of ``keys`` that have no result, in their order; see :meth:`summaries`."""
-        return [key for key, summary in self.summaries(keys) if summary is None or not summary.done]
+        """Those of ``keys`` that have no result, in their order; see :meth:`summaries`.
+
+        Raises:
+            NewerSchemaError: a later version of the suite wrote a record of one of them: whoever runs it would replace that.
+        """
+        found = [key for key, summary in self.summaries(keys) if summary is None or not summary.done]
+        for key in found:
+            self._refuse_newer(key)
+        return found
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
         """The records whose design is one of ``designs``, in the order of their keys; no others are read but new ones."""
@@ -361,6 +435,7 @@ class Records:
         except OSError as error:
             self._report(path, f"cannot be read: {error.strerror or error}", None)
         except NewerSchemaError as error:
+            self._newer[path.stem] = f"{path}: {error}"
             self._report(path, str(error), None)
         except StoreError as error:
             return self._quarantine(path, str(error))
@@ -402,50 +477,8 @@ class Records:
         logger.warning("%s is ignored: %s (%s)", path, reason, where)
 
 
-class FileCopy:
-    """A record with a file of its own."""
-
-    def __init__(self, path: Path, key: str) -> None:
-        self.path, self.key = path, key
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-    def content(self) -> bytes:
-        """The bytes of the file."""
-        return read_regular(self.path)
-
-    def read(self) -> tuple[bytes, Record]:
-        """The bytes and the record; see :func:`read_record`."""
-        return read_record_file(self.path, self.key)
-
-
 def _finished(record: Record | None) -> Record | None:
     return record if record is not None and record.done else None
-
-
-def read_record(path: Path, key: str | None = None) -> Record:
-    """The record in a file that is named after its key, or after ``key``.
-
-    Raises:
-        OSError: it cannot be read. NewerSchemaError: a later version of the suite wrote it.
-        StoreError: it is damaged, is no record, or is the record of another key.
-    """
-    return read_record_file(path, key)[1]
-
-
-def read_record_file(path: Path, key: str | None = None) -> tuple[bytes, Record]:
-    """The content of a file, and the record in it; see :func:`read_record`."""
-    try:
-        content = read_regular(path)
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            raise StoreError(error.strerror) from error
-        raise
-    record = Record.from_json(content)
-    if record.key != (key or path.stem):
-        raise StoreError(f"the record of another key ({record.key[:16]}) under this name")
-    return content, record
 
 
 def _sha256(path: Path) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,12 +23,26 @@ from cglsuite.errors import StoreError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["JSONL", "PARQUET", "SEARCHES", "Position", "Shard", "check", "line_of", "pack", "read_frame", "read_table", "rows_of"]
+__all__ = [
+    "JSONL",
+    "PARQUET",
+    "SEARCHES",
+    "Position",
+    "Shard",
+    "check",
+    "is_line",
+    "pack",
+    "read_frame",
+    "read_searches",
+    "read_table",
+    "rows_of",
+]
 
 JSONL, PARQUET, SEARCHES = ".jsonl.zst", ".parquet", ".searches.zst"
 FRAME_BYTES = 2**20
 """The least size of a frame before compression, but for the last one."""
 MOST_FRAME_BYTES = 2**28
+_MOST_SEARCHES = 2**30
 _LEVEL = 6
 SUMMARY = (*(f.name for f in dataclasses.fields(Summary)), "key")
 _SCALARS = tuple(f.name for f in dataclasses.fields(Row) if f.name not in {*GROUPS, "matrix"})
@@ -59,18 +74,16 @@ class Shard:
     records: int
 
 
-def line_of(content: bytes) -> bytes:
-    """The bytes of a record's file as one line; those that the suite writes are one."""
-    if content.endswith(b"\n") and content.count(b"\n") == 1:
-        return content
-    return json.dumps(json.loads(content), sort_keys=True, separators=(",", ":")).encode() + b"\n"
+def is_line(content: bytes) -> bool:
+    """Whether the bytes of a record's file can be a line of a shard: they are one, of today's schema."""
+    return content.endswith(b"\n") and content.count(b"\n") == 1 and b'"schema":%d,"status":' % SCHEMA in content
 
 
 def pack(rows: Sequence[Row], lines: Iterable[bytes]) -> Shard:
     """A shard of records, in the order given. The same records give the same bytes.
 
     Args:
-        rows: with the digest of its line each. lines: see :func:`line_of`.
+        rows: with the digest of its line each. lines: see :func:`is_line`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -132,7 +145,7 @@ def _type(name: str) -> pa.DataType:
 
     if name in _TEXTS:
         return pa.string()
-    return {"digested": pa.bool_(), "validation_average_performance": pa.float64()}.get(name, pa.int64())
+    return {"validation_average_performance": pa.float64()}.get(name, pa.int64())
 
 
 def _numbers(values: Sequence[float | None]) -> pa.Array:
@@ -240,14 +253,34 @@ def _differences(line: bytes, row: Row) -> Iterator[str]:
         return
     try:
         record = Record.from_json(line)
-        schema = SCHEMA if b'"schema":%d,' % SCHEMA in line else json.loads(line)["schema"]
     except StoreError as error:
         yield f"{name}: {error}"
         return
     computed = Row.of(record, sha256)
-    # Names of settings may have changed since an earlier schema: then only what listings read is compared.
-    for field in SUMMARY if schema < SCHEMA else (f.name for f in dataclasses.fields(Row)):
-        stated, expected = getattr(row, field), getattr(computed, field)
+    for field in dataclasses.fields(Row):
+        stated, expected = getattr(row, field.name), getattr(computed, field.name)
         if stated != expected:
-            yield f"{name}: its row says {field} {stated!r:.60}, the record {expected!r:.60}"
+            yield f"{name}: its row says {field.name} {stated!r:.60}, the record {expected!r:.60}"
             return
+
+
+def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
+    """The outcomes in a file of searches, by digest.
+
+    Raises:
+        StoreError: it was truncated or altered, or holds something else.
+    """
+    import pyarrow as pa
+
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise StoreError("outcomes of searches do not have the digest that they are named by: they were truncated or altered")
+    try:
+        text = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(_MOST_SEARCHES + 1)
+        outcomes = json.loads(text)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise StoreError(f"no outcomes of searches: {error}") from error
+    if not isinstance(outcomes, dict) or not all(
+        re.fullmatch(r"[0-9a-f]{16,128}", name, re.ASCII) and isinstance(one, dict) for name, one in outcomes.items()
+    ):
+        raise StoreError("no outcomes of searches: expected an object of objects by digest")
+    return outcomes

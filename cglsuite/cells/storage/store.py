@@ -18,9 +18,9 @@ from cglsuite.cells.storage.attempts import Attempt, withdraw
 from cglsuite.cells.storage.layout import CELLS, SUFFIX
 from cglsuite.cells.storage.lease import LIFETIME_S, Holder, Lease, has_locks, read_holder
 from cglsuite.cells.storage.records import Problem, Records, check_key, default_store, is_key
+from cglsuite.cells.storage.sidecars import CURVES
 from cglsuite.inputs import read_regular
 from cglsuite.markup import displayed
-from cglsuite.old_names import current_keys
 
 __all__ = ["Problem", "Store", "default_store", "plan_lease", "search_text"]
 
@@ -209,17 +209,12 @@ class Store(Records):
             outcome = json.loads(read_regular(path))
             if not isinstance(outcome, dict):
                 raise ValueError(f"expected an object, not {type(outcome).__name__}")
-            return current_keys("search", outcome)
+            return outcome
         except FileNotFoundError:
-            return self._packed_search(digest)
+            return self._packed.searches().get(digest)
         except (OSError, ValueError) as error:
             self._quarantine(path, f"an unreadable search outcome ({error})")
-            return self._packed_search(digest)
-
-    def _packed_search(self, digest: str) -> dict[str, Any] | None:
-        """The outcome of a search that a shard brought."""
-        outcome = self._packed.searches().get(digest)
-        return None if outcome is None else current_keys("search", outcome)
+            return self._packed.searches().get(digest)
 
     def searches(self) -> list[str]:
         """The digests of all searches with an outcome, readable or not, sorted."""
@@ -239,7 +234,7 @@ class Store(Records):
         A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later.
         """
         sweep_temporaries(self.path)
-        for below in (f"{CELLS}/??", "shards/??", "manifest/numbers"):
+        for below in (f"{CELLS}/??", f"{CURVES}/??", "shards/??", "manifest/numbers"):
             sweep_temporaries(self.path, pattern=f"{below}/.*{TEMPORARY_SUFFIX}")
         sweep_temporaries(self.path, pattern=f"leases/*{_LEASE}.*")
         for plan in (self.path / "plans").glob("*.json"):
@@ -249,7 +244,7 @@ class Store(Records):
         for attempt in (self.path / "attempts").glob("*.txt"):
             if is_key(attempt.stem) and (lease := self.lease(attempt.stem)) is not None:
                 with lease:
-                    if self.cached(attempt.stem) is not None:
+                    if (record := self.get(attempt.stem)) is not None and record.done:
                         attempt.unlink(missing_ok=True)
         for left in (self.path / "leases").glob(f"*{_LEASE}"):
             if is_key(left.stem):

@@ -62,15 +62,17 @@ def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) 
 @click.command()
 @click.argument("store_path", metavar="STORE", type=FolderPath())
 @click.argument("url", metavar="DIR|s3://BUCKET/FOLDER")
+@click.option("--curves", is_flag=True, help="Publish curves and fingerprints too: several times the bytes of all records.")
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one object instead of text.")
-def publish(store_path: Path, url: str, quiet: bool, as_json: bool) -> int:
+def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool) -> int:
     """Publish the records of STORE in a folder or a bucket, for others to pull.
 
     Records that are not published yet are written as shards, many in a file, each named by the digest of its content, and are added to the
     manifest, in which no entry is ever changed. So publishing again writes only what is new or finished since, several may publish to one
     place at once, and a command that was interrupted can be repeated. The rules are those of `cglsuite merge`: of two finished records of a
-    cell that differ, both are published and reported. Outcomes of searches are published too, checkpoints are not.
+    cell that differ, both are published and reported. Outcomes of searches are published too, checkpoints are not, curves with --curves.
+    Records of an earlier schema are published in today's; STORE may be a publication, which DIR then holds anew, as one.
 
     Buckets need the extra: python -m pip install 'cglsuite[s3]'. Credentials and the server's address are read as AWS's own tools read
     them (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
@@ -81,13 +83,15 @@ def publish(store_path: Path, url: str, quiet: bool, as_json: bool) -> int:
     from cglsuite.cells.storage.store import Store
 
     with _bar(quiet) as progress:
-        done = published(Store(store_path, quarantine=False), url, progress=progress)
-    facts = {"records": done.records, "shards": done.shards, "bytes": done.written_bytes, "entry": done.entry}
+        done = published(Store(store_path, quarantine=False), url, curves=curves, progress=progress)
+    facts = {"records": done.records, "shards": done.shards, "curves": done.curves, "bytes": done.written_bytes, "entry": done.entry}
     if as_json:
         print_json({"store": str(store_path), "url": _shown(url), **facts, "merge": _json(done.merge)})
     else:
         what = (
-            f"{several(done.records, 'record')} in {several(done.shards, 'shard')}, {file_size(done.written_bytes)}"
+            f"{several(done.records, 'record')} in {several(done.shards, 'shard')}, "
+            + (f"curves of {several(done.curves, 'record')}, " if done.curves else "")
+            + file_size(done.written_bytes)
             if done.entry
             else "nothing is new"
         )
@@ -175,6 +179,7 @@ def _json(one: Merge) -> dict[str, Any]:
         "held": [{"key": key, "holder": holder} for key, holder in one.held],
         "unreadable": _problems_json(one.unreadable),
         "searches": one.searches,
+        "curves": one.curves,
         "unlike_searches": [str(path) for path in one.unlike_searches],
     }
 
@@ -190,8 +195,8 @@ def _print(done: Sequence[Merge], target: Path, plan: bool) -> None:
 
 
 def _print_counts(done: Sequence[Merge]) -> None:
-    header = ["NEW", "FINISHED", "SAME", "KEPT", "UNLIKE", "UNREADABLE", "HELD", "SEARCHES", "SOURCE"]
-    counts = [(m.new, m.finished, m.same, m.kept, m.conflicts, m.unreadable, m.held, m.searches) for m in done]
+    header = ["NEW", "FINISHED", "SAME", "KEPT", "UNLIKE", "UNREADABLE", "HELD", "SEARCHES", "CURVES", "SOURCE"]
+    counts = [(m.new, m.finished, m.same, m.kept, m.conflicts, m.unreadable, m.held, m.searches, m.curves) for m in done]
     rows = [[n if isinstance(n, int) else len(n) for n in row] for row in counts]
     echo(table(header, [[*(n or "" for n in row), str(m.source)] for row, m in zip(rows, done, strict=True)]))
 

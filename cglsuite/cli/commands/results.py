@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["results", "write_checks", "write_table"]
 
 _log = logging.getLogger(__name__)
+_SHOWN = 3
 
 
 def write_table(frame: pd.DataFrame, form: str, output: Path | None) -> None:
@@ -77,6 +78,7 @@ def _summary(checks: Sequence[Check]) -> str:
 @device_option
 @set_option
 @click.option("--verify", "verifying", is_flag=True, help="Check records instead: digests, and metrics against their matrices.")
+@click.option("--curves", is_flag=True, help="Write losses by epoch instead, one row per epoch, of records whose curves are kept.")
 @click.option(
     "--format", "form", type=click.Choice(["csv", "json", "parquet"]), help="Format of the table.  [default: csv; with --verify text]"
 )
@@ -92,6 +94,7 @@ def results(
     device: str | None,
     assignments: Sequence[str],
     verifying: bool,
+    curves: bool,
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -100,16 +103,27 @@ def results(
     Intransigence compares with the joint record of the same scenario and seeds among these rows. With --verify the table has a row per
     check instead; metrics are recomputed if their provider, version and source are the same as in the record.
 
-    Exit status: 0 ok, 1 a record is inconsistent or damaged (--verify), 2 wrong request.
+    Exit status: 0 ok; 1 a record is inconsistent or damaged (--verify), or has no curves here (--curves); 2 wrong request.
     """
-    from cglsuite.cells.records.frame import joint_metrics, results_frame
+    from cglsuite.cells.records.frame import curves_frame, joint_metrics, results_frame
 
     store = open_store(store_path, must_exist=True)
     if output is None and form == "parquet" and sys.stdout.isatty():
         raise UsageError("parquet cannot be written to a terminal: name a file with --output")
+    if verifying and curves:
+        raise UsageError("--verify and --curves are both given; each writes a table of its own: give one")
     keys = _keys(campaign_path, session, store, assignments, device)
+    records = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
+    if curves:
+        frame, absent = curves_frame(records)
+        write_table(frame, form or "csv", output)
+        for reason in absent[:_SHOWN]:
+            _log.error("%s", reason)
+        if absent:
+            _log.error("the curves of %d records are not in the table", len(absent))
+            ctx.exit(FAILED)
+        return
     if verifying:
-        records = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
         if not write_checks(records, session.catalogue(), store, form, output):
             ctx.exit(FAILED)
         return

@@ -70,13 +70,12 @@ def status(
     tasks, trained = trainings = all_trainings(states)
     wanted = {known.planned.key for known in states}
     jobs = [job for job in stored_jobs(store.path) if (plan := job.plan()) is not None and wanted & dict(plan.cells).keys()]
-    undigested = sum(not known.digested for known in states)
     holders = [(known.planned, known.holder) for known in states if known.holder is not None]
     if as_json:
         facts = {"campaign": str(campaign_path), "store": str(store.path), "trainings": {"tasks": tasks, "trained": trained}}
         held = [_held_json(planned.key, planned.request.label, holder) for planned, holder in holders]
         launched = [{"engine": j.job.engine, "name": j.job.name, "ids": sorted(j.ids.values()), "submitted": j.submitted} for j in jobs]
-        print_json({**facts, "rows": rows, "totals": totals, "held": held, "jobs": launched, "without_digest": undigested})
+        print_json({**facts, "rows": rows, "totals": totals, "held": held, "jobs": launched})
         return
     header = ["SCENARIO", "METHOD", *(c.upper() for c in COLUMNS), "BACKBONE", "WHY"]
     shown = [[r["scenario"], r["method"], *(r[c] or "" for c in COLUMNS), r["backbone"], "; ".join(r["reasons"])] for r in rows]
@@ -89,8 +88,6 @@ def status(
         echo(f"{job} was launched and is not known to be over: `cglsuite run` asks, and waits for it")
     if sharing := trainings_text(trainings):
         echo(sharing)
-    if undigested:
-        echo(f"{undigested} records have no digest of their content (older format): damage to them may go unnoticed")
 
 
 def _held_json(key: str, label: str, holder: Holder) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from cglsuite.atomic import store_error, write_atomic
 from cglsuite.cells.storage.lease import Lease, read_holder
 from cglsuite.errors import CglsuiteError, StoreError
-from cglsuite.old_names import current
 from cglsuite.reports.rendering.freshness import file_digest, kept_status, page_fingerprint
 from cglsuite.reports.rendering.job import Job, Outcome
 from cglsuite.reports.rendering.process import in_process
@@ -176,7 +175,6 @@ def _job(
 
     entry = catalogue.get("notebook", name)
     source: Path = catalogue.resolve(entry)
-    parameters = {current("parameter", f"{entry.name}.{key}").partition(".")[2]: value for key, value in parameters.items()}
     declared = declared_parameters(nbformat.read(source, as_version=4))  # type: ignore[no-untyped-call]
     parameters = check_parameters(declared, parameters, name)
     return Job(

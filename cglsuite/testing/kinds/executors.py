@@ -31,7 +31,7 @@ __all__ = ["check_executor", "examine_executor"]
 _LIMIT_S, _END_S, _QUIET_S = 240.0, 60.0, 1.5
 _OVERLONG_S, _PAUSE_S = 20.0, 6.0
 _LAUNCHER = ("launch", "poll", "cancel")
-_RESULTS = ("key", "matrix", "validation_matrix", "per_class", "curves", "metrics", "cell", "design")
+_RESULTS = ("key", "matrix", "validation_matrix", "per_class", "training", "metrics", "cell", "design")
 
 
 def check_executor(name: str, catalogue: Catalogue | None = None, options: Mapping[str, Any] | None = None) -> None:
@@ -271,7 +271,7 @@ def _results(record: Record | None) -> dict[str, Any]:
     if record is None:
         return {}
     whole = record.to_json()
-    return {name: whole[name] for name in _RESULTS} | {"fingerprints": whole["provenance"].get("fingerprints")}
+    return {name: whole[name] for name in _RESULTS}
 
 
 def _keeps(trial: _Trial) -> None:

@@ -63,7 +63,7 @@ def test_a_cell_is_the_same_whoever_ran_before(tmp_path: Path) -> None:
     record_of(tmp_path / "b", "replay", seeds=Seeds(init=5))
     again = record_of(tmp_path / "b", "replay")
     assert one.matrix == again.matrix
-    assert one.provenance["fingerprints"] == again.provenance["fingerprints"]
+    assert one.fingerprints() == again.fingerprints()
 
 
 @pytest.mark.plugins
@@ -71,7 +71,7 @@ def test_inputs_kept_or_made_anew_give_the_same_bits(tmp_path: Path, monkeypatch
     kept = record_of(tmp_path / "a", "replay")
     monkeypatch.setenv("CGLSUITE_AUGMENTATION_CACHE_MB", "0")
     anew = record_of(tmp_path / "b", "replay")
-    assert kept.provenance["fingerprints"] == anew.provenance["fingerprints"]
+    assert kept.fingerprints() == anew.fingerprints()
 
 
 @pytest.mark.plugins

@@ -102,8 +102,8 @@ def ran(folder: Path, *observers: Observer, scenario: str = NODES, epochs: int =
 def bits(record: Record) -> dict[str, Any]:
     """All that a run came to, times aside."""
     found = record.to_json()
-    provenance = {name: found["provenance"][name] for name in ("fingerprints", "plugins", "core")}
-    return {name: found[name] for name in ("key", "status", "matrix", "validation_matrix", "per_class", "curves", "metrics")} | provenance
+    provenance = {name: found["provenance"][name] for name in ("plugins", "core")}
+    return {name: found[name] for name in ("key", "status", "matrix", "validation_matrix", "per_class", "training", "metrics")} | provenance
 
 
 @pytest.fixture
@@ -120,11 +120,11 @@ def test_they_change_no_bit_and_no_key(tmp_path: Path, scenario: str, caplog: py
     plain = ran(tmp_path / "a", scenario=scenario)
     watched = ran(tmp_path / "b", Meddles(), notes, Fails(), CsvObserver(tmp_path / "csv"), scenario=scenario)
     assert plain.done
-    assert plain.provenance["fingerprints"]
+    assert plain.fingerprints()
     assert bits(watched) == bits(plain)
     assert "unclean" not in watched.provenance
     assert [r.getMessage() for r in caplog.records] == ["the observer Fails is dropped: task_ended: OSError: the disk is full"]
-    assert [told[2] for told in notes.of("epoch")] == [loss for curve in plain.curves for loss in curve["loss"]]
+    assert [told[2] for told in notes.of("epoch")] == [loss for curve in plain.training_curves() for loss in curve["loss"]]
     assert notes.told[-1] == ("end", "done")
 
 
@@ -212,7 +212,7 @@ def test_csv_files_hold_every_epoch_and_every_row(tmp_path: Path) -> None:
     record = ran(tmp_path / "store", CsvObserver(tmp_path / "csv"))
     folder = tmp_path / "csv" / f"{FINE_TUNING}-{record.key[:16]}"
     rows = list(csv.DictReader((folder / "epochs.csv").read_text().splitlines()))
-    assert [float(row["loss"]) for row in rows] == [loss for curve in record.curves for loss in curve["loss"]]
+    assert [float(row["loss"]) for row in rows] == [loss for curve in record.training_curves() for loss in curve["loss"]]
     assert [(row["task"], row["epoch"]) for row in rows] == [(str(k), str(e)) for k in (1, 2, 3) for e in (1, 2)]
     tasks = csv.DictReader((folder / "tasks.csv").read_text().splitlines())
     shown = {(int(row["after"]), int(row["task"])): float(row["performance"]) for row in tasks}
@@ -246,7 +246,7 @@ def test_tensorboard_gets_scalars(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert written[0] == ("open", tmp_path / "tb" / f"{FINE_TUNING}-{record.key[:16]}")
     assert written[-1] == ("close",)
     losses = [facts[1:] for facts in written[1:-1] if facts[0] == "loss"]
-    assert losses == list(zip([loss for curve in record.curves for loss in curve["loss"]], range(1, 7), strict=True))
+    assert losses == list(zip([loss for curve in record.training_curves() for loss in curve["loss"]], range(1, 7), strict=True))
     assert ("performance/task 1", record.performance()[3, 0], 3) in written
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(UsageError, match=r"pip install 'cglsuite\[tensorboard\]'"):
@@ -260,7 +260,7 @@ def test_tensorboards_own_reader_reads_what_its_writer_wrote(tmp_path: Path) -> 
     (folder,) = (tmp_path / "tb").iterdir()
     events = accumulator.EventAccumulator(str(folder))
     events.Reload()
-    losses = [loss for curve in record.curves for loss in curve["loss"]]
+    losses = [loss for curve in record.training_curves() for loss in curve["loss"]]
     assert [event.value for event in events.Scalars("loss")] == pytest.approx(losses, rel=1e-6)
     assert [event.value for event in events.Scalars("performance/task 3")] == pytest.approx(record.performance()[1:, 2], rel=1e-6)
     assert "unclean" not in record.provenance

@@ -89,7 +89,7 @@ def test_what_a_method_does_to_the_process_is_found_named_and_undone(
     assert list((tmp_path / "first" / "checkpoints").glob("*")) == []
     after = run(catalogue, "careful", tmp_path / "second")
     assert (after.status, after.matrix) == ("done", honest.matrix)
-    assert after.provenance["fingerprints"] == honest.provenance["fingerprints"]
+    assert after.fingerprints() == honest.fingerprints()
 
 
 def test_draws_from_global_states_outside_of_scopes_are_found(catalogue: Catalogue, tmp_path: Path) -> None:

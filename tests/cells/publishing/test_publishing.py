@@ -202,7 +202,7 @@ def test_a_pulled_store_can_be_published_merged_and_pulled_again(tmp_path: Path)
 def test_an_earlier_record_and_one_that_was_reformatted(tmp_path: Path) -> None:
     """Old schemas and lines that are not as the suite writes them go the same way."""
     a = filled(tmp_path / "a", record(2))
-    golden = json.loads((ROOT / "tests" / "cells" / "data" / "record-schema-2.json").read_text())
+    golden = json.loads((ROOT / "tests" / "cells" / "data" / "record-schema-3.json").read_text())
     a.record_path(golden["key"]).parent.mkdir(parents=True, exist_ok=True)
     a.record_path(golden["key"]).write_text(json.dumps(golden, indent=2))
     assert published(a, tmp_path / "p").records == 2
@@ -432,9 +432,9 @@ def test_an_entry_of_a_later_version(tmp_path: Path, capsys: pytest.CaptureFixtu
     """What this version can read is pulled; nothing is published beside what it cannot."""
     a = filled(tmp_path / "a", record(1))
     published(a, tmp_path / "p")
-    write_entry(tmp_path / "p", format=2, novelty=True)
+    write_entry(tmp_path / "p", format=3, novelty=True)
     assert run(["pull", str(tmp_path / "p"), "--into", str(tmp_path / "b")]) == 1
-    assert "an entry of format 2; this version of cglsuite reads up to 1: upgrade it" in capsys.readouterr().err
+    assert "an entry of format 3; this version of cglsuite reads up to 2: upgrade it" in capsys.readouterr().err
     assert records(tmp_path / "b") == records(a.path)
     a.put(record(2))
     before = snapshot(tmp_path / "p")

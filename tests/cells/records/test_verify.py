@@ -22,7 +22,7 @@ from cglsuite.cells.records.verify import Check, damaged, verify
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 
-GOLDEN = Path(__file__).parents[1] / "data" / "record-schema-1.json"
+GOLDEN = Path(__file__).parents[1] / "data" / "record-schema-3.json"
 MATRIX = [[0.5, 0.25], [1.0, 0.5], [0.75, 0.875]]
 VALUES = {"average_performance": 0.8125, "backward_transfer": -0.25, "forgetting_from_diagonal": 0.25, "forgetting_max": 0.25}
 
@@ -39,7 +39,7 @@ def record(values: Mapping[str, float | None] | None = None, **changes: Any) -> 
     values = VALUES if values is None else values
     old = Record.from_json(GOLDEN.read_bytes())
     made = metric_providers(catalogue(), [name for name, value in values.items() if value is not None])
-    facts: dict[str, Any] = {"schema": 2, "matrix": MATRIX, "metrics": values, "provenance": {**old.provenance, "metrics": made}}
+    facts: dict[str, Any] = {"matrix": MATRIX, "metrics": values, "provenance": {**old.provenance, "metrics": made}}
     return dataclasses.replace(old, **(facts | changes))
 
 
@@ -95,13 +95,6 @@ def test_a_metric_that_is_not_installed_is_not_checked() -> None:
     assert found["lost"].reason == "computed by gone 1.0 (abababab), which is not installed"
 
 
-def test_records_without_a_digest_say_so() -> None:
-    """Their metrics are checked all the same."""
-    found = checks(record(schema=1))
-    assert (found["digest"].verdict, found["digest"].reason) == ("unchecked", "written before records carried a digest")
-    assert found["average_performance"].verdict == "agrees"
-
-
 def test_metrics_of_a_task_free_stream_are_computed_with_the_stream() -> None:
     """Evaluations and deliveries come from the record's provenance."""
     old = record()
@@ -146,12 +139,11 @@ def test_the_command_prints_what_agrees_and_what_differs(tmp_path: Path, capfd: 
     """Counts by check; differences on stderr and exit status 1; rows for programs."""
     store = Store(tmp_path / "store")
     store.put(record())
-    store.put(record(key="12" * 32, schema=1))
+    store.put(record(key="12" * 32))
     words = ("results", "--verify", "--store", str(store.path))
     status, out, err = call(capfd, *words)
     assert (status, err) == (0, "")
-    assert [line.split()[:2] for line in out.splitlines()[:3]] == [["CHECK", "AGREES"], ["digest", "1"], ["average_performance", "2"]]
-    assert "written before records carried a digest (1)" in out
+    assert [line.split()[:2] for line in out.splitlines()[:3]] == [["CHECK", "AGREES"], ["digest", "2"], ["average_performance", "2"]]
     store.put(record({"average_performance": 0.9}, key="34" * 32))
     damaged_path = store.record_path("56" * 32)
     damaged_path.parent.mkdir()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import os
 import sqlite3
 import subprocess
@@ -20,17 +20,12 @@ from cglsuite.cells.storage import records as storage
 from cglsuite.cells.storage.index import index_folder, on_network
 from cglsuite.cells.storage.store import Store
 
-GOLDEN = Path(__file__).parents[1] / "data" / "record-schema-2.json"
+GOLDEN = Path(__file__).parents[1] / "data" / "record-schema-4.json"
 OLD_S = time.time() - 3600
 
 
 def record(n: int, **changes: Any) -> Record:
-    return Record(**{**_fields(), "key": f"{n:02x}" * 32, **changes})
-
-
-def _fields() -> dict[str, Any]:
-    data = Record.from_json(json.loads(GOLDEN.read_text())).to_json()
-    return {name: value for name, value in data.items() if name not in ("digest", "schema")}
+    return dataclasses.replace(Record.from_json(GOLDEN.read_bytes()), key=f"{n:02x}" * 32, **changes)
 
 
 def failed(n: int) -> Record:

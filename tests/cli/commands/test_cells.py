@@ -91,6 +91,35 @@ def test_cell_prints_one_json_object(capfd: pytest.CaptureFixture[str], log: Pat
     assert log.read_text().split() == [found["key"]]
 
 
+@pytest.mark.parametrize("words", [(), ("--rerun",)])
+def test_cell_leaves_a_record_of_a_later_schema(capfd: pytest.CaptureFixture[str], store: Store, log: Path, words: tuple[str, ...]) -> None:
+    """It says so by name, and trains nothing."""
+    key = json.loads(call(capfd, *CELL, "--json")[1])["key"]
+    store.record_path(key).write_text(json.dumps({"schema": 99, "key": key}))
+    status, out, err = call(capfd, *CELL, *words)
+    assert (status != 0, out) == (True, "")
+    assert f"{store.record_path(key)}: a record of schema 99" in err
+    assert "upgrade it" in err
+    assert json.loads(store.record_path(key).read_text()) == {"schema": 99, "key": key}
+    assert log.read_text().split() == [key]
+
+
+def test_run_leaves_a_record_of_a_later_schema(capfd: pytest.CaptureFixture[str], store: Store, log: Path) -> None:
+    """Of one cell among others: nothing is trained before somebody looks."""
+    call(capfd, "run", "x.toml", "--only", "method=bare")
+    first, second, *_ = store.keys()
+    store.record_path(first).write_text(json.dumps({"schema": 99, "key": first}))
+    store.discard(second)
+    runs = log.read_text()
+    status, _, err = call(capfd, "run", "x.toml", "--only", "method=bare")
+    assert status != 0
+    assert f"{store.record_path(first)}: a record of schema 99" in err
+    assert json.loads(store.record_path(first).read_text()) == {"schema": 99, "key": first}
+    assert log.read_text() == runs
+    totals = json.loads(call(capfd, "status", "x.toml", "--json")[1])["totals"]
+    assert (totals["done"], totals["missing"]) == (2, 6)
+
+
 def test_cell_prints_a_table_for_the_eye(capfd: pytest.CaptureFixture[str]) -> None:
     """Percent, definitions, signs, shares."""
     status, out, _ = call(capfd, *CELL)
@@ -394,18 +423,6 @@ def test_whoever_looks_at_records_reads_each_once(
     assert set(counted.values()) == {1}
     assert set(counted) <= set(keys)
     assert len(counted) == (4 if "x.toml" in words else 8)
-
-
-def test_status_says_how_many_records_have_no_digest(capfd: pytest.CaptureFixture[str], store: Store) -> None:
-    """They count, and damage to them may pass unseen."""
-    call(capfd, "run", "x.toml", "--only", "method=bare")
-    assert "digest" not in call(capfd, "status", "x.toml")[1]
-    old = next(store.records())
-    store.record_path(old.key).write_text(replace(old, schema=1).to_text())
-    out = call(capfd, "status", "x.toml")[1]
-    assert "1 records have no digest of their content" in out
-    found = json.loads(call(capfd, "status", "x.toml", "--json")[1])
-    assert (found["without_digest"], found["totals"]["done"]) == (1, 4)
 
 
 def test_status_counts_by_scenario_and_method(capfd: pytest.CaptureFixture[str], store: Store) -> None:

@@ -27,7 +27,7 @@ def message(check: Any, *given: Any) -> str:
 
 
 def record(status: str = "done", **more: Any) -> Any:
-    whole = dict.fromkeys(executors._RESULTS, 1) | {"provenance": {"fingerprints": "f"}} | more
+    whole = dict.fromkeys(executors._RESULTS, 1) | more
     return SimpleNamespace(status=status, reason="boom", done=status == "done", to_json=lambda: whole)
 
 
@@ -65,15 +65,14 @@ def test_no_cell_is_begun_twice(tmp_path: Path) -> None:
 
 
 def test_results_equal_those_of_the_local_executor() -> None:
-    """In matrices, curves, metrics and keys, and in the fingerprints of states; times may differ."""
+    """In matrices, metrics and keys, and in the digest of curves and states; times may differ."""
     local = SimpleNamespace(records=[record(), record(timings_s=5)])
 
     def said(*mine: Any) -> str:
         return message(executors._same_bits, SimpleNamespace(first=SimpleNamespace(records=list(mine)), local=local))
 
     assert said(record(timings_s=3), record()) == ""
-    assert said(record(), record(matrix=2, curves=2)) == "cell 1 differs from a local run in matrix, curves"
-    assert said(record(provenance={}), record()) == "cell 0 differs from a local run in fingerprints"
+    assert said(record(), record(matrix=2, training=2)) == "cell 1 differs from a local run in matrix, training"
     assert executors._results(None) == {}
 
 

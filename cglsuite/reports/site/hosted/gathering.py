@@ -131,7 +131,7 @@ class Gathered:
         self._waiting = 0
 
     def _trimmed(self, record: Record, metrics: Any) -> Record:
-        """The record with equal parts shared among records, and without curves, results per class and fingerprints."""
+        """The record with equal parts shared among records, and without results per class."""
         provenance = {name: self._one(record.provenance[name]) for name in _PROVENANCE if name in record.provenance}
         if stream := record.stream:
             provenance["stream"] = self._one({name: stream[name] for name in ("evaluations", "delivered") if name in stream})
@@ -141,7 +141,6 @@ class Gathered:
             scenario=self._one(record.scenario),
             tasks=self._one(record.tasks),
             metrics=metrics,
-            curves=[],
             per_class=[],
             validation_matrix=record.validation_matrix[-1:],
             provenance=provenance,
