@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from covering import covering
 from installed import installed
 from tiny_graphs import GRAPH_VARIANTS, graph_runner, graph_variant
-from tiny_streams import BusyMethod, KeptCheckpoints, assert_same_run
+from tiny_streams import BusyMethod
 
 from cglsuite.graphs import GraphData
 from cglsuite.learning.task_runner import TaskRunner
@@ -45,6 +46,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ewc": {"lambda": 1.0},
     "twp": {"lambda_l": 1.0, "lambda_t": 1.0},
 }
+#: Whose monitored items are the task's alone.
+TASK_ALONE = ("bare", "lwf", "ewc", "mas", "twp")
 TRAINING = {"lr": 1e-3, "epochs": 2, "monitor": "validation-loss", "restore_best": True}
 FORBIDDEN = (Oracle, GraphData, TaskStream, QueryGroup, TaskRunner)
 
@@ -60,25 +63,6 @@ def test_the_methods_of_the_package_are_for_graph_regression() -> None:
     mine = [e for e in installed().entries("method") if e.record.distribution == "cglsuite-methods"]
     specs: list[Any] = [e.spec for e in mine]
     assert [s.name for s in specs if "GR" in s.levels and set(s.settings) != {"task-il"}] == sorted(METHODS)
-
-
-@pytest.mark.parametrize("variant", GRAPH_VARIANTS)
-@pytest.mark.parametrize("method", METHODS)
-def test_a_method_runs_and_can_be_interrupted(method: str, variant: str) -> None:
-    """From the first task's checkpoint, with other global randomness, it gives what it gave in one go."""
-    kept = KeptCheckpoints()
-    whole = runner_of(method, variant).run(kept, keep=99)
-    assert whole.trained_tasks == 3
-    low, high = (-math.inf, 0) if variant.startswith("regression") else (0, 1)
-    assert all(math.isfinite(v) and low <= v <= high for row in whole.matrix for v in row)
-    assert all(math.isfinite(loss) for curve in whole.curves for loss in (*curve["loss"], *curve["monitor"]))
-    only = KeptCheckpoints()
-    only.files[kept.saved[0]] = kept.files[kept.saved[0]]
-    torch.manual_seed(12345)
-    resumed = runner_of(method, variant).run(only)
-    assert resumed.trained_tasks == 2
-    assert_same_run(resumed, whole)
-    assert resumed.fingerprints == whole.fingerprints
 
 
 @pytest.mark.parametrize("variant", GRAPH_VARIANTS)
@@ -116,13 +100,17 @@ def test_a_method_at_work_cannot_reach_the_answers(variant: str) -> None:
     runner_of(Watched, variant).run()
 
 
-@pytest.mark.parametrize("variant", GRAPH_VARIANTS)
-@pytest.mark.parametrize("method", METHODS)
+IN_BATCHES = covering(
+    [(m, variant) for m in METHODS for variant in GRAPH_VARIANTS], lambda row: {row, *row} if row[0] in TASK_ALONE else set(row)
+)
+
+
+@pytest.mark.parametrize(("method", "variant"), IN_BATCHES)
 def test_mini_batches_and_the_validation_performance_as_monitor(method: str, variant: str) -> None:
     made = runner_of(method, variant, batch_size=7, monitor="validation-performance").run()
     assert all(math.isfinite(v) for row in made.matrix for v in row)
     best = [min(curve["monitor"]) for curve in made.curves]
-    if method in ("bare", "lwf", "ewc", "mas", "twp"):  # whose monitored items are the task's alone
+    if method in TASK_ALONE:
         assert best == pytest.approx([-made.validation_matrix[k + 1][k] for k in range(3)])
 
 

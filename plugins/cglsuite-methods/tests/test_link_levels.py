@@ -1,8 +1,7 @@
-"""Every method of the package on links, to be classified and to be predicted: it runs, resumes, and means there what it means elsewhere."""
+"""Every method of the package on links, to be classified and to be predicted: it means there what it means elsewhere."""
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,6 @@ import torch
 from installed import installed
 from scipy.optimize import minimize
 from tiny_links import LINK_VARIANTS, link_runner, link_variant
-from tiny_streams import KeptCheckpoints, assert_same_run
 from torch.nn import functional
 
 from cglsuite.errors import NotApplicable
@@ -49,27 +47,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def runner_of(name: str, method: str, **hyperparameters: Any) -> TaskRunner:
     return link_runner(link_variant(name, training=TRAINING), method, {**SETTINGS.get(method, {}), **hyperparameters})
-
-
-@pytest.mark.parametrize(("method", "name"), COMBINATIONS)
-def test_a_method_runs_and_can_be_interrupted(method: str, name: str) -> None:
-    kept = KeptCheckpoints()
-    runner = runner_of(name, method)
-    whole = runner.run(kept, keep=99)
-    asked_early = name.startswith("LP") or runner.stream.spec.edge_policy == "full"
-    for k, row in enumerate(whole.matrix):
-        assert [math.isfinite(v) for v in row] == [j < k or asked_early for j in range(3)]
-        assert all(0 <= v <= 1 for v in row if math.isfinite(v))
-    for k, row in enumerate(whole.validation_matrix):
-        assert [math.isfinite(v) for v in row] == [j < k for j in range(3)]
-    assert all(math.isfinite(loss) for curve in whole.curves for loss in (*curve["loss"], *curve["monitor"]))
-    only = KeptCheckpoints()
-    only.files[kept.saved[0]] = kept.files[kept.saved[0]]
-    torch.manual_seed(12345)
-    resumed = runner_of(name, method).run(only)
-    assert resumed.trained_tasks == 2
-    assert_same_run(resumed, whole)
-    assert resumed.fingerprints == whole.fingerprints
 
 
 @pytest.mark.parametrize("method", ["replay", "gem", "er-gnn", "continual-gnn"])
