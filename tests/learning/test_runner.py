@@ -28,6 +28,7 @@ from cglsuite.streams import Batch, TaskStream, TaskView
 
 POLICIES = ("none", "inter-task", "full")
 DATA = tiny_data()
+ONCE = {"epochs": 1}
 
 
 def run(stream: TaskStream, method: Any = Method, checkpoints: Any = None, *, keep: int = 0, **options: Any) -> RunResult:
@@ -353,7 +354,7 @@ def test_states_are_saved_when_enough_work_would_be_lost(
             now[0] += times[view.position]
 
     kept = KeptCheckpoints()
-    stream = tiny_stream(DATA, classes_per_task=1, setting="class-il")
+    stream = tiny_stream(DATA, training=ONCE, classes_per_task=1, setting="class-il")
     runner = tiny_runner(stream, Takes)
     held = list[list[int]]()
 
@@ -439,8 +440,8 @@ def test_all_orders_share_their_prefixes(policy: str) -> None:
     """Six orders of three tasks need 3 + 6 + 6 trainings instead of 18, and give what each gives alone."""
     kept, trained = KeptCheckpoints(), 0
     for order in orders_of(3):
-        alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod)
-        shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod, kept, keep=99)
+        alone = run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy), BusyMethod)
+        shared = run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy), BusyMethod, kept, keep=99)
         assert_same_run(shared, alone)
         np.testing.assert_array_equal(shared.per_class, alone.per_class)
         trained += shared.trained_tasks
@@ -451,13 +452,13 @@ def test_all_orders_share_their_prefixes(policy: str) -> None:
 def test_orders_whose_later_tasks_differ_share_what_they_can(policy: str) -> None:
     """Under `full` the rows of the shared tasks lack the other order's tasks: those are asked again, of the state that was kept."""
     kept = KeptCheckpoints()
-    run(tiny_stream(DATA, class_order="0,1,2,3,4,5", edge_policy=policy), BusyMethod, kept, keep=99)
+    run(tiny_stream(DATA, training=ONCE, class_order="0,1,2,3,4,5", edge_policy=policy), BusyMethod, kept, keep=99)
     order = "0,1,2,4,3,5"
-    alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod)
-    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod, kept, keep=99)
+    alone = run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy), BusyMethod)
+    shared = run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy), BusyMethod, kept, keep=99)
     assert shared.trained_tasks == 2
     assert_same_run(shared, alone)
-    assert_same_run(run(tiny_stream(DATA, class_order=order, edge_policy=policy), BusyMethod, kept), alone)
+    assert_same_run(run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy), BusyMethod, kept), alone)
 
 
 def test_a_state_that_was_not_kept_is_trained_again() -> None:
@@ -476,11 +477,11 @@ def test_a_state_that_was_not_kept_is_trained_again() -> None:
 def test_tasks_of_the_same_classes_in_another_order_are_not_shared() -> None:
     """A method may go through the classes of a task in their order."""
     kept = KeptCheckpoints()
-    run(tiny_stream(DATA, class_order="0,1,2,3,4,5"), BusyMethod, kept, keep=99)
+    run(tiny_stream(DATA, training=ONCE, class_order="0,1,2,3,4,5"), BusyMethod, kept, keep=99)
     order = "1,0,2,3,4,5"
-    shared = run(tiny_stream(DATA, class_order=order), BusyMethod, kept, keep=99)
+    shared = run(tiny_stream(DATA, training=ONCE, class_order=order), BusyMethod, kept, keep=99)
     assert shared.trained_tasks == 3
-    assert_same_run(shared, run(tiny_stream(DATA, class_order=order), BusyMethod))
+    assert_same_run(shared, run(tiny_stream(DATA, training=ONCE, class_order=order), BusyMethod))
 
 
 class NoisyNodes(Method):
@@ -502,9 +503,9 @@ class NoisyItems(Method):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_draws_while_predicting_do_not_depend_on_later_tasks(policy: str, order: str, method: type[Method]) -> None:
     kept = KeptCheckpoints()
-    run(tiny_stream(DATA, edge_policy=policy, setting="task-il"), method, kept, keep=99)
-    alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), method)
-    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), method, kept, keep=99)
+    run(tiny_stream(DATA, training=ONCE, edge_policy=policy, setting="task-il"), method, kept, keep=99)
+    alone = run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy, setting="task-il"), method)
+    shared = run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy, setting="task-il"), method, kept, keep=99)
     assert shared.trained_tasks == 2
     assert_same_run(shared, alone)
 
@@ -513,9 +514,9 @@ def test_draws_while_predicting_do_not_depend_on_later_tasks(policy: str, order:
 def test_the_hash_of_answers_does_not_depend_on_who_trained_the_prefix(policy: str) -> None:
     """A record holds it: the same cell must leave the same record, sharing or not."""
     kept, order = KeptCheckpoints(), "0,1,4,5,2,3"
-    run(tiny_stream(DATA, edge_policy=policy, setting="task-il"), Method, kept, keep=99)
-    alone = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"))
-    shared = run(tiny_stream(DATA, class_order=order, edge_policy=policy, setting="task-il"), Method, kept, keep=99)
+    run(tiny_stream(DATA, training=ONCE, edge_policy=policy, setting="task-il"), Method, kept, keep=99)
+    alone = run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy, setting="task-il"))
+    shared = run(tiny_stream(DATA, training=ONCE, class_order=order, edge_policy=policy, setting="task-il"), Method, kept, keep=99)
     assert shared.trained_tasks == 2
     assert shared.fingerprints == alone.fingerprints
 

@@ -8,6 +8,7 @@ pytest_plugins = ("pytester",)
 
 
 def test_run_cell_in_a_strangers_tests(pytester: pytest.Pytester) -> None:
+    """A cell that does not end well fails the test with its reason."""
     pytester.makepyfile(
         """
         def test_matrix(run_cell):
@@ -25,18 +26,11 @@ def test_run_cell_in_a_strangers_tests(pytester: pytest.Pytester) -> None:
             assert "testing-nodes" in suite_catalogue.names("dataset")
             with pytest.raises(UnknownNameError):
                 run_cell("testing-fine-tunin")
-        """
-    )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=3)
 
-
-def test_a_cell_that_fails_fails_the_test_with_its_reason(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
         def test_diverges(run_cell):
             run_cell("testing-fine-tuning", overrides={"training.lr": 1e6, "training.optimizer": "sgd"})
         """
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
-    result.assert_outcomes(failed=1)
+    result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(["*ended as diverged*"])

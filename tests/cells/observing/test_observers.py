@@ -31,14 +31,12 @@ NODES, TASK_FREE = "testing-nodes/class-il@testing-1", "testing-nodes/task-free@
 LEVELS = [
     NODES,
     TASK_FREE,
-    "testing-label-sets/task-il@testing-1",
     "testing-links/class-il@testing-1",
     "testing-interactions/domain-il@testing-1",
-    "testing-graphs/class-il@testing-1",
     "testing-graphs/task-free@testing-1",
-    "testing-molecules/time-il@testing-1",
     "testing-targets/domain-il@testing-1",
 ]
+"""Every level, with tasks or without: both runners."""
 
 
 class Notes(Observer):
