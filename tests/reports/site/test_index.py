@@ -49,6 +49,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return BeautifulSoup(page, "html.parser"), page, results, catalogue
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> tuple[CampaignResults, Catalogue]:
+    """Results of two methods on one board, for pages whose boards are not looked at."""
+    return made_results(tmp_path_factory.mktemp("few"), grid={"scenarios": ["cora/task-il@begin-1"], "methods": ["bare", "si"]})
+
+
+_BOARDS: dict[str, list[Board]] = {}
+
+
+def boards_of(site: Site) -> list[Board]:
+    """The boards behind a page, computed once."""
+    _, page, results, catalogue = site
+    if page not in _BOARDS:
+        _BOARDS[page] = boards(results, catalogue)
+    return _BOARDS[page]
+
+
 def data_of(soup: BeautifulSoup) -> Any:
     return json.loads(soup.find(id="data").string)
 
@@ -64,8 +81,7 @@ def files_of(section: Any) -> dict[str, str]:
 
 
 def each_board(site: Site) -> list[tuple[Any, Board]]:
-    soup, _, results, catalogue = site
-    return list(zip(soup.select("section.board"), boards(results, catalogue), strict=True))
+    return list(zip(site[0].select("section.board"), boards_of(site), strict=True))
 
 
 def test_every_number_is_that_of_the_functions(site: Site) -> None:
@@ -93,9 +109,9 @@ def test_every_number_is_that_of_the_functions(site: Site) -> None:
                     assert (float(cell[f"data-{part}"]) == value) if not math.isnan(value) else not cell.has_attr(f"data-{part}")
 
 
-def test_reports_are_listed_with_their_state_and_time(tmp_path: Path) -> None:
+def test_reports_are_listed_with_their_state_and_time(few: tuple[CampaignResults, Catalogue], tmp_path: Path) -> None:
     """A head above every column, numbers and names set as such, and a reason where there is one."""
-    results, catalogue = made_results(tmp_path / "store")
+    results, catalogue = few
     rendered = [
         RenderedReport(notebook="good", path=tmp_path / "good.html", status="done", reason="", seconds=3.4),
         RenderedReport(notebook="bad", path=tmp_path / "bad.html", status="failed", reason="cell 2: no", seconds=61.0),
@@ -234,7 +250,7 @@ def test_a_page_per_data_set_has_its_boards_alone(site: Site) -> None:
         shown = BeautifulSoup(page, "html.parser")
         assert name == dataset_page_name(dataset)
         assert shown.select_one("h1").text == dataset  # type: ignore[union-attr]
-        mine = [board for board in boards(results, catalogue) if board.dataset == dataset]
+        mine = [board for board in boards_of(site) if board.dataset == dataset]
         assert [heading.text for heading in shown.select("section.board > h3")] == [board.title for board in mine]
         index = {section["id"]: section for section in soup.select("section.board")}
         for section in shown.select("section.board"):
@@ -252,9 +268,9 @@ def test_a_page_per_data_set_has_its_boards_alone(site: Site) -> None:
         assert len(ids) == len(set(ids))
 
 
-def test_the_page_of_a_data_set_leads_to_the_anatomy_of_its_tasks(site: Site) -> None:
+def test_the_page_of_a_data_set_leads_to_the_anatomy_of_its_tasks(few: tuple[CampaignResults, Catalogue]) -> None:
     """Where the campaign has that page."""
-    _, _, results, catalogue = site
+    results, catalogue = few
     for page in dataset_pages(results.campaign, catalogue, results, "stream_anatomy.html").values():
         assert BeautifulSoup(page, "html.parser").select_one("#tasks a[href='stream_anatomy.html']") is not None
     assert all("stream_anatomy" not in page for page in dataset_pages(results.campaign, catalogue, results).values())
@@ -325,18 +341,18 @@ def test_no_results_at_all() -> None:
     assert EVIL not in page
 
 
-def test_a_failed_report_makes_a_failed_index(site: Site) -> None:
+def test_a_failed_report_makes_a_failed_index(few: tuple[CampaignResults, Catalogue]) -> None:
     """With its reason, and the link to its page."""
-    _, _, results, catalogue = site
+    results, catalogue = few
     page = site_html(results.campaign, [report("n", status="failed", reason="cell 2: boom")], catalogue, results)
     soup = BeautifulSoup(page, "html.parser")
     assert soup.find("meta", attrs={"name": "cglsuite:status"})["content"] == "failed"
     assert "cell 2: boom" in soup.find(id="reports").text
 
 
-def test_quarantined_plugins_are_named(site: Site) -> None:
+def test_quarantined_plugins_are_named(few: tuple[CampaignResults, Catalogue]) -> None:
     """What they would have provided is absent, and a reader can know."""
-    _, _, results, catalogue = site
+    results, catalogue = few
     broken = PluginRecord(distribution="broken", version="9", entry_point="b", module="b", status="failed", error=f"ImportError: {EVIL}")
     entries = [entry for kind in ("method", "scenario", "dataset", "metric", "backbone") for entry in catalogue.entries(kind)]
     page = site_html(results.campaign, [], Catalogue([*catalogue.records, broken], entries), results)
