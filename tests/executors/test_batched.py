@@ -109,13 +109,13 @@ def test_workers_train_stacks_and_a_killed_run_goes_on(tmp_path: Path, catalogue
     here, killed = Store(tmp_path / "here"), Store(tmp_path / "killed")
     run_cells([p.cell for p in cells if p.cell is not None], catalogue, here, batch=3)
     with start(path, killed) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 100
         while not any(killed.cached(p.key) for p in cells) and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
     with start(path, killed) as process:
-        assert process.wait(60) == 0
+        assert process.wait(100) == 0
     assert [outcome(killed, p.key) for p in cells] == [outcome(here, p.key) for p in cells]
     assert {outcome(killed, p.key)["numerics"]["slots"] for p in cells} == {3}
     assert not killed.problems
@@ -130,6 +130,6 @@ def test_orders_in_stacks_train_each_shared_prefix_once(tmp_path: Path, catalogu
     assert [p.request.slots for p in cells] == [8] * 6
     store = Store(tmp_path / "store")
     with start(path, store) as process:
-        assert process.wait(60) == 0
+        assert process.wait(100) == 0
     records = [store.cached(p.key) for p in cells]
     assert sum(r.provenance["trained_tasks"] for r in records if r is not None) == 15

@@ -64,13 +64,13 @@ def test_alone_or_in_workers_or_killed_and_resumed_a_cell_gives_the_same_bits(tm
         assert planned.cell is not None
         assert run_cell(planned.cell, catalogue, alone).reason is None
     with start(path, killed) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 100
         while not any(killed.cached(p.key) for p in cells) and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
     with start(path, killed) as process:
-        assert process.wait(60) == 0
+        assert process.wait(100) == 0
     assert [outcome(killed, p.key) for p in cells] == [outcome(alone, p.key) for p in cells]
     assert not killed.problems
     assert not list((killed.path / "leases").glob("*.lease"))
