@@ -65,7 +65,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue) -> Pa
 def store(filled: Path, tmp_path: Path) -> Store:
     import shutil
 
-    shutil.copytree(filled / "cells", tmp_path / "store" / "cells")
+    for folder in ("cells", "curves"):
+        shutil.copytree(filled / folder, tmp_path / "store" / folder)
     return Store(tmp_path / "store")
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Row, Summary
+from cglsuite.cells.storage import copies
 from cglsuite.cells.storage import index as module
 from cglsuite.cells.storage import records as storage
 from cglsuite.cells.storage.index import index_folder, on_network
@@ -42,13 +43,13 @@ def settle(store: Store) -> None:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the record files that are read."""
     names: list[str] = []
-    read = storage.read_record_file
+    read = copies.read_record_file
 
     def noting(path: Path, key: str | None = None) -> tuple[bytes, Record]:
         names.append(path.stem[:2])
         return read(path, key)
 
-    monkeypatch.setattr(storage, "read_record_file", noting)
+    monkeypatch.setattr(copies, "read_record_file", noting)
     return names
 
 

@@ -117,7 +117,7 @@ def test_run_leaves_a_record_of_a_later_schema(capfd: pytest.CaptureFixture[str]
     assert json.loads(store.record_path(first).read_text()) == {"schema": 99, "key": first}
     assert log.read_text() == runs
     totals = json.loads(call(capfd, "status", "x.toml", "--json")[1])["totals"]
-    assert (totals["done"], totals["missing"]) == (2, 6)
+    assert (totals["done"], totals["missing"]) == (2, 8)
 
 
 def test_cell_prints_a_table_for_the_eye(capfd: pytest.CaptureFixture[str]) -> None:
