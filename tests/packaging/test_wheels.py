@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import zipfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,10 +51,16 @@ def sources(folder: Path) -> set[str]:
     return {p.relative_to(folder.parent).as_posix() for p in found}
 
 
+@pytest.fixture(scope="module")
+def wheel_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The wheel of a distribution's folder, built once."""
+    return cache(lambda name: build(PACKAGES[name][0], "wheel", tmp_path_factory.mktemp(name)))
+
+
 @pytest.mark.parametrize("name", PACKAGES)
-def test_a_wheel_holds_the_whole_package_and_the_licence(name: str, tmp_path: Path) -> None:
+def test_a_wheel_holds_the_whole_package_and_the_licence(name: str, wheel_of: Callable[[str], Path]) -> None:
     folder, module = PACKAGES[name]
-    inside = names(build(folder, "wheel", tmp_path))
+    inside = names(wheel_of(name))
     package = folder / module if name == "cglsuite" else folder / "src" / module
     expected = sources(package)
     if name == "cglsuite":
@@ -65,14 +74,13 @@ def test_a_wheel_holds_the_whole_package_and_the_licence(name: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_a_wheel_built_from_the_source_archive_is_the_same(name: str, tmp_path: Path) -> None:
+def test_a_wheel_built_from_the_source_archive_is_the_same(name: str, wheel_of: Callable[[str], Path], tmp_path: Path) -> None:
     folder, _ = PACKAGES[name]
-    archive = build(folder, "sdist", tmp_path / "sdist")
-    unpacked = tmp_path / "unpacked"
-    subprocess.run([sys.executable, "-m", "tarfile", "-e", str(archive), str(unpacked)], check=True, capture_output=True)
-    (source,) = unpacked.iterdir()
+    with tarfile.open(build(folder, "sdist", tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (source,) = (tmp_path / "unpacked").iterdir()
     again = build(source, "wheel", tmp_path / "again")
-    assert names(again) == names(build(folder, "wheel", tmp_path / "direct"))
+    assert names(again) == names(wheel_of(name))
     with zipfile.ZipFile(again) as wheel:
         licence = next(path for path in wheel.namelist() if path.endswith("licenses/LICENSE"))
         assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()
