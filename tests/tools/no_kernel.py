@@ -13,17 +13,15 @@ import io
 import threading
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from IPython.core.formatters import DisplayFormatter
-from nbformat import NotebookNode
-from nbformat.v4 import new_output
-from papermill.iorw import load_notebook_node
-from papermill.parameterize import parameterize_notebook
 
-from cglsuite.reports.rendering import child, execution, notebook
+from cglsuite.reports.rendering import child, notebook
 from cglsuite.reports.rendering.job import Job, Outcome
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 __all__ = ["no_kernel"]
 
@@ -34,6 +32,8 @@ _ONE = threading.Lock()
 @pytest.fixture
 def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Notebooks are rendered here."""
+    from cglsuite.reports.rendering import execution
+
     monkeypatch.setattr(notebook, "in_process", _render)
     monkeypatch.setattr(execution, "execute", _execute)
 
@@ -44,6 +44,11 @@ def _render(job: Job, _: threading.Event) -> Outcome:
 
 
 def _execute(stored: NotebookNode, parameters: Mapping[str, Any], **_: Any) -> NotebookNode:
+    from papermill.iorw import load_notebook_node
+    from papermill.parameterize import parameterize_notebook
+
+    from cglsuite.reports.rendering import execution
+
     whole = load_notebook_node(stored)
     executed: NotebookNode = parameterize_notebook(whole, dict(parameters), kernel_name=execution.KERNEL, language="python")
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -57,6 +62,9 @@ def _execute(stored: NotebookNode, parameters: Mapping[str, Any], **_: Any) -> N
 
 def _run(source: str, names: dict[str, Any]) -> list[NotebookNode]:
     """The outputs of a cell: what it prints, and its last line if that is an expression."""
+    from IPython.core.formatters import DisplayFormatter
+    from nbformat.v4 import new_output
+
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     said, value = io.StringIO(), None
