@@ -249,8 +249,8 @@ def test_the_next_run_completes_only_what_is_missing(notebooks: Notebooks, tmp_p
 
 @pytest.mark.usefixtures("no_kernel")
 def test_every_notebook_that_reports_on_a_campaign(notebooks: Notebooks, tmp_path: Path) -> None:
-    """After those that the campaign names come the others that take one; one whose file is broken is a failed report."""
-    notebooks.add("named", "1", parameters="x = 1")
+    """After those that the campaign names, each once, come the others that take one; one whose file is broken is a failed report."""
+    notebooks.add("named", "1", parameters="campaign = ''")
     notebooks.add("takes", "print(campaign)", parameters="campaign = ''")
     notebooks.add("other", "1", parameters="x = 1")
     notebooks.add("broken", "1")
