@@ -16,7 +16,7 @@ from cglsuite.errors import CglsuiteError, SpecError
 
 pytestmark = pytest.mark.plugins
 
-SMALL: dict[str, Any] = {"training.epochs": 8, "backbone.width": 8}
+SMALL: dict[str, Any] = {"training.epochs": 4, "backbone.width": 8}
 STEEP = SMALL | {"training.plateau_patience": 0, "training.lr": 0.5}
 NODES = {"dataset.n_nodes": 280, "dataset.n_classes": 7, "dataset.n_features": 30, "dataset.words": 5, "dataset.imbalance": 3.0}
 ODD = NODES | {"scenario.drop_last": True}

@@ -86,7 +86,7 @@ def numbers(reservoir: Reservoir) -> tuple[int, ...]:
 @pytest.mark.parametrize("cuts", [(1,) * 5, (2, 3), (5,)])
 def test_histories_are_those_of_algorithm_r(cuts: tuple[int, ...]) -> None:
     """With room for two: the third of five items is kept with probability 2/3 in place of either, and so on. Every history of what is
-    held after each batch is as frequent, over 600 seeds, as in Algorithm R, whose histories are enumerated."""
+    held after each batch is as frequent, over 1500 seeds, as in Algorithm R, whose histories are enumerated."""
     ends = set(itertools.accumulate(cuts))
     expected: Counter[tuple[tuple[int, ...], ...]] = Counter()
 
@@ -103,7 +103,7 @@ def test_histories_are_those_of_algorithm_r(cuts: tuple[int, ...]) -> None:
 
     enumerate_from(0, (), 1.0, ())
     observed: Counter[tuple[tuple[int, ...], ...]] = Counter()
-    for seed in range(600):
+    for seed in range(1500):
         reservoir, start, history = Reservoir(context(seed), capacity=2), 0, list[tuple[int, ...]]()
         for n in cuts:
             reservoir.offer(numbered(start, start + n))
@@ -111,7 +111,7 @@ def test_histories_are_those_of_algorithm_r(cuts: tuple[int, ...]) -> None:
             history.append(tuple(sorted(numbers(reservoir))))
         observed[tuple(history)] += 1
     assert set(observed) <= set(expected)
-    assert chisquare([observed[h] for h in expected], [600 * w for w in expected.values()]).pvalue > 1e-3
+    assert chisquare([observed[h] for h in expected], [1500 * w for w in expected.values()]).pvalue > 1e-3
 
 
 def test_the_capacity_is_the_budget_where_the_scenario_has_one() -> None:
