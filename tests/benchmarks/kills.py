@@ -40,6 +40,7 @@ from cglsuite import host, load_catalogue
 from cglsuite.cells.engine import default_engine
 from cglsuite.cells.obtain import obtain_record
 from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.storage.sidecars import curves_path
 from cglsuite.cells.storage.store import Store
 from cglsuite.executors import LocalExecutor, RunOptions, process, supervisor, worker
 
@@ -303,7 +304,12 @@ class Harness:
         self._child(self._campaign, store, None)
         found = self.results(Store(store.path))
         faults = [f"unlike the uninterrupted run: {key}" for key in self.whole if found.get(key) != self.whole[key]]
-        rest = [p for p in store.path.rglob("*") if p.is_file() and p.name != ".lock" and p not in store.record_files()]
+        curves = {
+            curves_path(store.path, record.key, record.training["digest"]) for record in Store(store.path).records() if record.training
+        }
+        faults += [f"curves are missing: {path.relative_to(store.path)}" for path in curves if not path.exists()]
+        known = curves.union(store.record_files())
+        rest = [p for p in store.path.rglob("*") if p.is_file() and p.name != ".lock" and p not in known]
         faults += [f"left behind: {path.relative_to(store.path)}" for path in rest]
         self.faults += [f"campaign {self.campaigns}: {fault}" for fault in faults]
         return not faults
