@@ -251,6 +251,7 @@ def test_text_shows_exactly_that(given_text: str) -> None:
     assert cells == [" ".join(shown.split()), "end"]
 
 
+@pytest.mark.nightly
 def test_pages_are_made_without_torch() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(TOOLS)!r})\n"

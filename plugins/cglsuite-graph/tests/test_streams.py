@@ -131,7 +131,7 @@ def test_no_test_graph_in_any_view(name: str, tiny: DataRoot) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.nightly] if preset.dataset == "ogbg-molhiv" else [])
+        pytest.param(name, marks=[pytest.mark.nightly] if preset.dataset in ("ogbg-molhiv", "aqsol", "zinc-standin") else [])
         for name, preset in PRESETS.items()
         if preset.dataset in REAL
     ],
