@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cglsuite.atomic import write_atomic
-from cglsuite.errors import UsageError, nearest
+from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.files.shipped import shipped
 
 __all__ = ["examples", "write_example"]
@@ -21,13 +21,12 @@ def write_example(name: str, folder: Path) -> Path:
     """Write the file of an example into a folder, unless it is there already, and return its path.
 
     Raises:
-        UsageError: no example has this name, or another file does.
+        UnknownNameError: no example has this name.
+        UsageError: another file does.
     """
     known = examples()
     if name not in known:
-        close = nearest(name, known, 1)
-        guess = f"Did you mean {close[0]!r}? " if close else ""
-        raise UsageError(f"there is no example {name!r}. {guess}Examples: {', '.join(known)}.")
+        raise UnknownNameError("example", name, known)
     path, content = folder / f"{name}.toml", known[name].read_bytes()
     if not path.exists():
         write_atomic(path, content, option="cd")

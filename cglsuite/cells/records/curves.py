@@ -47,7 +47,7 @@ class Curves:
         content = {"curves": self.trainings, "fingerprints": self.fingerprints}
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of :attr:`text`."""
         return hashlib.sha256(self.text).hexdigest()

@@ -229,9 +229,9 @@ class Records:
                 :meth:`refuse_newer`.
         """
         short = record.key[:12]
-        if self.copies(record.key):
-            self.refuse_newer(record.key)
-        if not record.done and _finished(self._stored(record.key)) is not None:
+        known = self._stored(record.key)
+        self._refuse_newer(record.key)
+        if not record.done and _finished(known) is not None:
             logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
             return False
         self._keep_curves(record)
@@ -242,10 +242,12 @@ class Records:
         return False
 
     def _keep_curves(self, record: Record) -> None:
+        if not record.training:
+            return
+        if callable(record.beside) and curves_path(self.path, record.key, record.training["digest"]).exists():
+            return
         with contextlib.suppress(NoCurvesError):
-            curves = record.curves()
-            if record.training and not (callable(record.beside) and curves_path(self.path, record.key, curves.digest).exists()):
-                write_curves(self.path, record.key, curves)
+            write_curves(self.path, record.key, record.curves())
 
     def _permit(self, key: str) -> Callable[[], bool] | None:
         """The ``permit`` of :meth:`put` for a caller that gives none."""

@@ -306,7 +306,7 @@ def test_an_example_runs_as_its_file_in_the_current_folder(
     Path("x.toml").write_text(CAMPAIGN.replace("joint", "ewc"))
     for words, says in (
         (("--example", "x"), "x.toml exists and differs from the example: run it as `cglsuite run x.toml`"),
-        (("--example", "y"), "there is no example 'y'. Examples: x."),
+        (("--example", "y"), "unknown example 'y'. Known: x."),
         (("--example", "x", "x.toml"), "--example x and x.toml are two campaigns"),
         ((), "Missing argument 'CAMPAIGN.toml', or --example NAME."),
     ):
