@@ -415,6 +415,7 @@ def test_entries_of_numpy_are_read_too(root: DataRoot) -> None:
         assert not calls
 
 
+@pytest.mark.nightly
 def test_a_damaged_bit_of_a_mapped_array_is_noticed(root: DataRoot) -> None:
     calls, build = counted(large)
     root.derived("set", "key", build)
@@ -450,6 +451,7 @@ assert isinstance(x.base, np.memmap)
 """
 
 
+@pytest.mark.nightly
 def test_two_processes_at_once_build_once_and_share_the_file(tmp_path: Path) -> None:
     log = tmp_path / "log"
     words = [sys.executable, "-c", _PROCESS, str(tmp_path), str(log)]

@@ -69,6 +69,7 @@ def ended(*words: str) -> str:
     return done.stderr.splitlines()[-1]
 
 
+@pytest.mark.nightly
 def test_a_cell_is_planned_without_and_trained_with_it(tmp_path: Path) -> None:
     words = ("cell", "--scenario", "testing-nodes/class-il", "--method", "testing-fine-tuning", "--store", str(tmp_path), "-q")
     assert ended(*words) == "0 {'planning': False, 'training': True} True"

@@ -304,6 +304,7 @@ def test_second_order_gradients(name: str, bonds: int) -> None:
         torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", FACTORIES)
 def test_it_learns_a_target_that_only_bonds_tell(name: str) -> None:
     """Paths of equal nodes whose bonds differ: with edge features they are told apart, without them they cannot be."""

@@ -31,6 +31,7 @@ def test_layers_that_take_dense_features_run_on_sparse_data(layer: torch.nn.Modu
     assert torch.isfinite(out).all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.plugins
 @pytest.mark.parametrize(
     ("scenario", "convolution"),

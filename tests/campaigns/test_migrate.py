@@ -190,6 +190,7 @@ def test_one_other_bit_and_nothing_is_written(
     assert sorted(store.path.rglob("*.json")) == before
 
 
+@pytest.mark.nightly
 def test_records_of_another_processor_are_compared_with_what_the_former_code_gave_here(
     store: Store, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,7 @@ def batched(cells: Sequence[CellSpec], catalogue: Catalogue, store: Store) -> li
     return [result(record) for record in run_cells(cells, catalogue, store, batch=SLOTS)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_result_depends_neither_on_company_nor_on_the_slot(method: str, catalogue: Catalogue, stores: Callable[[], Store]) -> None:
     first, second, third = (make(catalogue, method, seed=seed) for seed in range(3))
@@ -96,11 +97,13 @@ def test_a_result_depends_neither_on_company_nor_on_the_slot(method: str, catalo
     assert turned == together[::-1]
 
 
+@pytest.mark.nightly
 def test_more_cells_than_slots_follow_one_another(catalogue: Catalogue, stores: Callable[[], Store]) -> None:
     cells = [make(catalogue, seed=seed) for seed in range(5)]
     assert batched(cells, catalogue, stores()) == [batched([cell], catalogue, stores())[0] for cell in cells]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_batched_and_sequential_training_agree_up_to_rounding(method: str, catalogue: Catalogue, stores: Callable[[], Store]) -> None:
     cells = [make(catalogue, method, seed=seed, backbone__dropout=0.0) for seed in range(2)]
@@ -222,6 +225,7 @@ def test_a_stack_has_two_slots_or_more(slots: int, catalogue: Catalogue, stores:
         run_cells([make(catalogue)], catalogue, stores(), batch=slots)
 
 
+@pytest.mark.nightly
 def test_batched_and_sequential_results_are_equivalent_in_distribution(catalogue: Catalogue, stores: Callable[[], Store]) -> None:
     """Two one-sided tests at 5 %: the 90 % interval of the mean difference of average performance lies within two points."""
     cells = [make(catalogue, seed=seed, training__epochs=25) for seed in range(8)]
@@ -250,6 +254,7 @@ def test_members_that_begin_with_the_same_task_train_it_once(catalogue: Catalogu
     assert [result(record) for record in records] == alone
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("width", "threads"), [(16, 1), (64, 1), (16, 2)])
 def test_a_graph_that_fills_kernels_changes_nothing(width: int, threads: int, catalogue: Catalogue, stores: Callable[[], Store]) -> None:
     """Vector blocks, cache blocks and threads divide larger matrices otherwise than tiny ones."""

@@ -108,6 +108,7 @@ def numbers(record: Record) -> str:
     return json.dumps([record.matrix, record.validation_matrix, record.metrics, curves, held, record.fingerprints()])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_cell_gives_the_same_bits_twice_and_after_an_interruption(catalogue: Catalogue, tmp_path: Path, name: str, method: str) -> None:
@@ -133,6 +134,7 @@ def test_a_cell_gives_the_same_bits_twice_and_after_an_interruption(catalogue: C
         assert whole.memory["bytes"] > 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_in_a_process_of_its_own_gives_the_same_answers(catalogue: Catalogue, method: str) -> None:
     """Graphs travel there without what was prepared of them, and memories of graphs are taken there."""

@@ -65,6 +65,7 @@ def test_a_record_says_what_was_measured(catalogue: Catalogue, tmp_path: Path, s
     assert Record.from_json(Store(tmp_path).record_path(record.key).read_bytes()) == record
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scenario", [CLASSIFIED, PREDICTED])
 @pytest.mark.parametrize("method", ["bare", "gem", "lwf"])
 def test_the_same_cell_twice_gives_the_same_bits(catalogue: Catalogue, tmp_path: Path, scenario: str, method: str) -> None:

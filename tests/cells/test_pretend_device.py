@@ -70,6 +70,7 @@ assert counts.tolist() == [1, 0, 2, 0], counts
 """
 
 
+@pytest.mark.nightly
 def test_the_device_is_as_strict_as_cuda(tmp_path: Path) -> None:
     """Mixed devices and CPU generators raise; what the host waits for is reported, and what it does not wait for is not."""
     done = run("-c", STRICT, folder=tmp_path)
@@ -88,6 +89,7 @@ def test_the_device_is_as_strict_as_cuda(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_the_command_line_trains_on_it(tmp_path: Path) -> None:
     """By its word, in workers as well, with the numbers of the CPU, whose key is another."""

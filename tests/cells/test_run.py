@@ -149,6 +149,7 @@ def test_these_are_all_built_in_methods(catalogue: Catalogue) -> None:
     assert sorted(built_in) == sorted(BUILT_IN + TASK_FREE)
 
 
+@pytest.mark.sampled(45)
 @pytest.mark.parametrize("method", BUILT_IN)
 @pytest.mark.parametrize(
     "scenario", [f"synthetic-csbm/{s}@{p}" for s in ("task-il", "class-il") for p in ("begin-1", "cglb-1", "cglb-inter-1")]

@@ -133,6 +133,7 @@ def test_graphs_are_items_of_a_memory(catalogue: Catalogue, tmp_path: Path) -> N
     assert (used["bytes"] or 0) > 0
 
 
+@pytest.mark.nightly
 def test_a_search_goes_by_validation(catalogue: Catalogue, tmp_path: Path) -> None:
     """Of a rate that learns and one that does not the validation items choose the first; scores are means over latent tasks."""
     store = Store(tmp_path)

@@ -120,6 +120,7 @@ def test_every_option_of_every_command_is_under_test() -> None:
     assert len(OPTIONS) >= 45
 
 
+@pytest.mark.sampled(37)
 @pytest.mark.parametrize(("path", "option"), OPTIONS, ids=lambda part: " ".join(part) if isinstance(part, tuple) else part)
 def test_no_option_takes_nonsense(tried: Run, tmp_path: Path, path: tuple[str, ...], option: str) -> None:
     (tmp_path / "good.toml").write_text(GOOD)

@@ -68,6 +68,7 @@ def cell(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
     return record
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_own_method_on_own_data_under_any_protocol(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plugin, data = method_file(tmp_path), data_file(tmp_path)
@@ -102,6 +103,7 @@ def test_content_is_in_the_key_and_its_place_is_not(tmp_path: Path, capsys: pyte
     assert keys[0] == keys[1] != cell(capsys, "--data", str(here), *scenario)["key"]
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_the_source_of_a_plugin_file_and_its_helpers_is_in_the_key(tmp_path: Path) -> None:
     """Each edit in a process of its own, which imports the module anew."""
@@ -129,6 +131,7 @@ def test_the_source_of_a_plugin_file_and_its_helpers_is_in_the_key(tmp_path: Pat
     assert key() not in (first, second)
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_a_campaign_names_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "study"

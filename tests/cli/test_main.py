@@ -102,6 +102,7 @@ def test_help_lists_all_commands_and_imports_none() -> None:
     assert modules == "['cglsuite.cli.output', 'cglsuite.cli.session', 'cglsuite.cli.main']"
 
 
+@pytest.mark.nightly
 def test_a_cell_imports_torch_and_scipy_and_nothing_as_heavy(tmp_path: Path) -> None:
     """From the start of the process to its record: none of the others is needed to train, and together they take longer than torch."""
     words = ["cell", "--scenario", "testing-nodes/class-il", "--method", "testing-fine-tuning", "--store", str(tmp_path), "--quiet"]

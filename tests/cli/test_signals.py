@@ -51,6 +51,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.plugins
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGINT], ids=lambda number: number.name)
 def test_a_signal_ends_a_campaign_and_its_workers_with_a_message(tmp_path: Path, number: signal.Signals) -> None:

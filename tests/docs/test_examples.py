@@ -175,10 +175,8 @@ def replaying(methods: Iterable[str]) -> list[str]:
     return [method for method in methods if method in ("replay", "er-gnn") and _has(catalogue, method)]
 
 
-BY_DAY = ("reports/demo.toml", "the start page")
-
-
-@pytest.mark.parametrize("name", [name if name.startswith(BY_DAY) else pytest.param(name, marks=pytest.mark.nightly) for name in SHIPPED])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", list(SHIPPED))
 def test_an_example_learns(name: str, trainer: Trainer) -> None:
     """Joint training is above fine-tuning and has learnt all tasks; replay learns each task, and forgets less than fine-tuning."""
     for preset, records in trainer.records(name).items():

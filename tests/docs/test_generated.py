@@ -37,6 +37,7 @@ def made(catalogue: Catalogue) -> dict[str, str]:
     return pages
 
 
+@pytest.mark.nightly
 def test_every_method_and_every_scenario_has_its_place(made: dict[str, str], catalogue: Catalogue) -> None:
     cards = tool("doc_cards")
     for entry in catalogue.entries("method"):
@@ -82,6 +83,7 @@ def test_published_values_are_those_of_the_tables_and_artefacts_are_marked(catal
     assert "CGLB prints **77.2 ± 1.3 %** (table 6" in message
 
 
+@pytest.mark.nightly
 def test_measured_values_are_those_of_the_records(catalogue: Catalogue) -> None:
     """By hand from the records' last rows: the mean of each cell of the table, the number of runs, and no record of other settings."""
     asked = "{{ measured aromaticity class-il joint dataset.features method.only_last=true }}"
@@ -266,6 +268,7 @@ def test_pages_are_made_without_torch() -> None:
 # --- gallery and figures -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_the_gallery_embeds_every_report_with_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those in git and those that were rendered; of the others it names the command. A leaderboard comes with its feeds."""
     gallery = tool("doc_gallery")
@@ -287,6 +290,7 @@ def test_the_gallery_embeds_every_report_with_its_message(tmp_path: Path, monkey
     assert "er-gnn is best" in demonstration
 
 
+@pytest.mark.nightly
 def test_figures_are_drawn_from_records_and_data() -> None:
     """One image per theme, with its text alternative; a figure that nobody has is an error, not a gap."""
     figures = tool("doc_gallery").figures

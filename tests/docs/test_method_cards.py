@@ -43,6 +43,7 @@ def test_the_source_names_the_entries_of_the_catalogue_and_no_others(catalogue: 
     assert {kind: sorted(entries) for kind, entries in words.items()} == {kind: sorted(catalogue.names(kind)) for kind in KINDS}
 
 
+@pytest.mark.nightly
 def test_every_card_has_what_the_source_says_and_a_citation(made: dict[str, str], catalogue: Catalogue) -> None:
     words = tool("doc_methods").words()
     for kind in KINDS:
@@ -84,6 +85,7 @@ def test_what_a_benchmarks_code_does_is_said_where_it_is_known(made: dict[str, s
     assert "Nothing is known of it." in section(made[path_of("method", "er")], "Where a benchmark's code differs")
 
 
+@pytest.mark.nightly
 def test_results_are_those_of_the_gallerys_records(made: dict[str, str]) -> None:
     """By hand, from the matrices: mean, standard deviation and number of runs of a preset; none where there are none."""
     runs = [

@@ -40,6 +40,7 @@ def test_every_method_has_its_goal(benchmark: ModuleType) -> None:
     assert stated == {name: (target.limit, target.against) for name, target in benchmark.TARGETS.items()}
 
 
+@pytest.mark.nightly
 def test_every_file_exists() -> None:
     named = re.findall(r"`?((?:plugins|tests)/[\w/.*-]+)`?", TEXT)
     assert len(named) >= 10

@@ -122,6 +122,7 @@ def test_workers_train_stacks_and_a_killed_run_goes_on(tmp_path: Path, catalogue
     assert not list((killed.path / "leases").glob("*.lease"))
 
 
+@pytest.mark.nightly
 def test_orders_in_stacks_train_each_shared_prefix_once(tmp_path: Path, catalogue: Catalogue) -> None:
     """Six orders of three tasks are a tree of 3 + 6 + 6 trainings: a member waits for the tasks that another one is learning."""
     text = CAMPAIGN.replace('design = "cross"\norder = [0, 1, 2, 3]', 'orders = "all-tasks"').replace('"bare", "gem"', '"bare"')

@@ -117,6 +117,7 @@ def are_gone(pids: list[int]) -> bool:
     return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_what_a_method_does_to_its_process_reaches_no_cell_of_another(strangers: Site, tmp_path: Path) -> None:
     """One that leaves threads, processes and another dtype; one that patches the scorer, hides it, and has its worker go on."""

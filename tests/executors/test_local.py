@@ -65,6 +65,7 @@ def test_nothing_to_do_starts_no_worker(store: Store) -> None:
     assert not store.path.exists()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("behave", "says"),
     [
@@ -152,6 +153,7 @@ def test_a_worker_with_other_plugins_refuses(store: Store, monkeypatch: pytest.M
     assert "another key" in record.reason
 
 
+@pytest.mark.nightly
 def test_cells_that_another_runner_holds_are_waited_for(store: Store, log: Path) -> None:
     """They are not run a second time, and their result counts."""
     held, free = cell(0), cell(1)
@@ -197,6 +199,7 @@ def test_cells_of_a_runner_that_died_are_taken_over(store: Store, log: Path) -> 
     assert log.read_text().split() == [planned.key]
 
 
+@pytest.mark.nightly
 def test_cells_of_a_machine_that_died_are_taken_over_and_waiting_is_told_at_once(
     store: Store, log: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

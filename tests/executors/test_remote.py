@@ -237,6 +237,7 @@ def test_two_commands_at_once_launch_one_job(store: Store, log: Path) -> None:
     assert set(Counter(log.read_text().split()).values()) == {1}
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_the_job_and_keeps_what_is_finished(store: Store) -> None:
     """No supervisor and no worker is left, nothing is held, and no job is known."""
     slow = cell(2, seconds=3.0)
@@ -320,6 +321,7 @@ def test_a_job_whose_launch_was_never_answered_is_asked_for_by_name(store: Store
     assert len(set(names)) == 1
 
 
+@pytest.mark.nightly
 def test_processors_of_several_models_are_named(store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their last bits may differ, and only whoever asks for machines can prevent it."""
     monkeypatch.setenv("FAKE_CPU", "1")

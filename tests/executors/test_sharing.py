@@ -92,6 +92,7 @@ def leftovers(store: Store) -> list[str]:
     return [p.name for f in folders for p in (store.path / f).glob("*") if not p.name.startswith(".")]
 
 
+@pytest.mark.nightly
 def test_six_orders_of_three_tasks_take_fifteen_trainings_and_give_the_same_bits(tmp_path: Path) -> None:
     """3 + 6 + 6 instead of 18; along the way no more states than tasks lie in the store, and at the end none."""
     shared, alone = Store(tmp_path / "shared"), Store(tmp_path / "alone")
@@ -110,6 +111,7 @@ def test_six_orders_of_three_tasks_take_fifteen_trainings_and_give_the_same_bits
     assert found(together, shared) == found(apart, alone)
 
 
+@pytest.mark.nightly
 def test_two_workers_train_no_task_twice(tmp_path: Path) -> None:
     """24 orders of four tasks: 4 + 12 + 24 + 24 = 64 trainings instead of 96, however many workers share them."""
     store = Store(tmp_path / "store")
@@ -137,6 +139,7 @@ def test_designs_share_with_each_other(tmp_path: Path) -> None:
     assert all(len(matrices) == 1 for matrices in by_order.values())
 
 
+@pytest.mark.nightly
 def test_drawn_orders_of_classes_share_their_first_task_where_they_can(tmp_path: Path) -> None:
     """Eight orders of four classes in two tasks: as many first trainings as there are first tasks."""
     store = Store(tmp_path / "store")

@@ -81,6 +81,7 @@ def results(store: Store) -> dict[str, Any]:
     return {r.key: [r.to_json()[name] for name in facts] for r in store.records()}
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_workers_tell_every_epoch_and_give_the_same_records(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Of a stream of tasks and of a task-free one. A campaign without observers gives the same keys, matrices and fingerprints."""
@@ -149,6 +150,7 @@ def test_other_machines_make_named_observers_and_refuse_objects(tmp_path: Path, 
         RemoteExecutor("slurm", launcher).run([planned()], store, options(observers=Observers([Notes()])))
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_a_supervisor_on_another_machine_tells_the_observers_that_its_plan_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """One that cannot be had there costs a warning."""

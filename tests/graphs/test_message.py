@@ -85,6 +85,7 @@ def test_sorted_edges_make_the_operator_of_large_graphs_to_the_bit(n: int, m: in
     assert torch.equal(by_sorting._permutation, by_counting._permutation)
 
 
+@pytest.mark.nightly
 def test_small_matrices_are_made_without_a_warning() -> None:
     """Torch's own, which come once per process, are not heard."""
     code = "import torch, warnings; warnings.simplefilter('error'); from cglsuite.graphs import MessageGraph; "

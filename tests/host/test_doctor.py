@@ -59,6 +59,7 @@ def test_a_plugin_that_disturbs_another_is_found(site: Site) -> None:
     assert fault.error.startswith("clash-b 1.0 fails only together with the others: ImportError")
 
 
+@pytest.mark.nightly
 def test_deep_examination_finds_factories_that_lead_nowhere(site: Site) -> None:
     faults = examined(site.add("healthy"), deep=True)["healthy"].faults
     assert [f.error.split(" of ")[0] for f in faults] == [

@@ -75,6 +75,7 @@ def test_a_library_that_draws_while_it_loads_is_no_fault_of_the_plugin(site: Sit
     assert records["imports-it"]["status"] == "ok", records["imports-it"]
 
 
+@pytest.mark.nightly
 def test_whatever_a_plugin_changes_is_found_by_the_trial_and_named(site: Site) -> None:
     """All in one process one after the other, beside one in order; the second listing reads the verdicts."""
     for name in ACTS:

@@ -119,6 +119,7 @@ print(sorted({"torch._dynamo", "torch._inductor", "sympy"} & set(sys.modules)))
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_a_cell_imports_no_compiler() -> None:
     """It takes more than a second, of a cell that may take two; a plateau schedule and a carried optimiser that is saved need none."""

@@ -103,6 +103,7 @@ def bits(found: RunResult, of: str = "state") -> list[str]:
     return [f[of] for f in found.fingerprints]
 
 
+@pytest.mark.sampled(47)
 @pytest.mark.plugins
 @pytest.mark.parametrize(("method", "setting"), cases())
 def test_a_setting_of_a_method_changes_its_result(method: str, setting: Any) -> None:

@@ -15,6 +15,7 @@ METHODS: list[Any] = [e for e in CATALOGUE.entries("method") if "task-free" in e
 NAMES = [e.name for e in METHODS]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("method", NAMES)
 @pytest.mark.parametrize("graphs", [False, True])
 def test_a_method_learns(graphs: bool, method: str) -> None:

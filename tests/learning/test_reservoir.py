@@ -83,6 +83,7 @@ def numbers(reservoir: Reservoir) -> tuple[int, ...]:
     return () if x is None else tuple(int(v) for v in x[:, 0])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("cuts", [(1,) * 5, (2, 3), (5,)])
 def test_histories_are_those_of_algorithm_r(cuts: tuple[int, ...]) -> None:
     """With room for two: the third of five items is kept with probability 2/3 in place of either, and so on. Every history of what is
@@ -226,6 +227,7 @@ RUNNERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", RUNNERS)
 def test_extras_stay_with_their_items_and_an_interruption_changes_no_bit(name: str) -> None:
     class All(KeptCheckpoints):

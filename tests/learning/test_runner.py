@@ -435,6 +435,7 @@ def orders_of(n: int) -> list[str]:
     return [",".join(f"{2 * t},{2 * t + 1}" for t in order) for order in permutations(range(n))]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_all_orders_share_their_prefixes(policy: str) -> None:
     """Six orders of three tasks need 3 + 6 + 6 trainings instead of 18, and give what each gives alone."""

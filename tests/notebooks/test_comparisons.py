@@ -50,6 +50,7 @@ def test_method_comparison(tmp_path: Path) -> None:
     assert texts(page, "td.quiet").count("refused: 1 seed: variance components need at least 3") == 2
 
 
+@pytest.mark.nightly
 def test_category_ranks(tmp_path: Path) -> None:
     """Figure 7 and a campaign of two categories."""
     inline: dict[str, Any] = {

@@ -43,6 +43,7 @@ device = "cpu"
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_kernel")
 def test_campaign_report(tmp_path: Path) -> None:
     """Every mean of the summary stands on the page with its exact value; the page is self-contained and of moderate size."""
@@ -66,6 +67,7 @@ def test_campaign_report(tmp_path: Path) -> None:
     assert re.search(r"Rendered \d{4}-\d\d-\d\d \d\d:\d\d UTC", page)
 
 
+@pytest.mark.nightly
 def test_campaign_report_alone_trains_what_is_missing(tmp_path: Path) -> None:
     """As in Jupyter, by a kernel: an inline campaign, nothing in the store."""
     inline = {
@@ -80,6 +82,7 @@ def test_campaign_report_alone_trains_what_is_missing(tmp_path: Path) -> None:
     assert "Campaign inline: 1 records of 1 planned cells." in report.path.read_text()
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_kernel")
 def test_explore(tmp_path: Path) -> None:
     """The catalogue is listed, a study is run and its matrices drawn; ``methods`` may be one name."""
@@ -94,6 +97,7 @@ def test_explore(tmp_path: Path) -> None:
     assert "er-gnn" in texts(page, "td, th")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_kernel")
 def test_node_analysis(tmp_path: Path) -> None:
     """Two methods are trained, and their better and worse answered nodes stand in a table and in a figure each."""
@@ -108,6 +112,7 @@ def test_node_analysis(tmp_path: Path) -> None:
     assert "all methods" in texts(page, "th")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_kernel")
 def test_stream_anatomy(tmp_path: Path) -> None:
     """Tasks of a scenario, and those of a campaign beside every method's scores on them."""
@@ -134,6 +139,7 @@ def test_stream_anatomy(tmp_path: Path) -> None:
     assert {float(value) for record in records for value in record.performance()[-1]} <= shown
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_kernel")
 def test_order_sensitivity(tmp_path: Path) -> None:
     """All orders of two tasks and a null of its own are trained; what the page shows is what the functions compute."""
@@ -155,6 +161,7 @@ def test_order_sensitivity(tmp_path: Path) -> None:
     assert text_of(page, "p", "obey the bound").startswith("8 of 8 cells obey the bound")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_kernel")
 def test_sensitivity(tmp_path: Path) -> None:
     """Two widths are trained and drawn, under a title that names the axis."""
@@ -173,6 +180,7 @@ def test_sensitivity(tmp_path: Path) -> None:
     assert "Sensitivity to backbone.width: widths" in page
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("no_kernel")
 def test_task_free_dynamics(tmp_path: Path) -> None:
     """A stream, another σ and another draw are dealt and trained; what the page shows is what the functions compute."""

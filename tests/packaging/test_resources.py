@@ -51,6 +51,7 @@ def test_the_repository_serves_its_own_files() -> None:
     assert {path.parent for path in reference} == {ROOT / "cglsuite" / "reference"}
 
 
+@pytest.mark.nightly
 def test_a_wheel_serves_the_same_files_from_inside_the_package(unpacked: Path) -> None:
     notebooks, reference = located(unpacked)
     here, reference_here = located(ROOT)

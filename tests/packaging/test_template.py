@@ -55,6 +55,7 @@ def test_generated_package_passes_its_own_tests(kind: str, tmp_path: Path) -> No
     assert "passed" in done.stdout
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", NAMES)
 def test_generated_code_is_formatted_and_holds_no_placeholder(kind: str, tmp_path: Path) -> None:
     package = made(kind, tmp_path)
@@ -104,6 +105,7 @@ def test_dependencies_admit_this_suite_and_end_before_the_next_interface(tmp_pat
     assert project["dependencies"] == [f"cglsuite>={cglsuite.__version__},<{below}"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("core", "below"), [("0.1.0", "0.2"), ("0.9.3", "0.10"), ("1.4.2", "2")])
 def test_the_upper_bound_follows_semantic_versioning(core: str, below: str, tmp_path: Path) -> None:
     from copier import run_copy
@@ -127,6 +129,7 @@ def test_every_environment_of_the_generated_package_is_a_job(tmp_path: Path) -> 
     assert workflow.endswith("tox -e ${{ matrix.environment }}\n")
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_the_categories_that_are_named_are_those_of_the_suites_methods(tmp_path: Path, suite_catalogue: Catalogue) -> None:
     package = made("method", tmp_path)
@@ -138,6 +141,7 @@ def test_the_categories_that_are_named_are_those_of_the_suites_methods(tmp_path:
     assert all(f"`{category}`" in readme for category in named)
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_a_scenario_over_a_data_set_that_exists_depends_on_its_provider(tmp_path: Path) -> None:
     package = tmp_path / "package"
@@ -149,6 +153,7 @@ def test_a_scenario_over_a_data_set_that_exists_depends_on_its_provider(tmp_path
     assert 'dataset="synthetic-csbm"' in text
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("setting", ["class-il", "task-il", "domain-il", "time-il"])
 def test_a_scenario_over_new_data_brings_them_along(setting: str, tmp_path: Path) -> None:
     package = tmp_path / "package"
@@ -162,6 +167,7 @@ def test_a_scenario_over_new_data_brings_them_along(setting: str, tmp_path: Path
     assert 'check_dataset("7-photos")' in (package / "tests" / "test_conformance.py").read_text(encoding="utf-8")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.plugins
 @pytest.mark.parametrize(
     ("name", "message"),

@@ -107,6 +107,7 @@ def test_a_run_says_what_did_not_run_and_why(data: bool, line: str, tmp_path: Pa
     assert "1 tests marked 'notebook' (tox -e notebooks runs them)" in done.stdout
 
 
+@pytest.mark.nightly
 def test_workers_tell_what_did_not_run(tmp_path: Path) -> None:
     (tmp_path / "test_inner.py").write_text(INNER, encoding="utf-8")
     done = inner_run(tmp_path, "-m", "not notebook", "-n", "2")
@@ -132,6 +133,7 @@ def test_by_day(request): assert request.node.get_closest_marker("timeout") is N
 """
 
 
+@pytest.mark.nightly
 def test_an_eighth_of_the_nightly_tests_is_selected_and_the_others_are_counted(tmp_path: Path) -> None:
     (tmp_path / "test_inner.py").write_text(NIGHTLY, encoding="utf-8")
     done = inner_run(tmp_path, "-q", "--collect-only", "--eighth=5")
@@ -144,6 +146,7 @@ def test_an_eighth_of_the_nightly_tests_is_selected_and_the_others_are_counted(t
     assert f"not selected here: {42 - len(nodes)} tests marked 'nightly' (tox -e nightly runs them)" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_file_of_nightly_tests_alone_is_in_one_eighth(tmp_path: Path) -> None:
     (tmp_path / "test_inner.py").write_text(NIGHTLY.replace("def test_by_day", "@pytest.mark.nightly\ndef test_too"), encoding="utf-8")
     done = inner_run(tmp_path, "-q", "--collect-only", f"--eighth={suite_pytest.eighth_of('test_inner.py')}")
@@ -151,6 +154,7 @@ def test_a_file_of_nightly_tests_alone_is_in_one_eighth(tmp_path: Path) -> None:
     assert "tests marked 'nightly'" not in done.stdout
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
 def test_an_eighth_without_a_test_has_passed(tmp_path: Path, workers: tuple[str, ...]) -> None:
     (tmp_path / "test_inner.py").write_text("import pytest\n\n@pytest.mark.nightly\ndef test_one(): pass\n", encoding="utf-8")
@@ -160,6 +164,32 @@ def test_an_eighth_without_a_test_has_passed(tmp_path: Path, workers: tuple[str,
     assert "passed" not in done.stdout
 
 
+SAMPLED = """
+import pytest
+
+@pytest.mark.sampled({wanted})
+@pytest.mark.parametrize("y", range(3))
+@pytest.mark.parametrize("x", range(3))
+def test_many(x, y): pass
+
+def test_one(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "by_day"),
+    [(1, ["0-0"]), (2, ["0-0", "2-2"]), (3, ["0-0", "1-1", "2-2"]), (9, None), (20, None)],
+)
+def test_of_a_sampled_test_some_cases_are_in_the_quick_round(tmp_path: Path, wanted: int, by_day: list[str] | None) -> None:
+    (tmp_path / "test_inner.py").write_text(SAMPLED.format(wanted=wanted), encoding="utf-8")
+    every = [f"{x}-{y}" for x in range(3) for y in range(3)]
+    by_day = every if by_day is None else by_day
+    quick = {line for line in inner_run(tmp_path, "-q", "--collect-only", "-m", "not nightly").stdout.splitlines() if "::" in line}
+    late = {line for line in inner_run(tmp_path, "-q", "--collect-only", "-m", "nightly").stdout.splitlines() if "::" in line}
+    assert quick == {"test_inner.py::test_one", *(f"test_inner.py::test_many[{case}]" for case in by_day)}
+    assert late == {f"test_inner.py::test_many[{case}]" for case in every if case not in by_day}
+
+
 def test_a_nightly_test_may_take_longer(tmp_path: Path) -> None:
     (tmp_path / "test_inner.py").write_text(NIGHTLY, encoding="utf-8")
     done = inner_run(tmp_path, "-k", "not at_night")
@@ -167,6 +197,7 @@ def test_a_nightly_test_may_take_longer(tmp_path: Path) -> None:
     assert "3 passed" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_mark_that_selects_is_written_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "test_inner.py").write_text("def test_one(): pass\n", encoding="utf-8")
     done = inner_run(tmp_path, more="\n\ndef pytest_itemcollected(item):\n    item.add_marker('notebook')\n")
@@ -174,6 +205,7 @@ def test_a_mark_that_selects_is_written_in_the_file(tmp_path: Path) -> None:
     assert "test_inner.py: a test has the mark 'notebook', which the file does not state" in done.stderr + done.stdout
 
 
+@pytest.mark.nightly
 def test_a_run_of_notebooks_does_not_import_other_files(tmp_path: Path) -> None:
     (tmp_path / "test_inner.py").write_text(INNER, encoding="utf-8")
     (tmp_path / "test_other.py").write_text("import no_such_module\n", encoding="utf-8")

@@ -73,6 +73,7 @@ def test_a_wheel_holds_the_whole_package_and_the_licence(name: str, wheel_of: Ca
     assert any(path.endswith(".dist-info/licenses/LICENSE") for path in metadata)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_wheel_built_from_the_source_archive_is_the_same(name: str, wheel_of: Callable[[str], Path], tmp_path: Path) -> None:
     folder, _ = PACKAGES[name]

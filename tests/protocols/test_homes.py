@@ -38,6 +38,7 @@ def named(node: ast.AST, names: dict[str, str]) -> list[str]:
     return []
 
 
+@pytest.mark.nightly
 def test_only_a_papers_home_names_its_protocols() -> None:
     names = {name: name.partition("-")[0] for paper in PAPERS for name in paper.protocols}
     assert set(names.values()) == set(HOMES)

@@ -327,6 +327,7 @@ def test_reasons(everywhere: Callable[..., RecipeBook]) -> None:
     assert RecipeBook(Catalogue([], [])).recipe(row_of(**cora, metric="AP")) == "no plugin provides the metric average_performance"
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_both_directions_agree_on_everything_installed() -> None:
     """A cell made by the recipe of a row is a result that stands beside this row; and every paper has rows with a recipe."""

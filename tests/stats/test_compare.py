@@ -168,6 +168,7 @@ def alike(n: int, *, orders: int, seeds: int, shared: bool, ratio: float) -> tup
     return pd.concat(parts, ignore_index=True), [(f"a{r}", f"b{r}") for r in range(n)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("ratio", [1.0, 4.0], ids=["equal variances", "unequal variances"])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared orders", "unshared orders"])
 def test_false_positives_of_the_default_path(shared: bool, ratio: float) -> None:

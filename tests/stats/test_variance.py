@@ -77,6 +77,7 @@ def restricted_likelihood(frame: pd.DataFrame, variances: dict[str, float]) -> f
     return float(np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(information)[1] + residual @ inverse @ residual)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "std", [STD, (0.05, 0.0, 0.0, 0.0, 0.0, 0.03), (0.0, 0.03, 0.05, 0.0, 0.03, 0.02), (0.0, 0.0, 0.0, 0.0, 0.0, 0.05)]
 )

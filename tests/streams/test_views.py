@@ -246,6 +246,7 @@ def test_a_view_is_what_the_seeds_and_the_spec_say_and_nothing_else(data: NodeDa
             assert mine == theirs
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("policy", ["inter-task", "none"])
 def test_the_graph_of_an_earlier_task_is_released_before_the_next_is_made(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two large graphs at once may be more than there is memory for."""

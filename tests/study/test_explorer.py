@@ -39,6 +39,7 @@ def controls(explorer: Explorer) -> Any:
     return explorer.panel
 
 
+@pytest.mark.nightly
 def test_without_widgets_the_same_figures_are_shown(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Matrices, curves and the numbers as HTML, and words for front ends that show neither."""
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
@@ -89,6 +90,7 @@ def test_controls_offer_what_is_installed(explorer: Explorer) -> None:
     assert explorer._repr_mimebundle_()[WIDGET]["model_id"] == panel.box.model_id
 
 
+@pytest.mark.nightly
 def test_run_trains_and_shows_the_choice(explorer: Explorer) -> None:
     panel = controls(explorer)
     panel.scenario.value, panel.methods.value, panel.orders.value = CLASSES, ("bare", "er-gnn"), 2
@@ -111,6 +113,7 @@ def test_a_run_says_how_far_it_is_in_the_panel_alone(explorer: Explorer, monkeyp
     assert asked == [False]
 
 
+@pytest.mark.nightly
 def test_a_choice_that_cannot_run_says_so_and_leaves_the_rest(explorer: Explorer) -> None:
     panel = controls(explorer)
     before, shown = explorer.study, panel.shown.value

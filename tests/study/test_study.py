@@ -79,6 +79,7 @@ def test_own_data_in_memory_beside_a_built_in_data_set(tmp_path: Path) -> None:
     assert all(len(a.collections[0].get_offsets()) == 3 for a in axes)
 
 
+@pytest.mark.nightly
 def test_the_same_content_is_the_same_cell(tmp_path: Path) -> None:
     """As PyG object, arrays, file and NodeData; a second study reads the store."""
     files = [as_data_file(given, "photo") for given in (graph(), arrays())]
@@ -95,6 +96,7 @@ def test_the_same_content_is_the_same_cell(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_data_sets_of_libraries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One that comes with PyG itself; on the command line too."""
     from cglsuite.cli import main
@@ -124,6 +126,7 @@ class {name}(cgl.Method):
 '''
 
 
+@pytest.mark.nightly
 def test_a_class_of_a_module_is_named_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stem = f"own_{os.getpid()}"
     (tmp_path / f"{stem}.py").write_text(MODULE.format(stem=stem, name="WeightDecay"))
@@ -154,6 +157,7 @@ print(record.key, record.matrix[-1])
 '''
 
 
+@pytest.mark.nightly
 def test_a_class_of_a_script_runs_in_workers_and_its_key_follows_what_it_uses() -> None:
     def out(**words: Any) -> list[str]:
         environment = {
@@ -216,6 +220,7 @@ def test_what_cannot_be_run_is_named() -> None:
         cgl.run("bare", {"x": np.eye(3), "edge_index": np.zeros((2, 1), dtype=int)}, progress=False)
 
 
+@pytest.mark.nightly
 def test_a_report_is_a_campaign_that_can_be_run_again(tmp_path: Path) -> None:
     from cglsuite.cli import main
 

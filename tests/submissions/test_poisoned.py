@@ -92,6 +92,7 @@ def test_an_altered_matrix_with_recomputed_digest_and_metrics_that_no_number_of_
     assert_kept_out(submission, done, key)
 
 
+@pytest.mark.nightly
 def test_an_altered_matrix_that_only_a_rerun_reveals(submission: Submission) -> None:
     """Digest, metrics and shares are right. The rerun is not equal, and refuses all records of the method in the submission."""
 
@@ -237,6 +238,7 @@ def test_an_altered_protocol_under_the_plain_name_of_the_preset(submission: Subm
     the_one(submission.review(), "cell", "preset")
 
 
+@pytest.mark.nightly
 def test_other_code_is_accepted_as_unverified_and_marked(submission: Submission) -> None:
     """A key that is right for the code that the record names, of which nothing can be said here."""
     from cglsuite.cells.records.metric_values import metrics_from  # noqa: F401 - what follows needs the room loaded
@@ -264,6 +266,7 @@ def test_other_code_is_accepted_as_unverified_and_marked(submission: Submission)
     assert "other code" in mark.reasons["key"]
 
 
+@pytest.mark.nightly
 def test_a_method_that_is_not_installed(submission: Submission) -> None:
     submission.spoil(lambda data: data["cell"].update(method="no-such-method"))
     done = submission.review(sample=6)

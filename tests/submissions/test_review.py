@@ -41,6 +41,7 @@ def test_every_check_agrees_and_the_records_arrive_as_they_are(submission: Submi
     assert all(Marks(submission.results).of(key, digest).verified for key, digest in digests(submission.path).items())
 
 
+@pytest.mark.nightly
 def test_what_was_not_rerun_is_not_verified(submission: Submission) -> None:
     """Nor what no check of a method was asked for."""
     assert {item.level for item in submission.review().items} == {"unverified"}
@@ -63,6 +64,7 @@ def test_nothing_is_written_if_nothing_is_accepted(submission: Submission) -> No
     assert not submission.results.exists()
 
 
+@pytest.mark.nightly
 def test_another_result_in_the_results_folder_is_kept_and_told(submission: Submission) -> None:
     """By the rules of merging: the one that is there stays, the other is kept apart, and its mark is not the other's."""
     record = Record.from_json(submission.read(submission.keys[0]))
@@ -79,6 +81,7 @@ def test_another_result_in_the_results_folder_is_kept_and_told(submission: Submi
     assert "the results folder has another result" in next(f.reason for f in item.findings if f.check == "merge")
 
 
+@pytest.mark.nightly
 def test_records_are_verified_where_they_are(submission: Submission) -> None:
     """A store that is its own results folder: records stay, marks are added."""
     before = digests(submission.path)
@@ -157,6 +160,7 @@ def test_verdicts_of_a_rerun(submission: Submission) -> None:
     assert "other data" in compared(data, record, 1.0, here).reason
 
 
+@pytest.mark.nightly
 def test_a_record_of_a_gpu_is_marked(submission: Submission) -> None:
     """Its key is right for CUDA, and no CUDA is here: nothing is rerun, and the record says so."""
     from cglsuite.cells.engine import default_engine

@@ -19,6 +19,7 @@ def bench() -> Iterator[Bench]:
         yield made
 
 
+@pytest.mark.sampled(26)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.title.replace(" ", "-"))
 def test_a_mistake_is_told_with_its_place_and_its_fix(mistake: Mistake, bench: Bench) -> None:
     one = said(mistake, bench)

@@ -7,6 +7,7 @@ import pytest
 pytest_plugins = ("pytester",)
 
 
+@pytest.mark.nightly
 def test_run_cell_in_a_strangers_tests(pytester: pytest.Pytester) -> None:
     """A cell that does not end well fails the test with its reason."""
     pytester.makepyfile(

@@ -6,6 +6,7 @@
 - Tests whose need is not met (real data, a plugin, a GPU) are skipped with what would meet it; the tests of a distribution that is not
   installed are not even imported.
 - A test that is marked nightly may take ten minutes, others the two of ``pyproject.toml``; ``--eighth K`` selects an eighth of the nightly.
+- Of a test that is marked ``sampled(n)``, n of its cases, spread over all, are in the quick round; the others are nightly.
 - The end of the run says how many real-data tests ran, and which environment runs what was not selected here.
 """
 
@@ -39,6 +40,8 @@ BUILT_IN = (
 #: What runs the tests of a mark; a test with several is run by the first.
 ENVIRONMENTS = {"nightly": "tox -e nightly", "notebook": "tox -e notebooks", "plugins": "tox -e plugins"}
 NEED = ("notebook", "plugins")
+#: The marks in a file's text that may give a test the mark.
+WRITTEN = {name: (name,) for name in ENVIRONMENTS} | {"nightly": ("nightly", "sampled")}
 NIGHTLY_S = 600
 EIGHTHS = 8
 CORE_TESTS = Path(__file__).resolve().parents[1]
@@ -71,7 +74,26 @@ def _may_hold(path: Path, expression: str) -> bool:
     wanted = [name for name in ENVIRONMENTS if name in terms]
     if "not core" in terms and "not notebook" in terms and CORE_TESTS in path.parents:
         wanted.append("plugins")
-    return not wanted or all(f"mark.{name}" in path.read_text(encoding="utf-8") for name in wanted)
+    return not wanted or all(_states(path, name) for name in wanted)
+
+
+def _states(path: Path, name: str) -> bool:
+    text = path.read_text(encoding="utf-8")
+    return any(f"mark.{written}" in text for written in WRITTEN[name])
+
+
+def _sample(items: list[pytest.Item]) -> None:
+    """Mark as nightly all cases of a sampled test but the number that its mark names, spread evenly from the first to the last."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for group in cases.values():
+        (wanted,) = group[0].get_closest_marker("sampled").args  # type: ignore[union-attr]
+        by_day = {round(place * (len(group) - 1) / max(1, wanted - 1)) for place in range(wanted)}
+        for number, item in enumerate(group):
+            if number not in by_day:
+                item.add_marker(pytest.mark.nightly)
 
 
 def _require_written(items: list[pytest.Item]) -> None:
@@ -82,7 +104,7 @@ def _require_written(items: list[pytest.Item]) -> None:
     """
     marked = {(item.path, name) for item in items for name in ENVIRONMENTS if item.get_closest_marker(name)}
     for path, name in sorted(marked):
-        if f"mark.{name}" not in path.read_text(encoding="utf-8"):
+        if not _states(path, name):
             raise pytest.UsageError(f"{path}: a test has the mark {name!r}, which the file does not state: write pytest.mark.{name} in it")
 
 
@@ -190,6 +212,7 @@ class SuitePlugin:
 
         Workers take whole files in this order (``--dist loadfile --no-loadscope-reorder``): a long one at the end would run alone.
         """
+        _sample(items)
         _require_written(items)
         root = data_root()
         self._select_eighth(items, config)

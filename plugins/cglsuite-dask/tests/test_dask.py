@@ -119,6 +119,7 @@ def test_a_dask_worker_that_is_killed_takes_its_supervisor_along_and_dask_starts
     assert len(log.read_text().split()) <= 9
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_what_dask_itself_would_not_stop(dask: Any, store: Store, log: Path) -> None:
     """A task that has begun runs on in Dask; the supervisor sees that the plan is gone."""
     cells = slow(0.0, 60.0, 60.0)
@@ -144,6 +145,7 @@ def test_a_killed_command_is_attached_to(dask: Any, store: Store, log: Path, cap
     assert once(log, cells)
 
 
+@pytest.mark.nightly
 def test_detached_it_goes_on_by_itself(dask: Any, store: Store, log: Path) -> None:
     cells = slow(*[0.5] * 4)
     with submit(store, cells, dask.file, "--detach") as process:
@@ -153,6 +155,7 @@ def test_detached_it_goes_on_by_itself(dask: Any, store: Store, log: Path) -> No
     assert once(log, cells)
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_goes_away_ends_the_supervisors_but_no_cell_is_lost(own_dask: Any, store: Store, tmp_path: Path) -> None:
     """The command says that it does not answer; run against another cluster, the campaign is finished there."""
     cells = slow(0.0, 0.0, 2.0, 2.0)
@@ -171,6 +174,7 @@ def test_a_scheduler_that_goes_away_ends_the_supervisors_but_no_cell_is_lost(own
     assert run(cells, store, launcher(own_dask, parts=1)) == 0
 
 
+@pytest.mark.nightly
 def test_resources_place_the_supervisor(own_dask: Any, store: Store, log: Path) -> None:
     """Only a Dask worker that has them gets one; until one comes, the task waits."""
     cells, engine = slow(0.0, 0.0), launcher(own_dask, resources=["GPU=1"])
@@ -182,6 +186,7 @@ def test_resources_place_the_supervisor(own_dask: Any, store: Store, log: Path) 
     assert once(log, cells)
 
 
+@pytest.mark.nightly
 def test_a_cluster_of_its_own_grows_with_the_work_and_ends_with_the_command(tmp_path: Path, dask: Any, store: Store, log: Path) -> None:
     cells = slow(*[0.3] * 4)
     with submit(store, cells, "") as process:
@@ -265,6 +270,7 @@ device = "cpu"
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins("cglsuite-node", "cglsuite-methods", "cglsuite-metrics", "cglsuite-dask")
 def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(dask: Any, tmp_path: Path) -> None:
     """Through the command line."""

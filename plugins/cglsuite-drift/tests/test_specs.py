@@ -229,7 +229,14 @@ def test_widths_for_embedded_data(dataset: str, tmp_path: Path) -> None:
 
 @pytest.mark.realdata
 @pytest.mark.plugins("cglsuite-node", "cglsuite-skeleton", "cglsuite-graph")
-@pytest.mark.parametrize("dataset", [name for name, sigma in SIGMAS.items() if not sigma.published and name not in EMBEDDED])
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] if name in ("aromaticity", "citationfull-dblp") else [])
+        for name, sigma in SIGMAS.items()
+        if not sigma.published and name not in EMBEDDED
+    ],
+)
 def test_widths_that_are_not_the_papers(dataset: str, tmp_path: Path) -> None:
     assert overlap_of(dataset, DataRoot(DataRoot.from_environment().root, tmp_path, offline=True)) == pytest.approx(0.3, abs=0.06)
 

@@ -34,6 +34,7 @@ def record_of(folder: Path, scenario: str, method: str, overrides: dict[str, Any
     return record
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.plugins
 @pytest.mark.parametrize(("method", "scenario"), list(zip(METHODS, cycle(SCENARIOS), strict=False)))
 def test_classification_from_preset_to_record(scenario: str, method: str, tmp_path: Path) -> None:
@@ -44,6 +45,7 @@ def test_classification_from_preset_to_record(scenario: str, method: str, tmp_pa
         assert record.memory["items"] > 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.plugins
 @pytest.mark.parametrize("method", METHODS)
 def test_regression_from_preset_to_record(method: str, tmp_path: Path) -> None:
@@ -55,6 +57,7 @@ def test_regression_from_preset_to_record(method: str, tmp_path: Path) -> None:
         assert record.metrics["average_performance"] > sum(record.matrix[0]) / 5, "better than without training"
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_gine_takes_the_features_of_edges(tmp_path: Path) -> None:
     """Signal 1: the kinds of a motif's edges name its class among three."""

@@ -232,6 +232,7 @@ def test_without_spacy_or_its_model_both_are_named(files: Any) -> None:
         sentiment140(files.root, model="no_such_model")
 
 
+@pytest.mark.nightly
 def test_documents_of_spacy_itself(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     spacy = pytest.importorskip("spacy", reason="posts need spaCy: the extra cglsuite-graph[text]")
     from cglsuite_graph.datasets.sentiment import trees

@@ -40,6 +40,7 @@ def graphs_of(arrays: dict[str, np.ndarray]) -> list[networkx.Graph]:
     return graphs
 
 
+@pytest.mark.nightly
 def test_motifs_are_planted_in_trees() -> None:
     """Each graph is connected, and has the edges of a tree and those that its motifs close cycles with."""
     arrays = sample_motifs(per_class=10, copies=2, signal=1.0, seed=3)

@@ -25,6 +25,7 @@ def record_of(name: str, method: str, folder: Path) -> Any:
     return record
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.plugins
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
 def test_tasks_are_learnt(preset: Any, tmp_path: Path) -> None:
@@ -34,6 +35,7 @@ def test_tasks_are_learnt(preset: Any, tmp_path: Path) -> None:
     assert record.memory["items"] == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.plugins
 @pytest.mark.parametrize("name", ["synthetic-signed-links/class-il@begin-1", "synthetic-temporal-links/time-il@begin-paper-1"])
 def test_a_memory_keeps_to_the_budget_and_holds_pairs_alone(name: str, tmp_path: Path) -> None:
@@ -43,6 +45,7 @@ def test_a_memory_keeps_to_the_budget_and_holds_pairs_alone(name: str, tmp_path:
     assert record.memory["bytes"] <= record.memory["items"] * 32
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_joint_training_keeps_what_fine_tuning_forgets(tmp_path: Path) -> None:
     bare, joint = (record_of("synthetic-signed-links/class-il@begin-1", method, tmp_path) for method in ("bare", "joint"))

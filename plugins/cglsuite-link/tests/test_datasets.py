@@ -442,6 +442,7 @@ def test_absent_files_say_what_to_put_where(name: str, tmp_path: Path) -> None:
     assert "http" in str(caught.value)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "file"),
     [

@@ -165,7 +165,14 @@ def test_users_are_paired_with_what_users_are_linked_to(name: str, tiny: DataRoo
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize("name", [name for name in PRESETS if name.partition("/")[0] in REAL])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] if name.startswith(("facebook-7/", "math-overflow/")) else [])
+        for name in PRESETS
+        if name.partition("/")[0] in REAL
+    ],
+)
 def test_real_data(name: str, tmp_path: Path) -> None:
     preset = PRESETS[name]
     data = data_of(preset, DataRoot(DataRoot.from_environment().root, tmp_path, offline=True))

@@ -105,6 +105,7 @@ IN_BATCHES = covering(
 )
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("method", "variant"), IN_BATCHES)
 def test_mini_batches_and_the_validation_performance_as_monitor(method: str, variant: str) -> None:
     made = runner_of(method, variant, batch_size=7, monitor="validation-performance").run()
@@ -114,6 +115,7 @@ def test_mini_batches_and_the_validation_performance_as_monitor(method: str, var
         assert best == pytest.approx([-made.validation_matrix[k + 1][k] for k in range(3)])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("variant", ["regression domain-il", "one label domain-il"])
 def test_a_single_output_is_distilled(variant: str) -> None:
     """A softmax over one output is constant, and would make this fine-tuning: the larger λ, the closer the model stays to its teacher."""

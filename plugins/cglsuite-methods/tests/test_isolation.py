@@ -62,6 +62,7 @@ def run_and_ask(runner: TaskRunner) -> tuple[list[Tensor], RunResult]:
     return found, runner.run()
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("level", ["NC", "LC", "GC"])
 @pytest.mark.parametrize("method", METHODS)
 def test_answers_to_a_learnt_task_keep_their_bits(method: str, level: str) -> None:

@@ -49,6 +49,7 @@ def runner_of(name: str, method: str, **hyperparameters: Any) -> TaskRunner:
     return link_runner(link_variant(name, training=TRAINING), method, {**SETTINGS.get(method, {}), **hyperparameters})
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("method", ["replay", "gem", "er-gnn", "continual-gnn"])
 @pytest.mark.parametrize("name", ["LC task-il", "LC apart", "LP domain-il", "LP apart", "LP time-il"])
 def test_a_memory_of_pairs_by_reference_reads_them_in_the_current_message_graph(name: str, method: str) -> None:
@@ -181,6 +182,7 @@ def test_methods_for_streams_without_tasks_are_not_for_links(method: str) -> Non
     assert {"LC", "LP"}.isdisjoint(installed().method(method).levels)
 
 
+@pytest.mark.nightly
 def test_no_method_leads_to_the_links() -> None:
     from cglsuite.testing.judge.reach import path_to
 

@@ -118,6 +118,7 @@ def test_dense_where_features_are_dense(tmp_path: Path) -> None:
     check(raw, data)
 
 
+@pytest.mark.nightly
 def test_loading_prints_nothing(tmp_path: Path) -> None:
     """PyG prints "Processing..." and "Done!", though not where pytest is imported."""
     Raw("Cora", 7, list(range(N_ALL, N_ALL + 8))).write(tmp_path / "data")
@@ -130,6 +131,7 @@ def test_loading_prints_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.nightly
 def test_data_root_is_never_written_and_the_cache_serves_equal_data(tmp_path: Path) -> None:
     Raw("Cora", 7, test=[N_ALL]).write(tmp_path / "data")
     before = {p: (p.stat().st_mtime_ns, p.is_dir()) for p in (tmp_path / "data").rglob("*")}
@@ -235,6 +237,7 @@ def test_pickles_cannot_run_code(tmp_path: Path) -> None:
     assert not (tmp_path / "trace").exists()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", ["x", "ally", "graph"])
 def test_a_crafted_dtype_does_not_end_the_interpreter(tmp_path: Path, part: str) -> None:
     """NumPy's own reader takes the fields of a dtype on trust and reads where they point."""

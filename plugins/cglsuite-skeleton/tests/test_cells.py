@@ -44,6 +44,7 @@ def record_of(folder: Path, method: str, backbone: str | None = None, seeds: See
     return record
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.plugins
 @pytest.mark.parametrize(("method", "backbone"), METHODS)
 def test_a_method_from_preset_to_record(method: str, backbone: str, tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def test_inputs_kept_or_made_anew_give_the_same_bits(tmp_path: Path, monkeypatch
     assert kept.fingerprints() == anew.fingerprints()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.plugins
 @pytest.mark.parametrize("policy", ["shared", "frozen", "per-task"])
 def test_norm_statistics_are_a_switch(policy: str, tmp_path: Path) -> None:

@@ -227,6 +227,7 @@ def test_real_inputs_are_finite_and_fill_the_box(real: GraphData) -> None:
         assert (float(x.min()), float(x.max())) == (-1, 1)
 
 
+@pytest.mark.nightly
 @pytest.mark.realdata
 def test_json_files_of_the_real_sequences_give_the_same_content(real: GraphData, tmp_path: Path) -> None:
     """Written with the digits of float32, as the release has more: equal after rounding."""

@@ -43,6 +43,7 @@ def slowly(layout: Layout, strategy: str, max_hop: int) -> Tensor:
     return out
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("max_hop", [1, 2, 3])
 @pytest.mark.parametrize("strategy", PARTITIONS)
 @pytest.mark.parametrize("skeleton", SKELETONS)

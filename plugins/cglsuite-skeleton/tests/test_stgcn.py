@@ -111,6 +111,7 @@ def slowly(model: STGCN, x: Tensor) -> Tensor:
     return model.head.weight @ (sum(states) / len(states)) + model.head.bias
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "hyperparameters",
     [

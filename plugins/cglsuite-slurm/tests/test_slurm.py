@@ -93,6 +93,7 @@ def test_every_cell_once_and_a_failing_killed_or_overlong_one_costs_itself(slurm
     assert not any((store.path / "leases").glob("*.lease"))
 
 
+@pytest.mark.nightly
 def test_a_node_that_fails_costs_time_only(slurm: TinySlurm, store: Store, log: Path) -> None:
     """Its cell is taken over by the other node once its runner is known to be dead."""
     cells = slow(*[1.0] * 8)
@@ -106,6 +107,7 @@ def test_a_node_that_fails_costs_time_only(slurm: TinySlurm, store: Store, log: 
     assert 8 <= len(log.read_text().split()) <= 9
 
 
+@pytest.mark.nightly
 def test_a_part_that_is_cancelled_does_not_come_back_and_the_other_goes_on(slurm: TinySlurm, store: Store, log: Path) -> None:
     """``scancel`` of one element means it: no requeue, and no new one in its place."""
     cells = slow(*[0.7] * 10)
@@ -121,6 +123,7 @@ def test_a_part_that_is_cancelled_does_not_come_back_and_the_other_goes_on(slurm
     assert not any((store.path / "attempts").glob("*"))
 
 
+@pytest.mark.nightly
 def test_a_job_that_is_cancelled_as_a_whole_ends_the_command(slurm: TinySlurm, store: Store) -> None:
     """It says so, and does not submit it again."""
     cells = slow(0.0, 60.0, 60.0)
@@ -134,6 +137,7 @@ def test_a_job_that_is_cancelled_as_a_whole_ends_the_command(slurm: TinySlurm, s
     assert not slurm.queue()
 
 
+@pytest.mark.nightly
 def test_ctrl_c_cancels_the_job(slurm: TinySlurm, store: Store) -> None:
     """Nothing is left in the queue; leases are given back, so that the next run need not wait; what is finished stays."""
     cells = slow(0.0, 60.0, 60.0)
@@ -161,6 +165,7 @@ def test_a_killed_command_is_attached_to_and_no_second_array_is_submitted(slurm:
     assert once(log, cells)
 
 
+@pytest.mark.nightly
 def test_detached_it_goes_on_by_itself(slurm: TinySlurm, store: Store, log: Path) -> None:
     """The command returns before anything is done; later the same one finds everything finished."""
     cells = slow(*[1.0] * 4)
@@ -174,6 +179,7 @@ def test_detached_it_goes_on_by_itself(slurm: TinySlurm, store: Store, log: Path
     assert not any((store.path / "jobs").glob("*"))
 
 
+@pytest.mark.nightly
 def test_before_its_time_is_up_a_part_requeues_itself_and_goes_on(slurm: TinySlurm, store: Store, log: Path) -> None:
     """USR1 is what Slurm sends then. The job is the same one, detached all the while, and nothing counts against the cells."""
     cells = slow(*[1.0] * 4)
@@ -193,6 +199,7 @@ def test_before_its_time_is_up_a_part_requeues_itself_and_goes_on(slurm: TinySlu
     assert len(log.read_text().split()) == 5
 
 
+@pytest.mark.nightly
 def test_a_preempted_part_comes_back_when_the_other_job_is_done(slurm: TinySlurm, store: Store, log: Path) -> None:
     """A job of a higher tier takes both nodes; Slurm requeues the elements, and the command waits."""
     cells = slow(*[1.0] * 4)
@@ -257,6 +264,7 @@ def test_what_slurm_refuses_is_told_and_leaves_nothing(slurm: TinySlurm, store: 
     assert not slurm.queue()
 
 
+@pytest.mark.nightly
 def test_a_launch_is_found_again_by_the_jobs_name(slurm: TinySlurm, store: Store, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer to sbatch was lost: the next command takes the array that is there."""
     cells, launch, calls = slow(*[1.0] * 4), SlurmLauncher.launch, list[Any]()
@@ -300,6 +308,7 @@ sbatch = ["--exclusive"]
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins("cglsuite-node", "cglsuite-methods", "cglsuite-metrics", "cglsuite-slurm")
 def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(slurm: TinySlurm, tmp_path: Path) -> None:
     """Through the command line. Shared prefixes are trained once on Slurm too."""

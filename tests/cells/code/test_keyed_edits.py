@@ -353,6 +353,7 @@ def unread(tree: ast.Module) -> Iterator[ast.AST]:
             yield from ast.walk(node.annotation)
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("module", MODULES)
 def test_descriptions_of_a_module_are_nothing_and_its_numbers_are_something(module: str) -> None:
     text = (ROOT / module).read_text(encoding="utf-8")
@@ -381,6 +382,7 @@ def test_what_built_in_code_loads_by_name_is_declared() -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_no_loader_counts_the_descriptions_of_datasets() -> None:
     """Of the modules that describe datasets, loaders use tables alone: a summary or a citation is in no key."""
     catalogue = load_catalogue()

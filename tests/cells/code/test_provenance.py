@@ -189,6 +189,7 @@ def test_a_compiled_part_of_a_plugin_counts(tmp_path: Path, monkeypatch: pytest.
     assert closure_digest("fast") != before
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("file", ["sealed.py", "sealed/__init__.py"])
 def test_a_plugin_in_an_archive_counts_by_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     found = []

@@ -110,6 +110,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observation, "FLUSH_S", 0.0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("scenario", LEVELS)
 def test_they_change_no_bit_and_no_key(tmp_path: Path, scenario: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -296,6 +297,7 @@ def test_they_are_given_as_names_classes_or_objects(tmp_path: Path) -> None:
         observers_of([3], tmp_path)  # type: ignore[list-item]
 
 
+@pytest.mark.nightly
 def test_without_one_nothing_of_them_is_loaded(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from cglsuite.cells import resolve_cell, run_cell, Store; "

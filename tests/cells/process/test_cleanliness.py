@@ -76,6 +76,7 @@ def honest(catalogue: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> Re
     return record
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", careless_methods.ACTS)
 def test_what_a_method_does_to_the_process_is_found_named_and_undone(
     catalogue: Catalogue, honest: Record, tmp_path: Path, name: str
@@ -155,6 +156,7 @@ def test_a_census_tells_what_was_replaced_and_puts_it_back() -> None:
     assert census.undo() == []
 
 
+@pytest.mark.nightly
 def test_what_libraries_replace_when_they_are_imported_is_no_fault() -> None:
     """PyTorch Geometric puts functions of its own into torch, late."""
     code = (

@@ -64,6 +64,7 @@ def objects(client: Any) -> dict[str, str]:
     return {item["Key"]: item["ETag"] for item in client.list_objects_v2(Bucket=BUCKET).get("Contents", [])}
 
 
+@pytest.mark.nightly
 def test_two_stores_meet_in_a_bucket(tmp_path: Path, bucket: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Published from both, pulled into a third; only what is new is written, and nothing is written twice."""
     a, b = filled(tmp_path / "a", record(1), failed(2)), filled(tmp_path / "b", record(2), unlike(1), record(3))
@@ -91,6 +92,7 @@ def test_a_number_in_a_bucket_is_created_once(bucket: Any) -> None:
     assert one.read("manifest/numbers/00000001") == b"a" * 64
 
 
+@pytest.mark.nightly
 def test_what_the_store_has_pulled_is_not_read_again(tmp_path: Path, bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """To publish, the scalars of what is published are needed: from the bucket, or from the store."""
     publish(filled(tmp_path / "a", record(1)), URL)
@@ -112,6 +114,7 @@ def test_what_the_store_has_pulled_is_not_read_again(tmp_path: Path, bucket: Any
     assert [name for name in names if name.endswith(".parquet")] == []
 
 
+@pytest.mark.nightly
 def test_a_truncated_object_is_named(tmp_path: Path, bucket: Any) -> None:
     publish(filled(tmp_path / "a", record(1)), URL)
     (name,) = (key for key in objects(bucket) if key.endswith(".zst"))

@@ -142,6 +142,7 @@ def test_rows_in_shards_are_those_of_the_records(tmp_path: Path) -> None:
         assert isinstance(rows[key_of(2)].timings_s["total"], (int, float))
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_results_of_a_pulled_store_read_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -287,6 +288,7 @@ def test_an_open_store_notices_a_pull(tmp_path: Path) -> None:
     assert b.keys() == [key_of(1), key_of(2)]
 
 
+@pytest.mark.nightly
 def test_every_frame_is_decompressed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty shards of two records whose keys are far apart, read by key; where only one fits, it is read for every record."""
     for one in range(20):
@@ -693,6 +695,7 @@ def test_the_page_says_how_large_shards_are() -> None:
     assert f"up to {publishing.MOST_RECORDS:,} records, one JSON object per line" in page
 
 
+@pytest.mark.nightly
 def test_neither_command_loads_torch(tmp_path: Path) -> None:
     filled(tmp_path / "a", record(1))
     code = "import sys; from cglsuite.cli.main import run; print(run(sys.argv[1:]), 'torch' in sys.modules)"

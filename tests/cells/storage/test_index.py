@@ -249,6 +249,7 @@ for _ in range(5):
 """
 
 
+@pytest.mark.nightly
 def test_many_processes_share_an_index(store: Store) -> None:
     """They start together on a store without one."""
     source = str(Path(__file__).parents[3])

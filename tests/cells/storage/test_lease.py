@@ -157,6 +157,7 @@ def test_the_heartbeat_keeps_a_lease(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ahead_s", [0.0, HOUR, -90.0, -HOUR])
 @pytest.mark.parametrize("exchange", [True, False])
 def test_a_runner_of_another_machine_that_is_gone_is_known_by_its_silence(
@@ -357,6 +358,7 @@ for i in range(n):
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("stale", "lacks"), [(False, ""), (True, ""), (True, "exchange"), (True, "locks")])
 def test_competing_processes_run_each_cell_once(tmp_path: Path, stale: bool, lacks: str) -> None:
     """Three processes go for the same forty leases at once, fresh or left behind by a dead process: each cell is run exactly once; where

@@ -316,6 +316,7 @@ def test_an_example_runs_as_its_file_in_the_current_folder(
     assert len(log.read_text().split()) == 4
 
 
+@pytest.mark.nightly
 def test_run_with_failures_and_with_nothing_applicable(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     """Exit 1 and 3."""
     status, _, err = call(capfd, "run", "x.toml", "--set", "method.behave=diverge", "--only", "method=bare")
@@ -410,6 +411,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counted
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("words", [("status", "x.toml"), ("results", "x.toml"), ("results",)])
 def test_whoever_looks_at_records_reads_each_once(
     capfd: pytest.CaptureFixture[str], store: Store, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
@@ -425,6 +427,7 @@ def test_whoever_looks_at_records_reads_each_once(
     assert len(counted) == (4 if "x.toml" in words else 8)
 
 
+@pytest.mark.nightly
 def test_status_counts_by_scenario_and_method(capfd: pytest.CaptureFixture[str], store: Store) -> None:
     """Done, running, failed, missing and N/A side by side."""
     call(capfd, "run", "x.toml", "--only", "method=bare", "--only", "scenario=*task*")
@@ -526,6 +529,7 @@ def test_help(capfd: pytest.CaptureFixture[str], command: str) -> None:
 # progress
 
 
+@pytest.mark.nightly
 def test_quiet_hides_progress_and_nothing_else(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The bar of a cell on a terminal; the lines of a campaign elsewhere."""
     from cglsuite.executors import progress

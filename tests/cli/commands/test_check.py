@@ -95,6 +95,7 @@ def test_all_of_a_kind_and_of_a_distribution(capsys: pytest.CaptureFixture[str])
     assert {r["kind"] for r in json.loads(capsys.readouterr().out)} == {"metric"}
 
 
+@pytest.mark.nightly
 def test_one_check_in_one_stream(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing else is run, and nothing but failures is printed where only these are asked for."""
     assert run(["check", "replay", "--only", "learns", "--where", "testing-links/class-il", "--json", "--seed", "5"]) == 0

@@ -144,6 +144,7 @@ def test_a_data_set_is_taken_from_any_of_several_folders(shelf: Shelf, tmp_path:
     assert found["homeless"]["files"] == [str(more / "Homeless" / "a.npz")]
 
 
+@pytest.mark.nightly
 def test_listing_imports_no_pyg(shelf: Shelf) -> None:
     code = "import sys; from cglsuite.cli.main import run; run(['data', 'list']); print('torch_geometric' in sys.modules, file=sys.stderr)"
     assert shelf.site.python("-c", code, **shelf.environment).stderr.strip() == "False"

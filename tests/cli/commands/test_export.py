@@ -87,6 +87,7 @@ def test_it_prints_what_sha256sum_reads(capfd: pytest.CaptureFixture[str], folde
     assert [hashlib.sha256((folder / path).read_bytes()).hexdigest() for _, path in lines] == [digest for digest, _ in lines]
 
 
+@pytest.mark.nightly
 def test_equal_inputs_give_equal_bytes_in_another_process(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
     here = exported(capfd, PRESET, "--out", "here")
     command = [sys.executable, "-m", "cglsuite", "export", PRESET, "--out", "there"]
@@ -98,6 +99,7 @@ def test_equal_inputs_give_equal_bytes_in_another_process(capfd: pytest.CaptureF
     assert all((Path("here") / name).read_bytes() == (Path("there") / name).read_bytes() for name in names)
 
 
+@pytest.mark.nightly
 def test_seeds_and_settings_make_other_files(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     words = [(), ("--order-seed", "1"), ("--split-seed", "1"), ("--set", "scenario.class_order=native"), ("--set", "n_nodes=500")]
     found = [exported(capfd, PRESET, *w) for w in words]
@@ -129,6 +131,7 @@ def test_tasks_spreads_the_classes(capfd: pytest.CaptureFixture[str]) -> None:
     assert same["files"] == two["files"]
 
 
+@pytest.mark.nightly
 def test_another_file_is_not_overwritten_unless_forced(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
     npz, description = (folder / Path(f["path"]).name for f in exported(capfd, PRESET)["files"])
     good = npz.read_bytes()

@@ -70,6 +70,7 @@ def test_strict_prints_the_list_and_ends_with_4(site: Site, how: str) -> None:
     assert site.call("--strict", "plugins", CGLSUITE_PLUGINS_BLOCK="cglsuite,sys-exit").returncode == 0
 
 
+@pytest.mark.nightly
 def test_doctor_names_each_of_ten_hostile_plugins_and_its_fix(site: Site) -> None:
     for name in HOSTILE:
         site.add(name)
@@ -129,6 +130,7 @@ def test_beside_ten_hostile_plugins_every_healthy_one_runs_a_cell(site: Site, tm
         assert f"fix: block it (CGLSUITE_PLUGINS_BLOCK={name})" in " ".join(faults[name].split())
 
 
+@pytest.mark.nightly
 def test_doctor_ends_with_0_where_all_is_well_and_prints_json(site: Site) -> None:
     site.add("healthy")
     done = site.run("plugins", "doctor")
@@ -138,6 +140,7 @@ def test_doctor_ends_with_0_where_all_is_well_and_prints_json(site: Site) -> Non
     assert (record["distribution"], record["status"], record["faults"]) == ("healthy", "ok", [])
 
 
+@pytest.mark.nightly
 def test_doctor_outlives_a_hanging_plugin(site: Site) -> None:
     done = site.add("hangs").run("plugins", "doctor", "--timeout", "1.5", "--json")
     assert done.returncode == 4

@@ -141,6 +141,7 @@ def test_without_a_paper_all_that_have_such_rows_are_planned(capfd: pytest.Captu
 # --- running ---------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_what_is_missing_is_run_once(capfd: pytest.CaptureFixture[str], tmp_path: Path, log: Path) -> None:
     """Two repetitions, then three, which have verdicts: only the third is new; the ledger and its page are written, their paths printed."""
     words = (*CORA, "--method", "bare", "--out", "ledger")
@@ -166,6 +167,7 @@ def test_what_is_missing_is_run_once(capfd: pytest.CaptureFixture[str], tmp_path
     assert given["store"] == "store"  # relative: pages do not reveal paths of the machine that rendered them
 
 
+@pytest.mark.nightly
 def test_a_failed_cell_stands_in_the_ledger(capfd: pytest.CaptureFixture[str], tmp_path: Path, log: Path) -> None:
     """Status 1 with the reason once; the rows of the method have failed; the next call tries these cells again and no others."""
     words = (*CORA, "--method", "EWC", "--seeds", "2", "--out", "ledger")
@@ -215,6 +217,7 @@ def test_a_ledger_of_all_papers_from_records_alone(capfd: pytest.CaptureFixture[
     assert log.read_text() == ""
 
 
+@pytest.mark.nightly
 def test_a_page_that_is_not_finished(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Status 1 and the reason; the ledger's files are there all the same."""
 

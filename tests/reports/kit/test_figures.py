@@ -62,6 +62,7 @@ def test_many_methods_are_told_apart() -> None:
     assert picture.light != picture.dark
 
 
+@pytest.mark.nightly
 def test_galleries_of_results(results: CampaignResults) -> None:
     """One curve figure per preset under one legend, one matrix per group, each with a description that has its numbers."""
     curves, matrices = show.curves(results), show.matrices(results)

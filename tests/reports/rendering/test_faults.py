@@ -92,6 +92,7 @@ def test_a_whole_notebook_becomes_a_page(notebooks: Notebooks) -> None:
     assert sorted(p.name for p in report.path.parent.iterdir() if p.name[0] != ".") == ["report.html", "report.html.status.json"]
 
 
+@pytest.mark.nightly
 def test_a_dead_kernel(notebooks: Notebooks) -> None:
     """Papermill alone would save every cell as completed."""
     report = render(notebooks, "import os; os._exit(3)", "print('never')")
@@ -99,16 +100,19 @@ def test_a_dead_kernel(notebooks: Notebooks) -> None:
     assert "os._exit(3)" in status_of(report)["details"]
 
 
+@pytest.mark.nightly
 def test_a_cell_that_leaves(notebooks: Notebooks) -> None:
     """Papermill alone takes SystemExit(0) for success and leaves the rest unexecuted."""
     assert_failed(render(notebooks, "import sys; sys.exit(0)", "print('never')"), "the rest of the notebook did not run")
 
 
+@pytest.mark.nightly
 def test_a_cell_that_takes_too_long(notebooks: Notebooks) -> None:
     """The time is that of one cell."""
     assert_failed(render(notebooks, "import time; time.sleep(60)", cell_timeout_s=1), "timed out")
 
 
+@pytest.mark.nightly
 def test_an_error_shows_its_traceback_in_plain_text(notebooks: Notebooks) -> None:
     """Without terminal colours, and escaped."""
     report = render(notebooks, "print('before')", "raise ValueError('<script>')", "print('after')")
@@ -226,6 +230,7 @@ def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freshness, "_sources", lambda catalogue: [])
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_same_code", "no_kernel")
 def test_the_next_run_completes_only_what_is_missing(notebooks: Notebooks, tmp_path: Path) -> None:
     """What was complete is kept; what failed, was removed or was edited is rendered again; with force, all is."""
@@ -291,6 +296,7 @@ def test_a_full_disk_leaves_no_index_of_an_earlier_run(notebooks: Notebooks, tmp
     assert not list(out.glob("*.html"))
 
 
+@pytest.mark.nightly
 def test_two_reports_at_once(notebooks: Notebooks, tmp_path: Path) -> None:
     """Each waits for the other's cell; a third that fails keeps nobody from being rendered, and the index links all of them."""
     cell = """
@@ -328,6 +334,7 @@ def test_two_reports_at_once(notebooks: Notebooks, tmp_path: Path) -> None:
     assert ("meta", {"content": "failed", "name": "cglsuite:status"}) in Elements(index).found
 
 
+@pytest.mark.nightly
 def test_an_interrupt_ends_the_rendering(notebooks: Notebooks, tmp_path: Path) -> None:
     """What another thread asks to stop, stops within seconds."""
     stop, mark = threading.Event(), notebooks.folder / "running"
@@ -356,6 +363,7 @@ def wait_for(path: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.nightly
 def test_sigterm_is_answered(notebooks: Notebooks) -> None:
     """A rendering process that is asked to end says so, instead of dying without a word."""
     mark = notebooks.folder / "pid"

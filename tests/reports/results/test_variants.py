@@ -99,6 +99,7 @@ def test_variants_with_one_row_each_share_a_table(finished: Finished) -> None:
     assert len(Tables(page_of(two, "summary")).tables) == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("switches", "message"),
     [

@@ -45,5 +45,6 @@ def test_the_table_has_every_score_and_says_where_one_is_missing(made: list[Boar
     assert all(texts(page, f".across td.shade-{SHADES - 1}"))
 
 
+@pytest.mark.nightly
 def test_one_scenario_has_no_such_table(made: list[Board]) -> None:
     assert across(made[:1]) is None

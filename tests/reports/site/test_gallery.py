@@ -74,7 +74,11 @@ def test_what_is_recorded_is_of_pages_in_git() -> None:
 
 
 @pytest.mark.plugins
-@pytest.mark.parametrize("one", KEPT, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "one",
+    [pytest.param(one, marks=[] if one.name in ("demo", "findings") else [pytest.mark.nightly]) for one in KEPT],
+    ids=lambda one: one.name,
+)
 def test_pages_are_of_the_records_that_are_there(one: Entry, catalogue: Catalogue) -> None:
     reasons = outdated(one, catalogue)
     assert not reasons, f"{'; '.join(reasons)}; run: python tests/tools/gallery.py {one.name}"
@@ -94,6 +98,7 @@ def test_findings_are_those_of_the_records(catalogue: Catalogue) -> None:
     assert {answer(one) for one in crossings(store, catalogue)} <= set(lines), "run: python tests/tools/gallery.py ledger"
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_a_plan_counts_the_cells_of_the_gallery_as_done(catalogue: Catalogue) -> None:
     """``cglsuite reproduce --plan-only --store reports/gallery/records`` in a clean clone, by exact keys and not by designs alone.
@@ -148,6 +153,7 @@ def test_pages_are_self_contained(page: Path) -> None:
     assert not re.search(r"(?<![\w.])/(?:home|root|tmp|work|Users)/", content)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(GALLERY)))
 def test_tables_hold_together(page: Path) -> None:
     assert_holds_together(page.read_text(encoding="utf-8"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from record_facts import facts_of
 
 from cglsuite.cells.storage.store import Store
@@ -19,6 +20,7 @@ FACTS = (
 that are added need new digests; those that are there must not change."""
 
 
+@pytest.mark.nightly
 def test_no_number_was_touched() -> None:
     """Keys, matrices, results per class, metrics, times, memory, provenance; and what they say of curves and fingerprints."""
     assert facts_of(RECORDS) == FACTS

@@ -68,6 +68,7 @@ def test_a_line_of_a_feed() -> None:
 # --- verified and unverified ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_no_board_has_verified_and_other_records(made: tuple[Path, Built, Store]) -> None:
     page = soup(made, f"{CORA}.html")
     verified, unverified = page.select_one("section#verified"), page.select_one("section#unverified")
@@ -90,6 +91,7 @@ def test_counts_are_those_of_the_marks(made: tuple[Path, Built, Store]) -> None:
     assert [int(tile.text) for tile in tiles[:2]] == [built.verified, built.unverified]
 
 
+@pytest.mark.nightly
 def test_the_numbers_are_those_of_a_campaign_over_the_same_records(tmp_path: Path) -> None:
     """One implementation: with every record verified, boards, intervals and tests are the ones of the campaign's own page."""
 
@@ -121,6 +123,7 @@ def _verified(record: Record) -> Any:
     return Mark(key=record.key, digest=record.digest, level="verified")
 
 
+@pytest.mark.nightly
 def test_a_folder_to_which_nobody_submitted_says_so_once_a_page(tmp_path: Path) -> None:
     """Its best methods stand in the overview, and no row and no heading repeats that nothing was verified."""
     store, catalogue = results_folder(tmp_path / "results", lambda record: None, **ONE_BOARD)
@@ -161,6 +164,7 @@ def test_metrics_that_nobody_checked_are_computed_here(tmp_path: Path) -> None:
     assert one.record.metrics["average_performance"] == pytest.approx(record.metrics["average_performance"], abs=1e-12)
 
 
+@pytest.mark.nightly
 def test_a_modified_preset_says_what_was_modified(tmp_path: Path) -> None:
     built, _ = hosted(tmp_path, **ONE_BOARD, set=dict(CAMPAIGN.get("set", {})) | {"training.epochs": 7})
     index = BeautifulSoup(built.index.read_text(), "html.parser")
@@ -172,6 +176,7 @@ def test_a_modified_preset_says_what_was_modified(tmp_path: Path) -> None:
     assert "training.epochs = 7" in (built.index.parent / unquote(str(page["href"]))).read_text()
 
 
+@pytest.mark.nightly
 def test_missing_repetitions_are_told(tmp_path: Path) -> None:
     """A method with the good half of its seeds says so."""
     store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
@@ -247,6 +252,7 @@ def test_published_values_stand_beside_ours(made: tuple[Path, Built, Store]) -> 
     assert "No result here is comparable" in soup(made, "paper-DRIFT.html").text
 
 
+@pytest.mark.nightly
 def test_ranks_across_scenarios(made: tuple[Path, Built, Store], tmp_path: Path) -> None:
     """Of settings with several scenarios; verified ranks know nothing of other rows."""
     page = soup(made, "across.html")
@@ -264,6 +270,7 @@ def test_ranks_across_scenarios(made: tuple[Path, Built, Store], tmp_path: Path)
     assert "Fewer than two scenarios of a setting have verified results." in (tmp_path / "site" / "across.html").read_text()
 
 
+@pytest.mark.nightly
 def test_a_rank_in_one_scenario_alone_is_no_mean_rank(tmp_path: Path) -> None:
     one_setting = ONE_BOARD["grid"] | {"backbones": ["gcn", "gat"]}
     store, catalogue = results_folder(tmp_path / "results", lambda record: None, grid=one_setting)
@@ -338,6 +345,7 @@ def test_the_documentation_describes_every_field_of_the_feeds(made: tuple[Path, 
 # --- strangers' names, files and faults -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_names_of_strangers_are_text(tmp_path: Path) -> None:
     """A folder that was pulled may hold records that nobody checked: names end neither on the page as markup nor in a path."""
     store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
@@ -362,6 +370,7 @@ def test_names_of_strangers_are_text(tmp_path: Path) -> None:
             assert not [cell for line in csv.reader(page.read_text().splitlines()) for cell in line if re.match(r"[=+@]", cell)]
 
 
+@pytest.mark.nightly
 def test_odd_records_cost_no_other_record_its_place(tmp_path: Path) -> None:
     """Records that are valid but that no board can show, in a preset with verified records and in one of their own."""
     store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
@@ -387,6 +396,7 @@ def test_names_are_short_and_apart() -> None:
     assert names.page("method", "a/b") == made[0]
 
 
+@pytest.mark.nightly
 def test_the_next_build_removes_its_own_old_files_and_no_others(tmp_path: Path) -> None:
     built, store = hosted(tmp_path, **ONE_BOARD)
     site = tmp_path / "site"

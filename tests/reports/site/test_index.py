@@ -445,6 +445,7 @@ def test_only_a_complete_and_untouched_page_is_kept(tmp_path: Path, status: str)
     assert kept_status(page, message, "f") is None
 
 
+@pytest.mark.nightly
 def test_boards_regenerate_from_records_alone(site: Site) -> None:
     """Loaded once more from the same files: the same page but for the time at its foot."""
     _, page, results, catalogue = site

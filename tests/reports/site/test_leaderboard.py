@@ -86,6 +86,7 @@ def test_intervals_are_students(results: CampaignResults) -> None:
     assert (bare.low, bare.high, bare.kind) == (pytest.approx(low), pytest.approx(high), "t")
 
 
+@pytest.mark.nightly
 def test_intervals_over_crossed_orders_and_seeds(tmp_path: Path) -> None:
     """Five orders with three seeds each: the interval of the quasi-F over all 15 cells, and the page names the design."""
     seeds = {"order": [0, 1, 2, 3, 4], "init": [0, 1, 2], "design": "cross"}
@@ -229,6 +230,7 @@ def test_times_of_unlike_machines_are_not_compared_silently(tmp_path: Path) -> N
     assert "times and peak memory are not comparable" in str(show_leaderboard.board_caption(results, board))
 
 
+@pytest.mark.nightly
 def test_means_are_those_of_the_campaign_report(tmp_path: Path) -> None:
     """One number, however a report came to it."""
     results, catalogue = made_results(tmp_path)
@@ -268,6 +270,7 @@ def assert_entries(shown: list[dict[str, dict[str, float]]], found: list[Board])
         assert renamed == expected
 
 
+@pytest.mark.nightly
 def test_every_record_stands_in_the_provenance_of_its_row(tmp_path: Path) -> None:
     """Keys, seeds and sources of all records; the link of a row's n leads to them."""
     results, catalogue = made_results(tmp_path)
@@ -320,6 +323,7 @@ def test_nothing_is_finished(load: Results, tmp_path: Path) -> None:
     assert "No cell of this campaign is finished yet." in str(show_leaderboard.leaderboard(results, catalogue_of()))
 
 
+@pytest.mark.nightly
 @pytest.mark.notebook
 @pytest.mark.plugins("cglsuite-node", "cglsuite-methods", "cglsuite-metrics")
 @pytest.mark.usefixtures("no_kernel")

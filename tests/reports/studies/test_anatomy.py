@@ -233,6 +233,7 @@ SHOWN: dict[str, Callable[[], Anatomies]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SHOWN)
 def test_every_section(name: str) -> None:
     """Tables, figures and texts of tasks, of graphs and of years, with scores in percent or not, means over orders, or nothing at all."""

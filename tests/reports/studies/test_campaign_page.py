@@ -118,6 +118,7 @@ def test_methods_of_a_preset_stand_together(finished: Any) -> None:
     assert [a == b for a, b in itertools.pairwise(groups)] == [True, False, True]
 
 
+@pytest.mark.nightly
 def test_nothing_hostile_gets_through(results: CampaignResults) -> None:
     """Title, summaries, reasons and machine names hold a script; the page holds its text."""
     page = page_of(results, *SECTIONS)

@@ -65,6 +65,7 @@ def test_twelve_of_fifteen_tests_agree_to_every_printed_digit() -> None:
     assert all(r["first"] == "regularization-based" for _, r in rows if not r["agrees"])
 
 
+@pytest.mark.nightly
 def test_the_page_of_the_figure() -> None:
     """Computed and printed values side by side; the verdicts are counted, not typed."""
     page = page_with(show_category_ranks.begin_boxes(), show_category_ranks.begin_tests(), show_category_ranks.begin_averages())
@@ -128,6 +129,7 @@ def test_a_campaign_by_hand(made: tuple[CampaignResults, Catalogue], study: Cate
     assert study.outside == ("bare", "joint")
 
 
+@pytest.mark.nightly
 def test_ranks_beside_those_of_the_printed_tables(made: tuple[CampaignResults, Catalogue], study: CategoryStudy) -> None:
     """The same methods on Cora with BeGin's backbone: SI has no printed value, joint training does not compete, and GAT is not printed."""
     frame = summary(made[0])
@@ -191,6 +193,7 @@ def test_key_results_are_the_mean_ranks(study: CategoryStudy) -> None:
         assert str(best["method"]) in line.rpartition("lowest")[2]
 
 
+@pytest.mark.nightly
 def test_the_page_of_a_campaign(study: CategoryStudy) -> None:
     """Exact numbers behind every table, refusals in words, one figure per metric."""
     page = page_with(*(getattr(show_category_ranks, name)(study) for name in CAMPAIGN_PARTS))
@@ -204,6 +207,7 @@ def test_the_page_of_a_campaign(study: CategoryStudy) -> None:
     assert "refused: 2 ranks: a test needs at least 3 on each side" in texts(page, "td.quiet")  # packnet on two backbones
 
 
+@pytest.mark.nightly
 def test_the_rule_for_ties_is_named_and_matters(made: tuple[CampaignResults, Catalogue]) -> None:
     message = {ties: page_with(show_category_ranks.overview(category_study(*made, ties=ties))) for ties in ("min", "average", "max")}
     assert "the lowest of their ranks" in message["min"]

@@ -120,6 +120,7 @@ def test_tests_are_quasi_fs_of_crossed_orders_and_seeds(study_of: Make) -> None:
     assert table.loc["si", ["n", "cells", "interval", "replicates"]].to_list() == [12, 12, "quasi-F", "4 orders × 3 seeds"]
 
 
+@pytest.mark.nightly
 def test_one_seed_makes_no_unconditional_verdict(study_of: Make) -> None:
     """Ten orders with one seed: a paired test over orders, whose claim is about that seed."""
     study = study_of(seeds={"order": list(range(10)), "init": [0] * 10})
@@ -130,6 +131,7 @@ def test_one_seed_makes_no_unconditional_verdict(study_of: Make) -> None:
     assert text_of(page, "figcaption", "declared pairs").endswith(". All verdicts hold with this one seed only")
 
 
+@pytest.mark.nightly
 def test_all_orders_are_the_population(study_of: Make) -> None:
     """The order term drops out of the test, and the page says so."""
     orders = {"orders": "all-tasks", "init": list(range(4))}
@@ -150,6 +152,7 @@ def test_all_orders_are_the_population(study_of: Make) -> None:
     assert "The orders are the population (all 6 orders were run)" in text_of(page, "figcaption", "declared pairs")
 
 
+@pytest.mark.nightly
 def test_ten_orders_have_a_bootstrap_beside_the_t(study_of: Make) -> None:
     """And it is that of the differences."""
     one = only(study_of(seeds={"order": list(range(10)), "init": list(range(10))}))
@@ -162,6 +165,7 @@ def test_ten_orders_have_a_bootstrap_beside_the_t(study_of: Make) -> None:
     assert {expected.low, expected.high} <= exact_numbers(page)
 
 
+@pytest.mark.nightly
 def test_ranks_and_components(study_of: Make) -> None:
     """Friedman's test of order means by SciPy; the mixed model is that of the cells."""
     one = only(study_of())
@@ -176,6 +180,7 @@ def test_ranks_and_components(study_of: Make) -> None:
     assert all(note in page for note in notes)
 
 
+@pytest.mark.nightly
 def test_power_by_hand(study_of: Make) -> None:
     """The level is the family's over its three pairs; orders are planned with as many seeds as there are."""
     study = study_of(Question(smallest=6.0, wanted=0.9))
@@ -206,6 +211,7 @@ def test_power_over_one_factor(study_of: Make) -> None:
     assert row["needed_bound"] == stats.units_needed(0.02, stats.std_bound(std, 4), **how) >= row["needed"]
 
 
+@pytest.mark.nightly
 def test_a_declared_family(study_of: Make) -> None:
     """Against one method there are two pairs, and only the methods asked for take part."""
     one = only(study_of(Question(against="bare")))
@@ -234,6 +240,7 @@ def test_wrong_questions(study_of: Make, question: dict[str, Any], error: type[E
         study_of(Question(**question))
 
 
+@pytest.mark.nightly
 def test_missing_cells_are_refused_in_words(study_of: Make) -> None:
     """One method lacks an order: its pairs have no p value anywhere, the third is tested, and ranks are refused."""
     study = study_of(keep=lambda p: not (p.request.method == "si" and p.request.seeds.order == 2))
@@ -269,6 +276,7 @@ def test_two_orders_have_no_test(study_of: Make) -> None:
     assert "No scenario allows Friedman's test: the table above gives the reasons." in texts(page, "p.quiet")
 
 
+@pytest.mark.nightly
 def test_equal_results_are_refused(study_of: Make) -> None:
     """Without any spread there is neither test nor power."""
     study = study_of(at=lambda method, order, init: 0.5)
@@ -278,6 +286,7 @@ def test_equal_results_are_refused(study_of: Make) -> None:
     assert "refused: all 3 methods are tied in all 4 blocks: there are no ranks to compare" in refused
 
 
+@pytest.mark.nightly
 def test_methods_without_a_significant_difference(study_of: Make) -> None:
     """Where Friedman's test finds nothing, pairs are not examined."""
     generator = np.random.default_rng(4)
@@ -289,6 +298,7 @@ def test_methods_without_a_significant_difference(study_of: Make) -> None:
     assert texts(page, "figure figcaption")[-1] == "Friedman's test finds no significant difference: one bar joins all"
 
 
+@pytest.mark.nightly
 def test_distributions_have_every_cell_and_rank(study_of: Make) -> None:
     """A point per cell in the metric's unit, and per order and method its rank, with their means in words."""
     study = study_of()
@@ -310,6 +320,7 @@ def test_distributions_have_every_cell_and_rank(study_of: Make) -> None:
     assert ranked.pictures[0].alt.startswith(f"rank, 1 = best in {one.name}: {best} ")
 
 
+@pytest.mark.nightly
 def test_intervals_end_where_the_metric_ends_as_on_the_leaderboard(study_of: Make) -> None:
     """Close to 1 the interval of the mean is cut at 1, on both pages."""
     near = (0.999, 0.95, 0.998, 0.94)
@@ -370,6 +381,7 @@ ODD: dict[str, tuple[Question, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ODD)
 def test_every_section_under_another_question(study_of: Make, name: str) -> None:
     """All tables and figures where values are errors, tests are others, cells vary in splits or seeds alone, or pairs share no order."""
@@ -378,6 +390,7 @@ def test_every_section_under_another_question(study_of: Make, name: str) -> None
     page_with(*(getattr(show_comparison, section)(study) for section in show_comparison.__all__))
 
 
+@pytest.mark.nightly
 def test_lower_errors_are_better(study_of: Make) -> None:
     """By hand: in the metric's unit, no points; intervals end at its range."""
     error = only(study_of(ODD["an error in a unit"][0], **ODD["an error in a unit"][1]))

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import io
 import pandas as pd
@@ -22,6 +24,7 @@ print([list(map(float, xs)) for xs in lines])
 """
 
 
+@pytest.mark.nightly
 def test_the_rank_diagram_does_not_depend_on_the_process() -> None:
     """Three processes at once, each of which hashes text in its own way."""
     given = {"stdout": subprocess.PIPE, "text": True}

@@ -285,6 +285,7 @@ def test_a_method_in_two_settings_is_one_method(tmp_path: Path) -> None:
     assert "4 methods" in texts(page_with(show_findings.overview(found)), ".tiles li")
 
 
+@pytest.mark.nightly
 def test_the_page(tmp_path: Path) -> None:
     found = findings_in(tmp_path)
     page = page_with(*(getattr(show_findings, section)(found) for section in SECTIONS))

@@ -87,6 +87,7 @@ def preset_of(ledger: Ledger) -> str:
     return str(row(ledger, "Bare")["preset"])
 
 
+@pytest.mark.nightly
 def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_path: Path) -> None:
     cells = fill(tmp_path, steady)
     store, preset = Store(tmp_path), preset_of(ledger_of(tmp_path))
@@ -105,6 +106,7 @@ def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_pat
     assert json.loads((write_ledger(ledger, tmp_path)[1]).read_text())["rows"][0]["our_trials"] in (1, 3)
 
 
+@pytest.mark.nightly
 def test_runs_at_what_a_search_chose_come_before_those_at_the_presets_settings(tmp_path: Path) -> None:
     """Without the order on which it chose; with fewer than three runs it gives way to the preset's own settings if these have more."""
     store, preset, mine = Store(tmp_path), preset_of(ledger_of(tmp_path)), engine()
@@ -140,6 +142,7 @@ def test_runs_at_what_a_search_chose_come_before_those_at_the_presets_settings(t
     assert "training.lr = 0.02" in page_of(ledger)
 
 
+@pytest.mark.nightly
 def test_the_order_on_which_a_search_chose_the_presets_own_settings_is_no_repetition(tmp_path: Path) -> None:
     """However many the others are; of a search that chose other settings every order counts."""
     cells = fill(tmp_path, steady)
@@ -199,6 +202,7 @@ def test_verdicts_by_hand(tmp_path: Path) -> None:
     assert (cgnn["verdict"], "EWC penalty" in cgnn["reason"], math.isnan(cgnn["p_holm"])) == ("published artefact", True, True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("accuracy", "verdict"),
     [
@@ -229,6 +233,7 @@ def test_no_verdict_over_one_or_two_repetitions(tmp_path: Path, repeats: int) ->
         assert math.isnan(found["p_equivalent"])
 
 
+@pytest.mark.nightly
 def test_offsets_of_a_table(tmp_path: Path) -> None:
     """AP and AF apart; rows share orders, so noise that they share widens the interval; artefacts are left out."""
     noise = np.random.default_rng(0).normal(0, 0.02, 10)
@@ -382,6 +387,7 @@ def test_rows_are_taken_from_the_device_with_most_of_their_cells(tmp_path: Path)
     assert (row(asked, "Bare")["our_n"], row(asked, "Bare")["our_mean"]) == (2, pytest.approx(90.0))
 
 
+@pytest.mark.nightly
 def test_each_row_is_taken_from_the_device_with_most_of_its_repetitions(tmp_path: Path) -> None:
     """Fine-tuning was repeated on a GPU, EWC here: neither hides the other's runs, and the plan counts a cell once."""
     chosen = {"method": None, "repeats": 3}
@@ -419,6 +425,7 @@ def _elsewhere(planned: PlannedCell) -> dict[str, Any]:
 # --- orders ----------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 @pytest.mark.realdata  # without its data a missing cell is not "not run" but "no data"
 @pytest.mark.plugins
 def test_spreads_over_orders_need_every_order(tmp_path: Path) -> None:
@@ -473,6 +480,7 @@ def ledger_rows(ledger: Ledger, variant: str) -> pd.DataFrame:
 # --- files and pages -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_files(tmp_path: Path) -> None:
     """CSV and JSON hold every row and number; writing again changes no byte."""
     fill(tmp_path / "store", steady)
@@ -556,6 +564,7 @@ def test_an_empty_store(tmp_path: Path) -> None:
     assert set(ledger.counts) == {"not run", "not runnable here"}
 
 
+@pytest.mark.nightly
 @pytest.mark.realdata  # without its data a missing cell is not "not run" but "no data"
 @pytest.mark.notebook
 @pytest.mark.plugins

@@ -123,6 +123,7 @@ def test_opd_by_brute_force(study_of: Study) -> None:
         assert row["half_low"] <= row["half_high"] <= row["aopd"] + 1e-12
 
 
+@pytest.mark.nightly
 def test_items_are_found_wherever_they_stand(study_of: Study) -> None:
     """Tasks by their classes, classes by their ids, in their natural order; their mean is the AOPD."""
     study = study_of(ALL)
@@ -137,6 +138,7 @@ def test_items_are_found_wherever_they_stand(study_of: Study) -> None:
     assert set(frame["null_k"]) == {3}
 
 
+@pytest.mark.nightly
 def test_class_orders_pool_with_task_orders(study_of: Study) -> None:
     """Other class orders count per class and not per task; one that arranges the same tasks counts in both."""
     extra = {"orders": [[0, 2, 1, 3, 4, 5], [0, 3, 1, 4, 2, 5], [1, 0, 2, 3, 4, 5]], "init": [0, 1, 2]}
@@ -176,6 +178,7 @@ def test_orders_with_seeds_of_their_own(study_of: Study) -> None:
     assert len(orders.comparisons(study, f"{UCLA} × gcn")) == 3
 
 
+@pytest.mark.nightly
 def test_what_is_missing_is_named(study_of: Study) -> None:
     """A repeat that lacks an order is left out of the OPD by name, its order of the ranks; the cell stands among the problems."""
 
@@ -198,6 +201,7 @@ def test_what_is_missing_is_named(study_of: Study) -> None:
     assert "not run yet" in texts(page, "td.long")
 
 
+@pytest.mark.nightly
 def test_classes_that_are_not_scored_everywhere(study_of: Study) -> None:
     """A class without test items in one order is left out by name, and so is everything when nothing is left."""
 
@@ -216,6 +220,7 @@ def test_classes_that_are_not_scored_everywhere(study_of: Study) -> None:
     assert "refused: no item was scored in every order" in texts(page_with(show_orders.sensitivity(empty)), "td")
 
 
+@pytest.mark.nightly
 def test_classes_that_never_arrive_count_if_they_are_scored(study_of: Study) -> None:
     """An output without a class is no item, and nothing is missing; one that is scored all the same is an item like the others."""
     silent = study_of(ALL, change=lambda planned: {"per_class": [[*made(planned).per_class[0], None]]})
@@ -225,6 +230,7 @@ def test_classes_that_never_arrive_count_if_they_are_scored(study_of: Study) -> 
         assert ("6" in set(orders.items(study).query("unit == 'class'")["item"])) is found
 
 
+@pytest.mark.nightly
 def test_two_results_of_one_cell_are_told(study_of: Study) -> None:
     """The same order and seeds in two campaigns must give the same accuracies."""
 
@@ -275,6 +281,7 @@ def test_bound_on_every_cell(study_of: Study) -> None:
     assert "bare" in shown
 
 
+@pytest.mark.nightly
 def test_published_values(study_of: Study) -> None:
     """By paper, data set, unit, method and backbone, and only for the unchanged preset; unlike numbers of orders are said to be unlike."""
     found = published_sensitivity(UCLA, "bare", "graph-gcn", "task")
@@ -320,6 +327,7 @@ def test_the_page_shows_the_numbers_and_runs_nothing(study_of: Study) -> None:
     assert re.search(r"OPD per task of bare in nw-ucla · class-IL · SkeletonCGL 1 × gcn\. 0,1: \d+, null \d+", alts)
 
 
+@pytest.mark.nightly
 def test_key_results_name_the_ends_and_the_winner(study_of: Study) -> None:
     """The lowest and the highest AOPD per task, as many runs beside the null, and how often the best method beats the next."""
     study, key = study_of(ALL), f"{UCLA} × gcn"
@@ -369,6 +377,7 @@ def test_a_null_of_as_many_runs_needs_no_second_range(study_of: Study, n_seeds: 
     assert {one.caption for one in gallery.pictures} == {said}
 
 
+@pytest.mark.nightly
 def test_one_method(study_of: Study) -> None:
     """No ranking, but OPD, spread and components."""
     study = study_of(ALL, grid={"scenarios": [UCLA], "methods": ["bare"]})

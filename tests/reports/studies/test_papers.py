@@ -193,6 +193,7 @@ def chosen_by_search(store: Store, repeats: int | None = None) -> Choice:
 NOISE = np.random.default_rng(1).normal(0.0, 0.002, 10)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("changed", "named", "repeats", "state", "held_out"),
     [
@@ -308,6 +309,7 @@ def test_every_mechanism_and_disagreement_concerns_printed_rows() -> None:
 # --- two papers ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 @pytest.mark.plugins
 def test_what_two_papers_print_differently_from_the_records_of_the_gallery() -> None:
     """28.6 or 77.2: the features move either protocol's value, and with the same features the protocols are close."""

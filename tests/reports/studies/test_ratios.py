@@ -58,6 +58,7 @@ def row(ledger: Ledger, method: str) -> Any:
 # --- printed ---------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_every_printed_time_has_a_ratio() -> None:
     """102 times: 72 relative to Bare, of which its own are 1, and 30 shares, as the paper rounds them."""
     table = published_results()

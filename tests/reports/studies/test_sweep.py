@@ -140,6 +140,7 @@ def test_axes_may_be_chosen(sweep_of: Make) -> None:
         sweep_of({"backbone.width": WIDTHS}, chosen=("backbone.widht",))
 
 
+@pytest.mark.nightly
 def test_the_page(sweep_of: Make) -> None:
     """Every number has its exact value behind it; one figure per curve."""
     study = sweep_of({"backbone.width": WIDTHS, "backbone.layers": DEPTHS})

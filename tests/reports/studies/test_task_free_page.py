@@ -24,6 +24,7 @@ from cglsuite.reports.studies.task_free import page as task_free_page
 from cglsuite.reports.studies.task_free.pooling import STREAM_AXES, TaskFreeStudy, task_free_study
 
 
+@pytest.mark.nightly
 def test_the_page(small_study: TaskFreeStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every number has its exact value behind it, nothing on the page is harmful, and every stream has its figures."""
     monkeypatch.setattr(stream_tables, "installed_catalogue", lambda: catalogue_of(*EXTRA))
@@ -38,6 +39,7 @@ def test_the_page(small_study: TaskFreeStudy, monkeypatch: pytest.MonkeyPatch) -
     assert "none: it reaches 1 at most" in texts(page, "td.quiet")
 
 
+@pytest.mark.nightly
 def test_a_figure_of_progress_reads_the_records_of_its_own_preset(small_study: TaskFreeStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured, and in which unit, may differ from preset to preset."""
     asked: list[int] = []
@@ -48,6 +50,7 @@ def test_a_figure_of_progress_reads_the_records_of_its_own_preset(small_study: T
     assert sorted(asked) == sorted(first.values())
 
 
+@pytest.mark.nightly
 def test_sweeps_along_settings_of_the_stream(task_free_results: Any) -> None:
     results, _ = task_free_results({"schedule.width": [0.5, 6.0], "training.batch_size": [3]})
     along = sweep(results, varying=STREAM_AXES)

@@ -48,6 +48,7 @@ def examined(catalogue: Catalogue, name: str, bench: Bench, *only: str) -> Check
     return judged(name, catalogue, bench, quick=True, scenarios=(SCENARIO,), only=only, seed=20_261)
 
 
+@pytest.mark.nightly
 def test_fine_tuning_breaks_no_promise_but_that_of_a_citation(catalogue: Catalogue, bench: Bench) -> None:
     report = examined(catalogue, FINE_TUNING, bench)
     assert [(f.check, f.message) for f in report.failed] == [("documentation", "the spec has no citation")]
@@ -63,6 +64,7 @@ def test_an_honest_method_with_memory_state_and_draws_is_certified(cheats: Catal
     assert "per task" in message
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("items", ["nodes", "graphs"])
 def test_a_reservoir_is_not_a_hoard(cheats: Catalogue, bench: Bench, items: str) -> None:
     """Graphs that lie in the metered memory are not held outside it, though the method refers to the memory twice."""
@@ -95,6 +97,7 @@ def test_caught_by_name(
         report.raise_failures()
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("name", "check", "message"),
     [
@@ -122,6 +125,7 @@ def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, bench: Bench, n
     assert found[0].fix
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
@@ -159,6 +163,7 @@ def test_files_left_behind_are_named(catalogue: Catalogue, bench: Bench) -> None
     assert "left-behind.txt" in message
 
 
+@pytest.mark.nightly
 def test_a_method_that_patches_its_own_adapter_scores_as_any_other(catalogue: Catalogue) -> None:
     from cglsuite.testing.runs import Subject
 
@@ -166,6 +171,7 @@ def test_a_method_that_patches_its_own_adapter_scores_as_any_other(catalogue: Ca
     assert repr(patched.matrix) == repr(plain.matrix)
 
 
+@pytest.mark.nightly
 def test_the_judge_is_a_process_that_imports_nothing_of_the_method(cheats: Catalogue) -> None:
     """A method of a module that changes the scorer when it is imported finds no scorer to change."""
     report = examine_method(
@@ -194,6 +200,7 @@ with Nursery() as nursery:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="processes end with their parent on Linux alone")
 def test_a_trial_ends_with_its_nursery() -> None:
     """Else a method that ends its parent would go on and end whoever adopts it: the judge, or the one who called."""

@@ -407,6 +407,7 @@ def test_resumption(neighbourhood: bool) -> None:
         assert_same_run(runner_of(neighbourhood=neighbourhood).run(only), whole)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_domains_time_steps_and_several_labels(variant: str) -> None:
     """The same code in every setting; a run that is taken up in the middle ends where an uninterrupted one does."""

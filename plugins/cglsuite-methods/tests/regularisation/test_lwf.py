@@ -227,6 +227,7 @@ def test_state_is_one_model_and_one_row_per_task() -> None:
     assert result.parameters["method"] == result.parameters["model"] + 2 * 13 + 3 * 6
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_domains_time_steps_and_several_labels(variant: str) -> None:
     """The same code in every setting; a run that is taken up in the middle ends where an uninterrupted one does."""

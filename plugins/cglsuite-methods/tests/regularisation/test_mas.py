@@ -229,6 +229,7 @@ def test_frozen_parameters_are_left_out() -> None:
     assert {n for n, p in method.model.named_parameters() if p.grad is not None} == set(method.omega)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_domains_time_steps_and_several_labels(variant: str) -> None:
     """The same code in every setting; a run that is taken up in the middle ends where an uninterrupted one does."""

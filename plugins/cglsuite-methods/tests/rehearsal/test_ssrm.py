@@ -131,6 +131,7 @@ def test_without_weight_it_is_er_gnn_and_with_it_not() -> None:
     assert some.curves[1] != plain.curves[1]
 
 
+@pytest.mark.nightly
 def test_embeddings_shift_less_with_a_larger_weight() -> None:
     """The discrepancy of all stored nodes between the last two graphs, under the final model."""
     shifts = []
