@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.code.sources import closure_digest, closure_facts
+from cglsuite.cells.code.user import is_ours
 from cglsuite.hashing import canonical, digest
 from cglsuite.learning.launch import runner_reference
 from cglsuite.learning.reproducibility.numerics import numerics_of
@@ -140,10 +141,12 @@ def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...
         core = (*core, _PRETRAINING)
     if cell.scenario.task_free is not None:
         factories["schedule"] = catalogue.schedule(cell.scenario.task_free.schedule).factory
+    factories["scenario"] = cell.scenario.builder
+    names = _roles(cell)
     return {
         "core": (*_CORE, *core, runner_reference(cell.scenario), adapter_reference(cell.scenario.level, cell.scenario.labels)),
-        "scenario": (cell.scenario.builder,),
-        **{role: (factory,) for role, factory in factories.items()},
+        # The plugin's module that names user code is part of it.
+        **{r: (f,) if is_ours(f) else (f, catalogue.get(r, names[r]).record.module) for r, f in factories.items()},
     }
 
 

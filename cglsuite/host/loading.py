@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import inspect
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pluggy
@@ -19,7 +22,7 @@ import pluggy
 from cglsuite.errors import UsageError, nearest
 from cglsuite.hashing import plain
 from cglsuite.host import hookspecs
-from cglsuite.host.discovery import CORE, Candidate, normalised
+from cglsuite.host.discovery import BUILT_IN, CORE, Candidate, normalised
 from cglsuite.host.faults import PluginFault, advice, one_line, shown, traceback_of
 from cglsuite.host.hookspecs import HOOKS, PROJECT
 from cglsuite.host.interfaces import check_declared, check_interface, check_unimported
@@ -47,6 +50,7 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
         KeyboardInterrupt: by the user; the plugin is rolled back.
     """
     record = _record(candidate, "ok")
+    _forget_edited(candidate)
     before = set(sys.modules)
     try:
         with contextlib.redirect_stdout(sys.stderr):
@@ -66,9 +70,52 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
         )
         _forget_modules(candidate.module, before)
         return failed, ()
+    _remember(candidate, before)
     provides = {kind: tuple(sorted(s.name for k, s in specs if k == kind)) for kind in KINDS if any(k == kind for k, _ in specs)}
     record = dataclasses.replace(record, hooks=hooks, provides=provides, source=_source(candidate.module))
     return record, tuple(Entry(kind=kind, name=spec.name, spec=spec, record=record) for kind, spec in specs)
+
+
+_Loaded = dict[str, tuple[ModuleType, tuple[int, int, int]]]
+_LOADED: dict[tuple[str, str, str], _Loaded] = {}
+"""By plugin of others, its modules as they were when it was loaded, with what tells whether their files were written since."""
+
+
+def _remember(candidate: Candidate, before: AbstractSet[str]) -> None:
+    """Note the modules of a plugin that is not built in: those of its package, and those beside it."""
+    if normalised(candidate.distribution) in BUILT_IN:
+        return
+    top = candidate.module.partition(".")[0]
+    file = getattr(sys.modules.get(top), "__file__", None)
+    folder = os.path.dirname(file) if file else None
+    found = _LOADED.setdefault(candidate.key, {})
+    for name, module in list(sys.modules.items()):
+        place = getattr(module, "__file__", None)
+        own = name.partition(".")[0] == top or (name not in before and folder is not None and os.path.dirname(place or "") == folder)
+        if own and place and name not in found and (stamp := _stamp(place)) is not None:
+            found[name] = module, stamp
+
+
+def _forget_edited(candidate: Candidate) -> None:
+    """Forget the modules of a plugin if a file of theirs was written since it was loaded, so that what is imported is what is there."""
+    known = {name: pair for name, pair in _LOADED.pop(candidate.key, {}).items() if sys.modules.get(name) is pair[0]}
+    _LOADED[candidate.key] = known
+    edited = [module for module, stamp in known.values() if _stamp(str(module.__file__)) != stamp]
+    for module in edited:  # its bytecode is told from the source by size and second only
+        with contextlib.suppress(OSError, TypeError):
+            os.unlink(module.__cached__)
+    if edited:
+        for name in _LOADED.pop(candidate.key):
+            del sys.modules[name]
+        importlib.invalidate_caches()
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 @contextlib.contextmanager

@@ -1,35 +1,42 @@
 """A method class as a plugin file, so that worker processes can run what a notebook defined.
 
-A class of an importable module is named by that module: its source, and that of modules beside it, is in the key as usual. A class that was
-defined in a notebook or script is pickled by value; its key is its source with the globals that it uses. Where a source or a global has no
-stable text, the key is new each time, so that nothing is taken from the store that other code computed.
+A class of an importable module is named by that module: its source, and that of what it imports, is in the key as usual. A class that was
+defined in a notebook or script is hashed as it is in memory, with all that it reads (:mod:`cglsuite.cells.code.objects`), and travels as a
+pickle under that digest, which this process writes and never loads. Where a value has no content to compare, the key is new each time, so
+that nothing is taken from the store that other code computed.
 """
 
 from __future__ import annotations
 
-import ast
+import contextlib
 import dataclasses
 import hashlib
+import importlib
 import inspect
-import math
+import io
+import json
+import logging
 import re
 import sys
-import textwrap
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
-from cglsuite.cells.code.neutral import normalised
+from cglsuite.atomic import write_atomic
+from cglsuite.cells.code.objects import Hashed, edited_since, globals_of, hashed, is_importable
+from cglsuite.cells.code.user import is_ours, is_user_module, places, user_code
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import UsageError
-from cglsuite.hashing import plain
 from cglsuite.learning import Method
+from cglsuite.learning.by_value import keep
 from cglsuite.specs import LEVELS, SETTINGS, Hyperparameter, MethodSpec
 
-__all__ = ["as_plugin_file", "source_with_globals", "spec_of"]
+__all__ = ["GivenMethod", "as_plugin_file", "spec_of"]
 
+logger = logging.getLogger(__name__)
 _TEMPLATE = '''"""Written by cglsuite for a class that was given in Python."""
 {loading}
 from cglsuite import Hyperparameter, MethodSpec, hookimpl
@@ -40,38 +47,84 @@ def cglsuite_methods():
     return [{spec}]
 '''
 _LOADING = """
-from cglsuite.learning.by_value import unpickled
+from cglsuite.learning.by_value import given
 
-SOURCE = {source!r}
-{name} = unpickled(__file__)
+CODE = {{
+{code}
+}}
+
+
+def modules():  # never called: what the class uses of modules is a part of its key, and has to be where it runs
+{imports}
+
+
+def __getattr__(name):
+    if name == {name!r}:
+        return given(__file__)
+    raise AttributeError(name)
 """
 
 
-def as_plugin_file(method: type[Method]) -> tuple[Path, str, Path | None]:
-    """The plugin file of a method class, the method's name, and the folder that its module needs on ``sys.path``.
+@dataclass(frozen=True, kw_only=True)
+class GivenMethod:
+    """A class as a plugin file.
+
+    Attributes:
+        path: the plugin file. name: the method's name there.
+        folders: where worker processes find the modules that the class needs.
+        news: what has changed since the class of this name was last given, in words; empty where nothing has.
+    """
+
+    path: Path
+    name: str
+    folders: tuple[Path, ...]
+    news: str = ""
+
+
+def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -> GivenMethod:
+    """The plugin file of a method class.
+
+    Args:
+        memory: digests of tensors met before, for several classes of one run.
 
     Raises:
-        UsageError: not a class derived from :class:`cglsuite.Method`, or one that is defined inside a function.
+        UsageError: not a class derived from :class:`cglsuite.Method`, one that is defined inside a function, or one that reads something
+            which cannot be sent to another process.
     """
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise UsageError(f"method {method!r}: expected the name of a method, or a class derived from cglsuite.Method")
     if "<locals>" in method.__qualname__:
         raise UsageError(f"{method.__qualname__} is defined inside a function: define the class at the top level")
-    module = sys.modules.get(method.__module__)
-    file = getattr(module, "__file__", None)
-    if method.__module__ != "__main__" and file:
+    if is_importable(method) and getattr(sys.modules[method.__module__], "__file__", None):
+        if edited := edited_since(method):
+            logger.warning(
+                "%s in memory differs from %s, which was edited since (%s): what is trained is the file; reload the module to see it here",
+                *(method.__qualname__, sys.modules[method.__module__].__file__, ", ".join(edited)),
+            )
         spec = spec_of(method, f"{method.__module__}:{method.__qualname__}")
         text = _TEMPLATE.format(loading="", spec=_written(spec))
-        origin, inside = Path(file).absolute(), method.__module__.count(".")
-        return _file(text, method.__name__, None), spec.name, origin.parents[inside + (origin.name == "__init__.py")]
-    import cloudpickle
-
-    source, stable = source_with_globals(method)
-    text = source if stable else f"{source}\n# {uuid.uuid4()}"
-    stem = _stem(method.__name__, text)
+        path = _file(text, _stem(method.__name__, text))
+        parts = {f"module {name}": content for name, content in user_code([method.__module__]).contents.items()}
+        return GivenMethod(path=path, name=spec.name, folders=_folders([method.__module__]), news=_news(method, parts))
+    found = hashed(method, memory)
+    for one in found.unstable:
+        logger.warning("%s: so this class has a key of its own at every run, and nothing is reused", one)
+    used = sorted({name for name in found.modules if is_ours(name) or is_user_module(name.partition(":")[0])})
+    own = sorted({name.partition(":")[0] for name in used if not is_ours(name)})
+    parts = {**found.parts, **{f"module {name}": content for name, content in user_code(own).contents.items()}}
+    marks = {**parts, "": uuid.uuid4().hex} if found.unstable else parts
+    stem = _stem(method.__name__, f"{found.digest} {sorted(marks.items())}")
+    loading = _LOADING.format(
+        code="\n".join(f"    {name!r}: {digest!r}," for name, digest in marks.items()),
+        imports="\n".join([f"    {_import(name)}" for name in used] or ["    pass"]),
+        name=method.__name__,
+    )
     spec = spec_of(method, f"{stem}:{method.__name__}")
-    body = _TEMPLATE.format(loading=_LOADING.format(source=text, name=method.__name__), spec=_written(spec))
-    return _file(body, method.__name__, cloudpickle.dumps(method), stem), spec.name, None
+    content = _pickled(method, found)
+    path = _file(_TEMPLATE.format(loading=loading, spec=_written(spec)), stem)
+    write_atomic(path.with_suffix(".pkl"), content, durable=False)
+    keep(stem, method)
+    return GivenMethod(path=path, name=spec.name, folders=_folders(own), news=_news(method, parts))
 
 
 def spec_of(method: type[Method], factory: str) -> MethodSpec:
@@ -97,78 +150,112 @@ def spec_of(method: type[Method], factory: str) -> MethodSpec:
     )
 
 
-def source_with_globals(method: type[Method]) -> tuple[str, bool]:
-    """The source of a class with everything that it uses from its module, and whether that is all there is to it.
+# --- files ----------------------------------------------------------------------------------------------------------------------------
 
-    Functions and classes of the same module are included by source without comments and docstrings, plain values by value, arrays and
-    tensors by hash, modules and what they hold by name.
+
+def _import(name: str) -> str:
+    module, _, attribute = name.partition(":")
+    return f"from {module} import {attribute.partition('.')[0]}" if attribute else f"import {module}"
+
+
+def _folders(modules: Iterable[str]) -> tuple[Path, ...]:
+    """The folders that have to be on ``sys.path`` for these modules."""
+    found = (place.absolute().parent for name in modules for place in places(name.partition(".")[0]))
+    return tuple(dict.fromkeys(found))
+
+
+def _news(method: type[Method], parts: Mapping[str, str]) -> str:
+    """What differs from the last time that a class of this name was given; remembers this time."""
+    path = DataRoot.from_environment().cache / "given" / "last" / f"{method.__module__}.{method.__qualname__}.json"
+    before: dict[str, str] = {}
+    with contextlib.suppress(OSError, ValueError):
+        before = json.loads(path.read_text(encoding="utf-8"))
+    if before == parts:
+        return ""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, json.dumps(parts).encode(), durable=False)
+    if not before:
+        return "given for the first time"
+    words = {"changed": before.keys() & parts.keys(), "new": parts.keys() - before.keys(), "no longer used": before.keys() - parts.keys()}
+    lists = {word: sorted(n for n in names if before.get(n) != parts.get(n)) for word, names in words.items()}
+    return "; ".join(f"{', '.join(names)} {word}" for word, names in lists.items() if names)
+
+
+def _stem(name: str, text: str) -> str:
+    return f"{name.lower()}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def _file(text: str, stem: str) -> Path:
+    path = DataRoot.from_environment().cache / "given" / "methods" / stem / f"{stem}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = text.encode()
+    if not path.exists() or path.read_bytes() != content:
+        write_atomic(path, content, durable=False)
+    return path
+
+
+# --- by value -------------------------------------------------------------------------------------------------------------------------
+
+
+def _pickled(method: type[Method], found: Hashed) -> bytes:
+    """The class by value; modules go by name.
+
+    Raises:
+        UsageError: something that it reads cannot be pickled; names it.
     """
-    parts: dict[str, str] = {}
-    stable = True
-    waiting: list[Any] = [method]
-    while waiting:
-        item = waiting.pop()
-        name = item.__qualname__
-        if name in parts:
-            continue
-        try:
-            parts[name] = ast.unparse(normalised(ast.parse(textwrap.dedent(inspect.getsource(item))), keeps_docs=False))
-        except (OSError, TypeError, SyntaxError):
-            parts[name], stable = repr(name), False
-        for used, value in _used(item).items():
-            if inspect.isclass(value) or isinstance(value, FunctionType):
-                if value.__module__ == method.__module__:
-                    waiting.append(value)
-                else:
-                    parts[used] = f"{used} = {value.__module__}:{value.__qualname__}"
-            elif (text := _text_of(value)) is not None:
-                parts[used] = f"{used} = {text}"
-            else:
-                parts[used], stable = used, False
-    return "\n".join(parts[name] for name in sorted(parts)), stable
-
-
-def _used(item: Any) -> dict[str, Any]:
-    """The globals that a function, or the functions of a class, read; and the bases of a class."""
-    functions = [item] if isinstance(item, FunctionType) else [_function(value) for value in vars(item).values()]
-    used: dict[str, Any] = {} if isinstance(item, FunctionType) else {base.__name__: base for base in item.__bases__ if base is not object}
-    for function in functions:
-        if function is not None:
-            names = _names(function.__code__)
-            used |= {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
-    return used
-
-
-def _function(value: Any) -> FunctionType | None:
-    value = getattr(value, "__func__", getattr(value, "fget", value))
-    return value if isinstance(value, FunctionType) else None
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*inner)
-
-
-def _text_of(value: Any) -> str | None:
-    if isinstance(value, ModuleType):
-        return f"module {value.__name__}"
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
-    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
-        return f"{value.dtype.str}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
     try:
-        return repr(plain(_with_named_floats(value)))
-    except TypeError:
-        return None
+        return _dumped(method)
+    except Exception as error:
+        culprit = _culprit(method) or "; ".join(map(str, found.unstable)) or f"{type(error).__name__}: {error}"
+        raise UsageError(
+            f"method {method.__qualname__} cannot be sent to a worker process: {culprit}. Make it in setup(), where each process makes "
+            "its own, or move it into a module that the class imports"
+        ) from error
 
 
-def _with_named_floats(value: Any) -> Any:
-    """The value with infinities and NaN by name: JSON has no form of theirs, and they are not the same code."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(float(value))}
-    if isinstance(value, Mapping):
-        return {key: _with_named_floats(inner) for key, inner in value.items()}
-    return [_with_named_floats(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+def _dumped(obj: Any) -> bytes:
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
+        def reducer_override(self, obj: Any) -> Any:
+            if isinstance(obj, ModuleType) and type(obj) is not ModuleType and sys.modules.get(obj.__name__) is obj:
+                return importlib.import_module, (obj.__name__,)  # such as torch.backends.cudnn
+            return super().reducer_override(obj)
+
+    with io.BytesIO() as file:
+        Pickler(file).dump(obj)
+        return file.getvalue()
+
+
+def _culprit(method: type[Method]) -> str:
+    """The first function of a class, or global of one, that cannot be pickled, in words."""
+    waiting: list[tuple[str, Any]] = [(f"{method.__qualname__}.{name}", value) for name, value in vars(method).items()]
+    met = set[int]()
+    while waiting:
+        where, value = waiting.pop(0)
+        function = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(function, FunctionType):
+            if id(function) not in met:
+                met.add(id(function))
+                waiting += [(f"{where} reads the global {name}", one) for name, one in globals_of(function).items()]
+        elif isinstance(value, type):
+            if value.__module__ == method.__module__ and id(value) not in met:
+                met.add(id(value))
+                waiting += [(f"{value.__qualname__}.{name}", one) for name, one in vars(value).items()]
+        elif not inspect.isdatadescriptor(value) and _fails(value):
+            return f"{where}, a {type(value).__module__}.{type(value).__qualname__}, which cannot be pickled"
+    return ""
+
+
+def _fails(value: Any) -> bool:
+    try:
+        _dumped(value)
+    except Exception:  # noqa: BLE001 - by foreign classes
+        return True
+    return False
+
+
+# --- specs ----------------------------------------------------------------------------------------------------------------------------
 
 
 def _written(spec: MethodSpec) -> str:
@@ -183,20 +270,3 @@ def _hyperparameter(declared: Hyperparameter) -> str:
     fields = {f.name: getattr(declared, f.name) for f in dataclasses.fields(declared) if f.name != "kind"}
     kind = f", kind={declared.kind.__name__}" if declared.kind else ""
     return f"Hyperparameter({', '.join(f'{name}={value!r}' for name, value in fields.items())}{kind})"
-
-
-def _stem(name: str, text: str) -> str:
-    return f"{name.lower()}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-
-
-def _file(text: str, name: str, pickled: bytes | None, stem: str = "") -> Path:
-    stem = stem or _stem(name, text)
-    folder = DataRoot.from_environment().cache / "given" / "methods" / stem
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{stem}.py"
-    for target, content in ((path.with_suffix(".pkl"), pickled), (path, text.encode())):
-        if content is not None and not target.exists():
-            temporary = target.with_suffix(".part")
-            temporary.write_bytes(content)
-            temporary.replace(target)
-    return path

@@ -17,7 +17,7 @@ from cglsuite.executors.campaign_run import CampaignOutcome, run_campaign
 from cglsuite.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.learning import Method
-from cglsuite.study.classes import as_plugin_file
+from cglsuite.study.classes import GivenMethod, as_plugin_file
 from cglsuite.study.data import as_data_file
 from cglsuite.study.libraries import LIBRARIES
 
@@ -85,15 +85,12 @@ def run(
     for count, what in ((orders, "orders"), (seeds, "seeds")):
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise UsageError(f"{what} = {count!r}: expected a whole number from 1")
-    plugins, names, folders = [], [], []
-    for one in wanted:
-        if isinstance(one, str):
-            names.append(one)
-            continue
-        path, method, folder = as_plugin_file(one)
-        plugins.append(path)
-        names.append(method)
-        folders += [] if folder is None else [folder]
+    memory: dict[Any, str] = {}
+    given = [one if isinstance(one, str) else as_plugin_file(one, memory) for one in wanted]
+    classes = [one for one in given if not isinstance(one, str)]
+    names = [one if isinstance(one, str) else one.name for one in given]
+    plugins = [one.path for one in classes]
+    folders = list(dict.fromkeys(folder for one in classes for folder in one.folders))
     protocols = [protocol] if isinstance(protocol, str) else list(protocol)
     known = isinstance(data, str) and not data.startswith(LIBRARIES) and not Path(data).exists()
     files = [] if data is None or known else [as_data_file(data, name)]
@@ -117,7 +114,15 @@ def run(
         }
         campaign, records = Campaign.parse(content), Store(store)
         outcome = run_campaign(campaign, catalogue, records, progress=progress, watch=list(observers))
-    return Study(content=content, campaign=campaign, catalogue=catalogue, store=records, outcome=outcome, folders=tuple(folders))
+    return Study(
+        content=content,
+        campaign=campaign,
+        catalogue=catalogue,
+        store=records,
+        outcome=outcome,
+        folders=tuple(folders),
+        classes=tuple(classes),
+    )
 
 
 def _seeds(orders: int, seeds: int) -> dict[str, Any]:
@@ -142,6 +147,7 @@ class Study:
     store: Store = field(repr=False)
     outcome: CampaignOutcome = field(repr=False)
     folders: tuple[Path, ...] = field(repr=False, default=())
+    classes: tuple[GivenMethod, ...] = field(repr=False, default=())
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {state}" for state, n in self.outcome.counts.items())
@@ -161,6 +167,20 @@ class Study:
         table = self.means()
         html: str = table.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0)
         return f"<p>{repr(self)[1:-1]}</p>{html}"
+
+    def why(self) -> str:
+        """Why cells of classes were run or taken from the store: what of each class, its globals and its modules changed since the class of
+        that name was last given.
+
+        Example:
+            >>> print(run(MyMethod, "synthetic-csbm").why())  # doctest: +SKIP
+            my-method: new key: CFG changed
+        """
+        if not self.classes:
+            return "no method was given as a class: methods that are installed have the key of their sources"
+        return "\n".join(
+            f"{one.name}: {f'new key: {one.news}' if one.news else 'unchanged, so its key is as it was'}" for one in self.classes
+        )
 
     @cached_property
     def results(self) -> CampaignResults:

@@ -144,17 +144,13 @@ def test_mrr_of_a_run(packages: Catalogue, tmp_path: Path) -> None:
 
 def test_the_key_holds_the_measure_and_its_source(packages: Catalogue, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another measure, another design; another source of the same one, another key."""
-    from cglsuite.cells.code import sources
-
     micro, scored = cell(packages, NODES, None), cell(packages, NODES, "macro-f1")
     assert design_key(micro) != design_key(scored)
     before = cell_key(scored, packages)
     module = site.folder / "macro_f1.py"
     module.write_text(module.read_text().replace("zero_division=0.0", "zero_division=1.0"))
-    sources.closure_facts.cache_clear()
     assert cell_key(scored, packages) != before
     assert cell_key(micro, packages) == cell_key(cell(packages, NODES, None), packages)
-    sources.closure_facts.cache_clear()
 
 
 def test_what_does_not_fit_is_refused(packages: Catalogue) -> None:

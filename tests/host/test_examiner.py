@@ -262,7 +262,6 @@ def test_only_the_end_of_long_messages_is_kept(monkeypatch: pytest.MonkeyPatch) 
     assert visit.stderr == "x" * 999 + "\ufffd" + "y" * 3000
 
 
-@pytest.mark.nightly
 def test_time_counts_from_the_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that goes on may take longer in all than one step may take."""
     visit = visited(monkeypatch, "[(say(stage=str(i)), time.sleep(0.6)) for i in range(6)]; say(records=[1])", timeout_s=2.5)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from plugin_sites import Site
 
+from cglsuite import load_catalogue
 from cglsuite.errors import PluginError, UnknownNameError
 from cglsuite.specs import KINDS
 
@@ -250,3 +253,37 @@ def test_a_loaded_plugin_is_recorded_with_its_hooks_names_and_source(site: Site)
     assert healthy.source == site.folder / "healthy.py"
     assert deep.source == site.folder / "deep"
     assert (healthy.error, healthy.fix, healthy.details) == (None, None, None)
+
+
+EDITED = """
+from cglsuite import Hyperparameter, MethodSpec, hookimpl
+from {stem}_defaults import RATE
+
+@hookimpl
+def cglsuite_methods():
+    return [MethodSpec(name="mine", summary="s", factory="{stem}:x", hyperparameters=(Hyperparameter(name="rate", default=RATE, doc="d"),))]
+"""
+
+
+def test_a_plugin_whose_files_were_edited_is_imported_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its defaults are those of the files, also of one beside it that was written within a second and has as many bytes."""
+    stem = f"edited_plugin_{os.getpid()}"
+    path, beside = tmp_path / f"{stem}.py", tmp_path / f"{stem}_defaults.py"
+    path.write_text(EDITED.format(stem=stem))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("CGLSUITE_PLUGIN_FILES", str(path))
+
+    def default() -> float:
+        (rate,) = load_catalogue().method("mine").hyperparameters
+        return rate.default
+
+    found = []
+    for value in (1, 2, 3):
+        beside.write_text(f"RATE = {value}\n")
+        found.append(default())
+        loaded = sys.modules[stem]
+        assert default() == value
+        assert sys.modules[stem] is loaded
+    assert found == [1, 2, 3]
+    path.write_text(EDITED.format(stem=stem).replace("default=RATE", "default=7"))
+    assert default() == 7

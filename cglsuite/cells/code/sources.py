@@ -1,27 +1,24 @@
-"""The source files that a cell's numbers depend on: imports, followed through the module's own package and our numerical rooms.
+"""The source files of the suite that a cell's numbers depend on: imports, followed through its plugins and numerical rooms.
 
 A record's key contains a digest of them, so a change that can affect a number invalidates the cell, but a new method beside them or a
 comment does not. Names are followed to the module that *defines* them; packages that only re-export do not count. Modules count by content
 (:mod:`cglsuite.cells.code.syntax`) and by the contents of their imports, not by path: moving or renaming a module together with its
-importers keeps the digest.
+importers keeps the digest. Code of everybody else has a shorter rule: see :mod:`cglsuite.cells.code.user`.
 """
 
 from __future__ import annotations
 
 import importlib.machinery
-import importlib.metadata
 import importlib.util
-import sys
-import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from cglsuite.cells.code.syntax import Import, Slice, Source, cut, parse
+from cglsuite.cells.code.user import is_ours, user_code
 from cglsuite.hashing import digest
-from cglsuite.host.discovery import GROUP
 
 __all__ = ["NUMERICAL_ROOMS", "Closure", "Files", "closure", "closure_digest", "closure_facts"]
 
@@ -30,26 +27,36 @@ SLICED = ("cglsuite.hashing", "cglsuite.specs")
 """Of these modules, only the definitions in use count: seeds come from :func:`cglsuite.hashing.digest`."""
 DECLARED = ("cglsuite.problems.adapters", "cglsuite.streams.measures.core")
 """Tables of names resolved at run time. The named objects are roots of a cell's key, so the tables themselves are not part of it."""
-_ENDINGS = (".py", *importlib.machinery.EXTENSION_SUFFIXES)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of a :class:`Closure`: its ``digest``, and the plugins' modules in it that import ``by_name``."""
+    """The ``digest`` of the code behind some roots, and the user's modules in it that import ``by_name``."""
 
     digest: str
     by_name: tuple[str, ...]
 
 
-@lru_cache(maxsize=256)  # a process imports only one release of a plugin
 def closure_facts(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> Facts:
-    """The :class:`Facts` of the :class:`Closure` of some ``"module"`` or ``"module:Object"``, read once per process."""
-    made = Closure((roots,) if isinstance(roots, str) else roots, Files(), rooms)
-    return Facts(made.digest, tuple(made.dynamic))
+    """The :class:`Facts` of the code behind some ``"module"`` or ``"module:Object"``.
+
+    Where all are of the suite's own distributions they are those of the :class:`Closure`, which is read once per process; otherwise of
+    :func:`cglsuite.cells.code.user.user_code`, as its files are now.
+    """
+    names = (roots,) if isinstance(roots, str) else roots
+    if all(map(is_ours, names)):
+        return Facts(_own_digest(names, rooms), ())
+    code = user_code(names)
+    return Facts(digest([code.digest, _own_digest(code.ours, rooms) if code.ours else ""]), code.by_name)
+
+
+@lru_cache(maxsize=256)  # a process imports only one release of the suite
+def _own_digest(roots: tuple[str, ...], rooms: tuple[str, ...]) -> str:
+    return Closure(roots, Files(), rooms).digest
 
 
 def closure_digest(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> str:
-    """SHA-256 (hex) of the :class:`Closure` of ``roots``; of the providers' versions if there are no files."""
+    """SHA-256 (hex) of the code behind ``roots``: see :func:`closure_facts`."""
     return closure_facts(roots, rooms).digest
 
 
@@ -69,10 +76,9 @@ class Files:
         self.folders = None if folders is None else [str(folder) for folder in folders]
         self._found: dict[str, Path | None] = {}
         self._tops: dict[str, importlib.machinery.ModuleSpec | None] = {}
-        self._homes: dict[str, Path | None] = {}
 
     def find(self, name: str) -> Path | None:
-        """The file of a module, source or compiled extension; ``None`` if there is none."""
+        """The source file of a module; ``None`` if there is none."""
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
@@ -87,18 +93,6 @@ class Files:
             self._tops[name] = spec
         return self._tops[name]
 
-    def home(self, top: str) -> Path | None:
-        """The folder in which a top-level module lies."""
-        if top not in self._homes:
-            self._homes[top] = _folder(self.top(top))
-        return self._homes[top]
-
-    @cached_property
-    def installed(self) -> frozenset[str]:
-        """The top-level modules that installed distributions say they brought."""
-        every = (file for one in importlib.metadata.distributions(path=self.folders or sys.path) for file in one.files or ())
-        return frozenset(file.parts[0].partition(".")[0] for file in every)
-
     def _find(self, name: str) -> Path | None:
         top, *rest = name.split(".")
         spec = self.top(top)
@@ -106,13 +100,13 @@ class Files:
             return None
         if not rest:
             path = Path(spec.origin or "")
-            return path if path.name.endswith(_ENDINGS) and path.is_file() else None
+            return path if path.suffix == ".py" and path.is_file() else None
         parent = self.find(name.rpartition(".")[0])
         if parent is not None and parent.name != "__init__.py":
             return None  # only packages have parts
         for folder in spec.submodule_search_locations or ():
             place = Path(folder, *rest)
-            for path in (place / "__init__.py", *(place.with_name(place.name + ending) for ending in _ENDINGS)):
+            for path in (place / "__init__.py", place.with_name(f"{place.name}.py")):
                 if path.is_file():
                     return path
         return None  # "from package import function": the last part is not a module
@@ -120,7 +114,7 @@ class Files:
 
 @dataclass
 class Closure:
-    """``roots`` and their direct and indirect imports from plugins' packages and from our ``rooms``.
+    """``roots`` and their direct and indirect imports from the suite's plugins and from its ``rooms``.
 
     A root ``"module:Object"`` is followed to the module that defines the object. Imports inside functions count; those under
     ``TYPE_CHECKING`` do not. Other libraries are not followed: the key contains only torch's version.
@@ -133,7 +127,6 @@ class Closure:
     """Keyed by module, or by ``module:definition`` for modules that count in part."""
 
     def __post_init__(self) -> None:
-        self._homes = {root.partition(".")[0].partition(":")[0] for root in self.roots}
         self._sources: dict[str, Source | None] = {}
         self._slices: dict[str, Slice] = {}
         self._links: dict[str, list[tuple[str, str, list[str]]]] = {}
@@ -145,18 +138,11 @@ class Closure:
                 self.files[name] = path
                 waiting += self._next(name)
 
-    @property
-    def dynamic(self) -> list[str]:
-        """Plugins' modules that import or execute code by names known only at run time (ours declare theirs)."""
-        names = (name for name in self.files if not name.startswith("cglsuite.") and ":" not in name)
-        return sorted(name for name in names if (source := self._source(name)) is not None and source.by_name)
-
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) over the contents of the modules and their imports of each other."""
         if not self.files:
-            outside = sorted(home for home in self._homes if home != "cglsuite")
-            return digest(["without source", sorted(self.roots), [_providers(home) for home in outside]] if outside else [])
+            return digest([])
         named = any(self._reads_its_name(name) for name in self.files)
         modules = [[*self._linked(name), *([name] if named else [])] for name in self.files]
         return digest(sorted(modules))
@@ -169,12 +155,10 @@ class Closure:
         return [self._content(name), sorted([bound, attribute, sorted(map(self._content, names))] for bound, attribute, names in links)]
 
     def _content(self, name: str) -> str:
-        module, _, definition = name.partition(":")
-        path = self.files[name]
-        if definition:
+        if ":" in name:
             return self._slice(name).content
-        source = self._source(module)
-        return digest([path.name, _hash(path)]) if source is None else source.content
+        source = self._source(name)
+        return "" if source is None else source.content
 
     # --- from name to name -------------------------------------------------------------------------------------------------------
 
@@ -229,8 +213,6 @@ class Closure:
             return
         source = self._source(module)
         if source is None:
-            if self.found_by.find(module) is not None:  # compiled
-                yield module
             return
         via |= {(module, name)}
         if name and name != "*":
@@ -265,15 +247,7 @@ class Closure:
         parts = name.split(".")
         if parts[0] == "cglsuite":
             return len(parts) > 1 and parts[1] in self.rooms and name not in DECLARED
-        return parts[0] in self._homes or parts[0] in plugin_packages() or self._beside(parts[0])
-
-    def _beside(self, top: str) -> bool:
-        """Whether a top-level module is a helper: in the folder of a plugin, outside the environment's folders, and of no library that
-        was installed there too."""
-        place = self.found_by.home(top)
-        if place is None or place in _environment() or place not in map(self.found_by.home, self._homes):
-            return False
-        return top not in self.found_by.installed
+        return is_ours(name)
 
     def _slice(self, name: str) -> Slice:
         if name not in self._slices:
@@ -283,11 +257,11 @@ class Closure:
         return self._slices[name]
 
     def _source(self, name: str) -> Source | None:
-        """The parts of a module that count; ``None`` if it is compiled or absent."""
+        """The parts of a module that count; ``None`` if it is absent."""
         if name not in self._sources:
             path = self.found_by.find(name)
             package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
-            self._sources[name] = _parsed(path, package) if path is not None and path.suffix == ".py" else None
+            self._sources[name] = _parsed(path, package) if path is not None else None
         return self._sources[name]
 
 
@@ -320,39 +294,3 @@ def _read_and_parsed(path: Path, package: str, mtime_ns: int, size: int) -> Sour
 def _split(root: str) -> tuple[str, str]:
     module, _, name = root.partition(":")
     return module, name.partition(".")[0]
-
-
-def _hash(path: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _folder(spec: importlib.machinery.ModuleSpec | None) -> Path | None:
-    if spec is None:
-        return None
-    places: Iterable[str] = spec.submodule_search_locations or ([spec.origin] if spec.origin and spec.has_location else [])
-    return next((Path(place).resolve().parent for place in places), None)
-
-
-@lru_cache(maxsize=1)
-def _environment() -> frozenset[Path]:
-    return frozenset(Path(path).resolve() for path in sysconfig.get_paths().values())
-
-
-@lru_cache(maxsize=1)
-def plugin_packages() -> frozenset[str]:
-    """The top-level packages and modules of every installed distribution with our entry point: a plugin may consist of several, and
-    build on another."""
-    packages = set[str]()
-    for point in importlib.metadata.entry_points(group=GROUP):
-        packages.add(point.module.partition(".")[0])
-        files = (point.dist.files if point.dist is not None else None) or ()
-        packages |= {file.parts[0].removesuffix(".py") for file in files if file.suffix == ".py"}
-    return frozenset(name for name in packages if name.isidentifier()) - {"cglsuite"}
-
-
-def _providers(module: str) -> list[str]:
-    """The distributions of a top-level package, with versions: a stand-in for the content of packages without readable sources."""
-    names = importlib.metadata.packages_distributions().get(module, [])
-    return sorted(f"{name} {importlib.metadata.version(name)}" for name in set(names))

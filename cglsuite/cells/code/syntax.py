@@ -13,19 +13,11 @@ from typing import Any
 
 from cglsuite.cells.code.neutral import Transformer, is_type_checking, named, normalised, walk
 
-__all__ = ["Import", "Slice", "Source", "cut", "parse"]
+__all__ = ["Import", "Slice", "Source", "cut", "imported_literally", "imports_by_name", "parse", "text_of"]
 
 _BY_NAME = {
-    "import_module",
-    "__import__",
-    "exec",
-    "eval",
-    "spec_from_file_location",
-    "run_path",
-    "run_module",
-    "find_loader",
-    "load_module",
-    "resolve_name",
+    *("import_module", "__import__", "exec", "eval", "spec_from_file_location", "run_path", "run_module", "find_loader", "load_module"),
+    *("resolve_name", "walk_packages", "iter_modules"),
 }
 _NAMES_ITSELF = (b"__name__", b"__file__", b"__module__", b"__package__", b"__spec__", b"__path__")
 # Importing these does not affect numbers, so a name imported for an annotation alone does not count: every cell imports them anyway.
@@ -54,7 +46,6 @@ class Source:
             displays use.
         exports: every imported name of the module, including those under ``TYPE_CHECKING``.
         facade: it only re-exports. effects: importing it does more than define names.
-        by_name: it imports or executes code by names known only at run time.
         own_name: it reads its own name or path.
         listed: ``__all__`` if that is a literal. constants: names assigned exactly once, outside functions and classes.
     """
@@ -64,7 +55,6 @@ class Source:
     exports: tuple[Import, ...]
     facade: bool
     effects: bool
-    by_name: bool
     own_name: bool
     listed: tuple[str, ...] | None
     constants: frozenset[str]
@@ -95,7 +85,6 @@ def parse(source: bytes, package: str) -> Source:
     nodes = list(walk(tree))
     imports = list(_imports(nodes, package))
     facade, effects = _is_facade(tree), not all(_only_defines(node) for node in tree.body)
-    by_name = any(name.encode() in source for name in _BY_NAME) and any(map(_imports_by_name, nodes))
     own_name = any(name in source for name in _NAMES_ITSELF) and any(map(_mentions_itself, nodes))
     used = run = _names_read(nodes)
     if _postpones_annotations(tree):
@@ -105,12 +94,11 @@ def parse(source: bytes, package: str) -> Source:
     # Importing our modules has no side effects; importing a plugin's may.
     linked = {i for i in imports if _links(i.module) and (_root(i.module) != "cglsuite" or i.bound == "*" or _root(i.bound) in run)}
     return Source(
-        content=hashlib.sha256(_text(_Unlinked(package, used).visit(tree)).encode()).hexdigest(),
+        content=hashlib.sha256(text_of(_Unlinked(package, used).visit(tree)).encode()).hexdigest(),
         linked=tuple(sorted(linked, key=lambda i: (i.bound, i.module, i.name))),
         exports=(*imports, *typed),
         facade=facade,
         effects=effects,
-        by_name=by_name,
         own_name=own_name,
         listed=listed,
         constants=_constants(tree),
@@ -134,7 +122,7 @@ def cut(source: bytes, package: str, name: str) -> Slice:
             continue
         reached[current] = defined[current]
         waiting += [n for node in defined[current] if not _is_import(node) for n in _names_read(walk(node))]
-    code = sorted((bound, [_text(n) for n in nodes if not _is_import(n)]) for bound, nodes in reached.items())
+    code = sorted((bound, [text_of(n) for n in nodes if not _is_import(n)]) for bound, nodes in reached.items())
     imports = {i for bound, nodes in reached.items() for i in _imports(filter(_is_import, nodes), package) if _root(i.bound) == bound}
     outside = sorted([i.bound, i.module, i.name] for i in imports if not _links(i.module))
     return Slice(
@@ -239,14 +227,21 @@ def _only_defines(node: ast.stmt) -> bool:
     return False
 
 
-def _imports_by_name(node: ast.AST) -> bool:
+def imports_by_name(node: ast.AST) -> bool:
+    """Whether a node is a call that imports or executes code by a name which only the run knows."""
     if not isinstance(node, ast.Call) or named(node.func) not in _BY_NAME:
         return False
     if named(node.func) in ("exec", "eval") and not isinstance(node.func, ast.Name):
         return False  # model.eval()
-    first = node.args[0] if node.args else None
-    literal = isinstance(first, ast.Constant) and isinstance(first.value, str) and not first.value.startswith(".")
-    return not (literal and named(node.func) in ("import_module", "__import__"))
+    return imported_literally(node) is None
+
+
+def imported_literally(call: ast.Call) -> str | None:
+    """The module that ``import_module("literal")`` names, and ``None`` for any other call."""
+    first = call.args[0] if call.args else None
+    if named(call.func) in ("import_module", "__import__") and isinstance(first, ast.Constant) and isinstance(first.value, str):
+        return None if first.value.startswith(".") else first.value
+    return None
 
 
 def _mentions_itself(node: ast.AST) -> bool:
@@ -321,7 +316,7 @@ def _root(name: str) -> str:
 _UNTOLD = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
-def _text(node: Any) -> str:
+def text_of(node: Any) -> str:
     """The tree as text: node types and fields in a fixed order, without positions, contexts and empty fields (they differ by version)."""
     kind = node.__class__
     if kind is ast.Name:
@@ -329,9 +324,9 @@ def _text(node: Any) -> str:
     if kind is ast.Constant:
         return f"{node.value.__class__.__name__}:{node.value!r}"
     if kind is list:
-        return f"[{','.join(map(_text, node))}]"
+        return f"[{','.join(map(text_of, node))}]"
     if isinstance(node, ast.AST):
         values = node.__dict__
         fields = [(name, values.get(name)) for name in node._fields if name not in _UNTOLD]
-        return f"{kind.__name__}({','.join([f'{name}={_text(value)}' for name, value in fields if value is not None and value != []])})"
+        return f"{kind.__name__}({','.join([f'{name}={text_of(value)}' for name, value in fields if value is not None and value != []])})"
     return f"{kind.__name__}:{node!r}"

@@ -88,6 +88,13 @@ def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[st
     return [{**dict(zip(keys, maker, strict=True)), "names": sorted(values)} for maker, values in sorted(names_by_provider.items())]
 
 
+def metrics_by_other_code(record: Record, catalogue: Catalogue, names: Iterable[str]) -> set[str]:
+    """Those of ``names`` whose stored value was computed by other code than the catalogue's, by the record's provenance."""
+    then = {name: maker["source"] for maker in record.provenance.get("metrics") or () for name in maker["names"]}
+    now = metric_providers(catalogue, [name for name in names if name in then])
+    return {name for maker in now for name in maker["names"] if maker["source"] != then[name]}
+
+
 def unlike_metrics(record: Record, catalogue: Catalogue) -> Iterator[str]:
     """The metrics of a record whose code has changed, as text. Empty for records that do not name the code."""
     for then in record.provenance.get("metrics") or ():

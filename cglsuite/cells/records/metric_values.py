@@ -7,13 +7,15 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.cells.code.user import is_ours
+from cglsuite.cells.records.describe import metric_providers, metrics_by_other_code
 from cglsuite.specs import MetricSpec
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
 
-__all__ = ["completed", "metric_values", "metrics_from"]
+__all__ = ["completed", "is_users", "metric_values", "metrics_from"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,14 +55,31 @@ def metric_values(
 
 
 def completed(record: Record, catalogue: Catalogue) -> Record:
-    """A finished record with the metrics that it lacks because they are newer than it; one that needs joint training is left out."""
+    """A finished record with the metrics that it lacks because they are newer than it, and those of users whose formula is another now.
+
+    One that needs joint training cannot be computed from the record: it is left out, or as it was stored where
+    :func:`cglsuite.cells.records.describe.unlike_metrics` tells that its code has changed.
+    """
     if not record.done:
         return record
-    specs = catalogue.specs(MetricSpec).items()
-    newer = [name for name, spec in specs if name not in record.metrics and not spec.needs_joint and not spec.excluded(record.scenario)]
-    if not newer:
+    specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
+    newer = [name for name, spec in specs.items() if name not in record.metrics and not spec.excluded(record.scenario)]
+    others = [name for name in record.metrics if name in specs and is_users(specs[name])]
+    changed = [name for name in others if name in metrics_by_other_code(record, catalogue, others)]
+    if not newer and not changed:
         return record
-    return dataclasses.replace(record, metrics={**record.metrics, **metrics_from(record, catalogue, newer)})
+    makers = [{**maker, "names": sorted(set(maker["names"]) - set(changed))} for maker in record.provenance.get("metrics") or ()]
+    kept = [maker for maker in makers if maker["names"]]
+    return dataclasses.replace(
+        record,
+        metrics={**record.metrics, **metrics_from(record, catalogue, [*newer, *changed])},
+        provenance={**record.provenance, "metrics": [*kept, *metric_providers(catalogue, changed)]} if changed else record.provenance,
+    )
+
+
+def is_users(spec: MetricSpec) -> bool:
+    """Whether a metric's code is not the suite's: it may change between two readings of a record."""
+    return not is_ours(spec.factory)
 
 
 def metrics_from(record: Record, catalogue: Catalogue, names: Collection[str]) -> dict[str, float | None]:

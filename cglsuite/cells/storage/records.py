@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cglsuite.atomic import write_atomic
 from cglsuite.cells.records.curves import Curves, NoCurvesError
-from cglsuite.cells.records.metric_values import completed
+from cglsuite.cells.records.metric_values import completed, is_users
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.records.rows import Row, Summary
 from cglsuite.cells.storage.copies import FileCopy, read_record
@@ -347,10 +347,12 @@ class Records:
             yield row if row.done or own is None else own
 
     def completed_rows(self, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Iterator[Row]:
-        """The :meth:`rows` of records, with the metrics that they lack because they are newer: for those, the record is read."""
-        names = {name for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
+        """The :meth:`rows` of records, with the metrics that they lack because they are newer, and those of users by their formulas of now:
+        for these, the record is read."""
+        specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
+        users = any(map(is_users, specs.values()))
         for row in self.rows(keys):
-            lacking = row.done and not names <= row.metrics.keys()
+            lacking = row.done and (users or not specs.keys() <= row.metrics.keys())
             record = self._stored(row.key) if lacking else None
             yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
 

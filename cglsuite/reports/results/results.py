@@ -307,8 +307,8 @@ def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, 
     record = exact or alike
     if record is None:
         return ReportedCell(planned=planned, state="missing", reason="not run yet")
-    differences = [*([] if exact is not None else [_difference(record, planned, catalogue, engine)]), *unlike_metrics(record, catalogue)]
     shown = completed(record, catalogue)
+    differences = [*([] if exact is not None else [_difference(record, planned, catalogue, engine)]), *unlike_metrics(shown, catalogue)]
     return ReportedCell(planned=planned, state=record.status, reason=record.reason or "", record=shown, stale="; ".join(differences))
 
 

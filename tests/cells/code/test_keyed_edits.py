@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from cglsuite import Catalogue, load_catalogue
 from cglsuite.cells import keys as keys_module
 from cglsuite.cells.code.sources import NUMERICAL_ROOMS, Closure, Files, closure
-from cglsuite.cells.code.syntax import parse
+from cglsuite.cells.code.syntax import imports_by_name, parse
 from cglsuite.cells.keys import cell_key, references
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.learning.reproducibility.numerics import numerics_of
@@ -236,86 +235,6 @@ def test_every_declared_numeric_switch_is_in_the_key(catalogue: Catalogue, monke
     assert len(found) == 1 + len(dataclasses.fields(plain))
 
 
-# --- plugins of third parties --------------------------------------------------------------------------------------------------------
-
-
-def site(folder: Path, **files: str) -> Files:
-    for name, text in files.items():
-        path = folder / f"{name.replace('__', '/')}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    importlib.invalidate_caches()
-    return Files([folder, ROOT])
-
-
-def test_a_helper_beside_a_plugin_counts_for_that_plugin_alone(tmp_path: Path) -> None:
-    mine = "from mine_helper import scale\nfrom mine.inner import shift\nclass Mine:\n    value = scale + shift\n"
-    texts = {"mine__method": mine, "mine__inner": "shift = 1", "mine_helper": "scale = 1", "other": "class Other: ..."}
-    texts |= {"mine__init": "", "unused_helper": "x = 1"}
-    before = site(tmp_path, **texts)
-    first = [Closure((root,), before).digest for root in ("mine.method:Mine", "other:Other")]
-    for name in ("mine_helper", "mine__inner"):
-        after = site(tmp_path, **{**texts, name: "scale = shift = 2"})
-        now = [Closure((root,), after).digest for root in ("mine.method:Mine", "other:Other")]
-        assert now[0] != first[0], name
-        assert now[1] == first[1], name
-        site(tmp_path, **texts)
-    after = site(tmp_path, **{**texts, "unused_helper": "x = 2"})
-    assert [Closure((root,), after).digest for root in ("mine.method:Mine", "other:Other")] == first
-
-
-def test_a_library_installed_beside_a_plugin_does_not_count(tmp_path: Path) -> None:
-    """As ``pip install --target`` leaves them: libraries, and plugins with helpers of their own, in one folder on PYTHONPATH."""
-    mine = "from library import shift\nfrom mine_helper import scale\nclass Mine:\n    value = shift + scale\n"
-
-    def counted(files: Files) -> set[str]:
-        return {name.partition(":")[0] for name in Closure(("mine:Mine",), files).files}
-
-    files = site(tmp_path, mine=mine, mine_helper="scale = 1", library="shift = 1")
-    assert counted(files) == {"mine", "mine_helper", "library"}  # nothing says that it is one
-    says = tmp_path / "library-1.0.dist-info"
-    says.mkdir()
-    (says / "METADATA").write_text("Metadata-Version: 2.1\nName: library\nVersion: 1.0\n")
-    (says / "RECORD").write_text("library.py,,\nlibrary-1.0.dist-info/METADATA,,\n")
-    assert counted(Files([tmp_path, ROOT])) == {"mine", "mine_helper"}
-
-
-def test_a_method_counts_the_plugin_that_it_builds_on(copy: Copy, tmp_path: Path) -> None:
-    site(tmp_path, heir="from cglsuite_methods.regularisation import twp\nclass Heir(twp.TWP): ...")
-    assert "cglsuite_methods.regularisation.twp" in Closure(("heir:Heir",), Files([tmp_path, *sorted(copy.folder.iterdir())])).files
-
-
-def test_imports_by_a_name_that_only_the_run_knows_are_told(tmp_path: Path) -> None:
-    files = site(
-        tmp_path,
-        open="import importlib\nclass Open:\n    def part(self, name):\n        return importlib.import_module(name)\n",
-        resolved="import pkgutil\nclass Resolved:\n    def part(self, name):\n        return pkgutil.resolve_name(name)\n",
-        literal="import importlib\nclass Literal:\n    def part(self):\n        return importlib.import_module('found')\n",
-        found="x = 1",
-    )
-    assert Closure(("open:Open",), files).dynamic == ["open"]
-    assert Closure(("resolved:Resolved",), files).dynamic == ["resolved"]
-    assert Closure(("literal:Literal",), files).dynamic == []
-    assert "found" in Closure(("literal:Literal",), files).files
-
-
-def test_a_package_that_computes_counts_and_one_that_re_exports_does_not(tmp_path: Path) -> None:
-    method = "from house.parts import Part\nclass M(Part): ..."
-    texts = {"house__method": method, "house__parts____init__": "from house.parts.first import Part\nfrom house.parts.second import Other"}
-    for name in ("house__parts__first", "house__parts__second"):
-        (tmp_path / "house" / "parts").mkdir(parents=True, exist_ok=True)
-        (tmp_path / f"{name.replace('__', '/')}.py").write_text("class Part: ...\nclass Other: ...")
-    (tmp_path / "house" / "method.py").write_text(method)
-    init = tmp_path / "house" / "parts" / "__init__.py"
-    init.write_text(texts["house__parts____init__"])
-    assert sorted(Closure(("house.method:M",), Files([tmp_path])).files) == ["house.method", "house.parts.first"]
-    init.write_text(init.read_text() + "\nPart.scale = 2\n")
-    assert "house.parts" in Closure(("house.method:M",), Files([tmp_path])).files
-    init.write_text(texts["house__parts____init__"])
-    (tmp_path / "house" / "parts" / "second.py").write_text("import torch\ntorch.manual_seed(0)\nclass Other: ...")
-    assert "house.parts.second" in Closure(("house.method:M",), Files([tmp_path])).files  # importing it does something
-
-
 # --- every module of the numerical rooms ---------------------------------------------------------------------------------------------
 
 MODULES = sorted(
@@ -373,7 +292,7 @@ def test_descriptions_of_a_module_are_nothing_and_its_numbers_are_something(modu
 
 def test_what_built_in_code_loads_by_name_is_declared() -> None:
     """In these modules: the names that they load are roots of a cell's key (:func:`cglsuite.cells.keys.references`), or re-exports."""
-    by_name = [module for module in MODULES if parse((ROOT / module).read_bytes(), "cglsuite.somewhere").by_name]
+    by_name = [module for module in MODULES if any(map(imports_by_name, ast.walk(ast.parse((ROOT / module).read_bytes()))))]
     assert by_name == [
         "cglsuite/learning/launch.py",
         "cglsuite/problems/adapters.py",

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import shutil
 import sys
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 from plugin_sites import Site
 
 from cglsuite import Catalogue, load_catalogue
-from cglsuite.cells.code import sources
-from cglsuite.cells.code.sources import NUMERICAL_ROOMS, closure, closure_digest, closure_facts
+from cglsuite.cells.code.sources import NUMERICAL_ROOMS, closure_digest
 from cglsuite.cells.keys import cell_key
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import run_cell
@@ -61,7 +58,6 @@ def release(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str, remark:
     for name in [n for n in sys.modules if n.split(".")[0] == "pulled"]:
         del sys.modules[name]
     importlib.invalidate_caches()
-    closure_facts.cache_clear()  # a process imports one release of a plugin
     files = {"__init__": "", "plugin": HOOKS, "method": METHOD.format(remark=remark), "metric": METRIC.format(scale=scale)}
     site = Site(folder).add(
         "pulled",
@@ -102,7 +98,7 @@ def test_a_record_names_every_plugin_that_had_a_part(tmp_path: Path, monkeypatch
         "method": ("pulled", "pulled"),
     }
     assert made["method"]["version"] == "1.0"
-    assert made["method"]["source"] == closure_digest("pulled.method:Pulled")
+    assert made["method"]["source"] == closure_digest(("pulled.method:Pulled", "pulled.plugin"))
     metrics = {part["distribution"]: part for part in record.provenance["metrics"]}
     assert metrics["pulled"] == {
         "distribution": "pulled",
@@ -146,15 +142,36 @@ def test_a_release_with_the_same_code_is_the_same_result_and_keeps_its_makers_na
     assert listed.loc[listed["distribution"] == "pulled", "version"].unique().tolist() == ["1.0"]
 
 
-def test_metrics_by_other_code_are_told_although_nothing_is_trained_anew(
+def test_a_users_metric_is_that_of_its_formula_now_and_nothing_is_trained_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
+    """In tables and listings too; the record in the store stays as it is."""
     first = run(release(tmp_path / "one", monkeypatch, "1.0"), store)
     doubled = release(tmp_path / "two", monkeypatch, "1.1", scale=2)
     assert run(doubled, store) == first
-    _, message = report(doubled, store)
-    then = next(part for part in first.provenance["metrics"] if part["distribution"] == "pulled")
-    assert f"metric last by pulled 1.0 ({then['source'][:8]}), now 1.1 (" in message
+    results, message = report(doubled, store)
+    (shown,) = results.records
+    assert shown.metrics["last"] == 2 * first.metrics["last"]
+    assert {name: value for name, value in shown.metrics.items() if name != "last"} == {
+        name: value for name, value in first.metrics.items() if name != "last"
+    }
+    assert results.frame["last"].tolist() == [shown.metrics["last"]]
+    assert [row.metrics["last"] for row in store.completed_rows(doubled)] == [shown.metrics["last"]]
+    maker = next(part for part in shown.provenance["metrics"] if part["distribution"] == "pulled")
+    assert (maker["version"], maker["names"]) == ("1.1", ["last"])
+    assert "stale" not in message
+
+
+def test_a_users_metric_that_needs_joint_training_is_told_where_its_formula_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    monkeypatch.setitem(globals(), "HOOKS", HOOKS.replace('direction="up", range', 'direction="up", needs_joint=True, range'))
+    first = run(release(tmp_path / "one", monkeypatch, "1.0"), store)
+    makers = [*first.provenance["metrics"], {"distribution": "pulled", "version": "1.0", "source": "0" * 64, "names": ["last"]}]
+    store.put(dataclasses.replace(first, metrics={**first.metrics, "last": 0.5}, provenance={**first.provenance, "metrics": makers}))
+    results, message = report(release(tmp_path / "two", monkeypatch, "1.1", scale=2), store)
+    assert [record.metrics["last"] for record in results.records] == [0.5]
+    assert "metric last by pulled 1.0 (00000000), now 1.1 (" in message
 
 
 def test_records_that_do_not_say_whose_metrics_they_hold_are_still_read(
@@ -169,42 +186,6 @@ def test_records_that_do_not_say_whose_metrics_they_hold_are_still_read(
     assert "stale" not in message
 
 
-@pytest.mark.parametrize("where", ["package", "module"])
-def test_a_compiled_part_of_a_plugin_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    ending = EXTENSION_SUFFIXES[0]
-    files = (
-        {"fast/__init__.py": "from fast import core", f"fast/core{ending}": "first"} if where == "package" else {f"fast{ending}": "first"}
-    )
-    for name, content in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(content)
-    importlib.invalidate_caches()
-    closure_facts.cache_clear()
-    assert [path.name for _, path in closure("fast")] == [path.name]  # the package itself only re-exports
-    before = closure_digest("fast")
-    path.write_text("second")
-    closure_facts.cache_clear()
-    assert closure_digest("fast") != before
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("file", ["sealed.py", "sealed/__init__.py"])
-def test_a_plugin_in_an_archive_counts_by_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
-    found = []
-    for number, version in enumerate(["1.0", "1.0", "2.0"]):
-        Site(tmp_path / str(number)).add("sealed", version, files={file: "VALUE = 1"})
-        archive = shutil.make_archive(str(tmp_path / f"archive-{number}"), "zip", tmp_path / str(number))
-        with monkeypatch.context() as patch:
-            patch.syspath_prepend(archive)
-            importlib.invalidate_caches()
-            closure_facts.cache_clear()
-            assert closure("sealed") == []
-            found.append(closure_digest("sealed"))
-    assert found[0] == found[1] != found[2]
-
-
 def test_a_record_says_where_a_plugin_imports_by_a_name_that_only_the_run_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
@@ -213,16 +194,3 @@ def test_a_record_says_where_a_plugin_imports_by_a_name_that_only_the_run_knows(
     monkeypatch.setitem(globals(), "METHOD", by_name)
     record = run(release(tmp_path / "two", monkeypatch, "2.0"), store)
     assert record.provenance["dynamic_imports"] == ["pulled.method"]
-
-
-def test_every_module_of_a_plugins_distribution_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it is installed among all others, so that nothing is told from its place."""
-    files = {"spread.py": "import spread_helper\nclass Spread: ...", "spread_helper.py": "x = 1", "stranger.py": ""}
-    Site(tmp_path).add("spread", files={name: files[name] for name in ("spread.py", "spread_helper.py")}, entry_points={"s": "spread"})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sources, "_environment", lambda: {tmp_path})
-    sources.plugin_packages.cache_clear()
-    try:
-        assert [name for name, _ in closure("spread")] == ["spread", "spread_helper"]
-    finally:
-        sources.plugin_packages.cache_clear()

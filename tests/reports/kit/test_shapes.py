@@ -218,7 +218,6 @@ def drawn(makers: Iterable[Draw], theme: Theme) -> Gallery:
     return Gallery(tuple(Picture(one, one, f"shape {n}") for n, one in enumerate(made)))
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shapes", SHAPES, ids=[one.__name__ for one in SHAPES])
 def test_every_shape_of_a_figure(shapes: Callable[[], Iterator[Draw]]) -> None:
     page_with(drawn(shapes(), LIGHT))

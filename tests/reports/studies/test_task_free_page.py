@@ -24,7 +24,6 @@ from cglsuite.reports.studies.task_free import page as task_free_page
 from cglsuite.reports.studies.task_free.pooling import STREAM_AXES, TaskFreeStudy, task_free_study
 
 
-@pytest.mark.nightly
 def test_the_page(small_study: TaskFreeStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every number has its exact value behind it, nothing on the page is harmful, and every stream has its figures."""
     monkeypatch.setattr(stream_tables, "installed_catalogue", lambda: catalogue_of(*EXTRA))

@@ -1,0 +1,449 @@
+"""A digest of a class or a function as it is in memory: what a notebook or a script defined, with every value that it reads.
+
+Text would not do: Python keeps none for the classes of a kernel, and a class is more than its text: default arguments, closures,
+decorators, attributes that were set later, and the values that its globals have *now*. Hashed are
+
+- of a function: its byte code, exception table, names and constants (with their types), defaults, closure, annotations and attributes;
+  never file names or lines, so that comments and layout are free;
+- of a class: its bases, metaclass and every attribute of its dictionary, without what Python derives (the state of ABCs and caches);
+- of a value: its content, and the type of every object on the way: a method of a dataclass counts where an instance of it is used;
+- the globals that functions read (``LOAD_GLOBAL``, ``LOAD_NAME``), each under its name, and theirs in turn.
+
+What an importable module holds counts by that module: it is one of :attr:`Hashed.modules`, whose sources are for the caller to hash.
+Byte code differs between minor versions of Python, so the digest contains the version.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copyreg
+import dis
+import enum
+import functools
+import hashlib
+import sys
+import types
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cglsuite.cells.code.user import is_ours, is_user_module
+
+__all__ = ["Hashed", "Unhashable", "edited_since", "globals_of", "hashed", "is_importable"]
+
+_DERIVED = {
+    *("__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__"),
+    *("_abc_impl", "__abstractmethods__", "_abc_registry", "_abc_cache", "_abc_negative_cache", "_abc_negative_cache_version"),
+}
+_READS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+_BUILT_IN = (
+    *(types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodWrapperType, types.MethodDescriptorType),
+    *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
+)
+
+
+class Unhashable(TypeError):
+    """A value that has no content to hash (a lock, an open file, a generator): ``path`` leads to it from the class."""
+
+    def __init__(self, path: str, value: object) -> None:
+        super().__init__(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which has no content that could be compared")
+        self.path, self.value = path, value
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """What :func:`hashed` found.
+
+    Attributes:
+        parts: the digest of the class itself and of every global that it needs, by name.
+        modules: the importable modules whose names it uses, ``"module"`` or ``"module:name"``, sorted.
+        unstable: where values without a comparable content are, in words; each part that has one is new every time.
+    """
+
+    parts: Mapping[str, str]
+    modules: tuple[str, ...]
+    unstable: tuple[Unhashable, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over the parts and the minor version of Python, whose byte code they are of."""
+        return _sha(repr((sys.version_info[:2], sorted(self.parts.items()))))
+
+
+def hashed(obj: type | types.FunctionType, memory: dict[Any, str] | None = None) -> Hashed:
+    """The digests of a class or function and of all that it needs.
+
+    Args:
+        memory: digests of tensors and arrays met before, for several calls within one run.
+    """
+    return _Hasher({} if memory is None else memory).run(obj)
+
+
+def is_importable(obj: Any) -> bool:
+    """Whether another process finds this class or function in its module, under its name."""
+    module = sys.modules.get(getattr(obj, "__module__", None) or "")
+    if module is None or module.__name__ == "__main__" or (getattr(module, "__spec__", None) is None and not hasattr(module, "__file__")):
+        return False
+    found: Any = module
+    for name in obj.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is obj
+
+
+def edited_since(cls: type) -> list[str]:
+    """What of a class and of the constants of its module differs in memory from the file as it is now, by name."""
+    module = sys.modules[cls.__module__]
+    try:
+        source = Path(str(module.__file__)).read_bytes()
+        tree = ast.parse(source)
+        codes = {code.co_qualname: code for code in _within(compile(source, "<disk>", "exec", dont_inherit=True))}
+    except (OSError, SyntaxError, ValueError):
+        return []
+    hasher = _Hasher({})
+    functions = {name: getattr(value, "__func__", getattr(value, "fget", value)) for name, value in vars(cls).items()}
+    found = [
+        f"{cls.__qualname__}.{name}"
+        for name, function in functions.items()
+        if isinstance(function, types.FunctionType) and function.__module__ == cls.__module__ and not hasattr(function, "__wrapped__")
+        if (code := codes.get(function.__qualname__)) is None or hasher.code(code) != hasher.code(function.__code__)
+    ]
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            with contextlib.suppress(ValueError, TypeError):
+                value = ast.literal_eval(node.value)
+                name = node.targets[0].id
+                if repr(vars(module).get(name)) != repr(value):
+                    found.append(name)
+    return found
+
+
+def _within(code: types.CodeType) -> Iterator[types.CodeType]:
+    for inner in _inner(code):
+        yield inner
+        yield from _within(inner)
+
+
+def globals_of(function: types.FunctionType) -> dict[str, Any]:
+    """The globals that a function and those within it read, with their values now."""
+    return {name: function.__globals__[name] for name in sorted(_reads(function.__code__)) if name in function.__globals__}
+
+
+@dataclass
+class _Hasher:
+    memory: dict[Any, str]
+    parts: dict[str, str] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
+    unstable: list[Unhashable] = field(default_factory=list)
+
+    def run(self, obj: type | types.FunctionType) -> Hashed:
+        self.waiting: list[tuple[str, dict[str, Any], str]] = []
+        self.spaces: dict[int, tuple[str, dict[str, Any]]] = {}
+        self.queued: set[tuple[int, str]] = set()
+        self.sets: list[Any] = []
+        self.path = [obj.__qualname__]
+        space = getattr(sys.modules.get(obj.__module__), "__dict__", {})
+        if space.get(obj.__qualname__) is obj:
+            self._await(space, obj.__qualname__)
+        else:
+            self._part(f"{obj.__qualname__}, as given", obj, obj.__qualname__)
+        while self.waiting:
+            name, space, where = self.waiting.pop()
+            self._part(f"{self._space(space)}{name}", space[name], where)
+        return Hashed(dict(sorted(self.parts.items())), tuple(sorted(self.modules)), tuple(self.unstable))
+
+    def _part(self, name: str, value: Any, where: str) -> None:
+        self.seen: dict[int, tuple[int, Any]] = {}
+        self.path = [where]
+        before = len(self.unstable)
+        try:
+            text = self._text(value, top=True)
+        except RecursionError:
+            text = self._without_content(value)
+        if len(self.unstable) > before:
+            import uuid
+
+            text = (text, uuid.uuid4().hex)
+        self.parts[name] = _sha(repr(text))
+
+    def _space(self, space: dict[str, Any]) -> str:
+        """A prefix that tells the globals of one module from another's; none for the first."""
+        if id(space) not in self.spaces:
+            self.spaces[id(space)] = (f"{space.get('__name__', '')}." if self.spaces else "", space)
+        return self.spaces[id(space)][0]
+
+    @contextlib.contextmanager
+    def _at(self, step: str) -> Iterator[None]:
+        self.path.append(step)
+        try:
+            yield
+        finally:
+            self.path.pop()
+
+    # --- what it is -------------------------------------------------------------------------------------------------------------------
+
+    def _text(self, value: Any, *, top: bool = False) -> Any:
+        """The content of a value: nested tuples of text."""
+        kind = type(value)
+        if value is None or value is ... or value is NotImplemented or kind in (bool, int, str, bytes):
+            return kind.__name__, repr(value)
+        if kind in (float, complex):
+            return (kind.__name__, *(part.hex() for part in ((value,) if kind is float else (value.real, value.imag))))
+        if isinstance(value, types.ModuleType):
+            return "module", self._module(value)
+        if kind is tuple:
+            return "tuple", tuple(self._text(item) for item in value)
+        if kind in (range, slice):
+            return kind.__name__, repr(value)
+        if isinstance(value, types.CodeType):
+            return self.code(value)
+        if isinstance(value, _BUILT_IN):
+            return self._built_in(value)
+        if id(value) in self.seen:  # also where a value leads to itself
+            return "again", self.seen[id(value)][0]
+        self.seen[id(value)] = (len(self.seen), value)
+        if isinstance(value, types.FunctionType):
+            return self._function(value, top=top)
+        if isinstance(value, type):
+            return self._class(value, top=top)
+        return self._object(value)
+
+    def _built_in(self, value: Any) -> Any:
+        owner: Any = getattr(value, "__objclass__", None) or getattr(value, "__self__", None)
+        if owner is None or isinstance(owner, (type, types.ModuleType)):
+            return "built-in", getattr(value, "__module__", None) or "", getattr(owner, "__qualname__", ""), value.__qualname__
+        return "built-in", value.__name__, self._text(owner)  # the method of an object
+
+    def _module(self, module: types.ModuleType) -> str:
+        self.modules.add(module.__name__)
+        return module.__name__
+
+    def _known(self, obj: Any, top: bool) -> Any:
+        """The name of a class or function that is found elsewhere: in a module, or as a global that is a part of its own."""
+        if is_importable(obj):
+            self.modules.add(f"{obj.__module__}:{obj.__qualname__}")
+            return "named", obj.__module__, obj.__qualname__
+        space, name = getattr(sys.modules.get(obj.__module__), "__dict__", {}), str(obj.__qualname__)
+        if not top and space.get(name) is obj:
+            return "global", self._await(space, name)
+        return None
+
+    def _await(self, space: dict[str, Any], name: str) -> str:
+        """Make a part of a global, once; its name there."""
+        full = f"{self._space(space)}{name}"
+        if (id(space), name) not in self.queued:
+            self.queued.add((id(space), name))
+            self.waiting.append((name, space, name if self.path[0] == name else f"{self.path[0]}, global {name}"))
+        return full
+
+    # --- functions --------------------------------------------------------------------------------------------------------------------
+
+    def _function(self, function: types.FunctionType, *, top: bool) -> Any:
+        if (known := self._known(function, top)) is not None:
+            return known
+        with self._at(f"function {function.__qualname__}"):
+            cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+            return (
+                "function",
+                self.code(function.__code__),
+                self._globals(function),
+                ("defaults", self._text(function.__defaults__), self._mapping(function.__kwdefaults__ or {})),
+                ("closure", tuple((name, self._cell(cell)) for name, cell in cells)),
+                ("annotations", self._mapping(_annotations(function))),
+                ("attributes", self._mapping(vars(function))),
+            )
+
+    def _cell(self, cell: types.CellType) -> Any:
+        try:
+            return self._text(cell.cell_contents)
+        except ValueError:
+            return ("empty cell",)
+
+    def _globals(self, function: types.FunctionType) -> Any:
+        home = function.__globals__.get("__name__", "")
+        if home != "__main__" and home in sys.modules and not is_ours(home) and not is_user_module(home):
+            return ("of a library", home)
+        found: list[tuple[str, Any]] = []
+        for name, value in globals_of(function).items():
+            module = isinstance(value, types.ModuleType)
+            found.append((name, ("module", self._module(value)) if module else self._await(function.__globals__, name)))
+        self.modules.update(_imports(function.__code__))
+        return tuple(found)
+
+    def code(self, code: types.CodeType) -> Any:
+        constants = tuple(self._constant(constant) for constant in code.co_consts)
+        counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+        names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        return "code", code.co_code.hex(), code.co_exceptiontable.hex(), counts, names, constants
+
+    def _constant(self, constant: Any) -> Any:
+        if type(constant) is frozenset:
+            return "frozenset", tuple(sorted(repr(self._constant(item)) for item in constant))
+        if type(constant) is tuple:
+            return "tuple", tuple(self._constant(item) for item in constant)
+        return self._text(constant)
+
+    # --- classes ----------------------------------------------------------------------------------------------------------------------
+
+    def _class(self, cls: type, *, top: bool) -> Any:
+        if cls.__module__ == "builtins":
+            return "built-in", cls.__qualname__
+        if (known := self._known(cls, top)) is not None:
+            return known
+        with self._at(f"class {cls.__qualname__}"):
+            attributes = []
+            for name, value in sorted(vars(cls).items()):
+                if name in _DERIVED or (isinstance(value, types.GetSetDescriptorType) and name in ("__dict__", "__weakref__")):
+                    continue
+                with self._at(f"{name}"):
+                    attributes.append((name, self._text(value)))
+            bases = tuple(self._text(base) for base in cls.__bases__)
+            return "class", cls.__qualname__, bases, self._text(type(cls)), tuple(attributes)
+
+    # --- other objects ----------------------------------------------------------------------------------------------------------------
+
+    def _object(self, value: Any) -> Any:
+        kind = type(value)
+        if isinstance(getattr(value, "__qualname__", None), str) and is_importable(value):  # a wrapper around a function
+            return self._known(value, top=False)
+        if kind in (dict, types.MappingProxyType):
+            return kind.__name__, self._mapping(value, ordered=True)
+        if kind is list:
+            return "list", tuple(self._text(item) for item in value)
+        if kind in (set, frozenset):
+            self.sets.append(value)
+            found = tuple(sorted(_sha(repr(self._apart(item))) for item in value))
+            self.sets.pop()
+            return kind.__name__, found
+        if isinstance(value, (staticmethod, classmethod)):
+            return kind.__name__, self._text(value.__func__), self._mapping(_wrapper_state(value))
+        if isinstance(value, property):
+            return kind.__name__, *(self._text(part) for part in (value.fget, value.fset, value.fdel, value.__doc__))
+        if isinstance(value, functools.cached_property):
+            return self._text(kind), value.attrname, self._text(value.func)
+        if isinstance(value, functools._lru_cache_wrapper):
+            return "cached", self._text(value.__wrapped__), self._mapping(value.cache_parameters())
+        if isinstance(value, types.MethodType):
+            return "method", self._text(value.__func__), self._text(value.__self__)
+        if isinstance(value, enum.Enum):
+            return "enum", self._text(kind), value._name_, self._text(value._value_)
+        if isinstance(value, weakref.ref):
+            return self._text(kind), self._text(value())
+        if isinstance(value, (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)):
+            return self._text(kind)  # what is kept as long as others need it is no content of its own
+        if (content := self._array(value)) is not None:
+            return content
+        return self._reduced(value)
+
+    def _mapping(self, mapping: Mapping[Any, Any], *, ordered: bool = False) -> Any:
+        items = mapping.items() if ordered else sorted(mapping.items())
+        found = []
+        for key, item in items:
+            with self._at(repr(key)):
+                found.append((self._text(key), self._text(item)))
+        return tuple(found)
+
+    def _apart(self, item: Any) -> Any:
+        """The content of a member of a set, whatever was met before it: sets have no order."""
+        before, self.seen = self.seen, {id(one): (place, one) for place, one in enumerate(self.sets)}
+        try:
+            return self._text(item)
+        finally:
+            self.seen = before
+
+    def _array(self, value: Any) -> Any:
+        """Tensors and arrays by their bytes, each read once."""
+        module = type(value).__module__.partition(".")[0]
+        if module == "numpy" and hasattr(value, "tobytes") and not value.dtype.hasobject:
+            mark = None
+        elif module == "torch" and hasattr(value, "detach") and hasattr(value, "_version"):
+            mark = value._version
+        else:
+            return None
+        extra: tuple[Any, ...] = (type(value).__qualname__, str(value.dtype), tuple(value.shape))
+        if mark is None:
+            return "array", *extra, _sha(value.tobytes())
+        extra += (str(value.layout), str(value.device.type), value.requires_grad)
+        known = (id(value), mark)
+        if known not in self.memory:
+            self.memory[known] = _tensor_digest(value)
+            self.memory[id(value), "kept"] = value  # an object with this identity is this one
+        return (
+            "tensor",
+            *extra,
+            self.memory[known],
+            self._mapping(dict(getattr(value, "__dict__", {}))),
+        )
+
+    def _reduced(self, value: Any) -> Any:
+        """Any other object as pickle would take it apart: its type, its arguments and its state."""
+        kind = type(value)
+        try:
+            reducer = copyreg.dispatch_table.get(kind)
+            made = reducer(value) if reducer is not None else value.__reduce_ex__(4)
+        except Exception:  # noqa: BLE001 - by foreign classes
+            return self._without_content(value)
+        if isinstance(made, str):
+            return "named", getattr(value, "__module__", "") or "", made
+        function, arguments, *rest = made
+        state, items, pairs = (*rest, None, None, None)[:3]
+        return (
+            "object",
+            self._text(kind),
+            self._text(function),
+            self._text(arguments),
+            self._text(state),
+            tuple(self._text(item) for item in items or ()),
+            tuple((self._text(key), self._text(item)) for key, item in pairs or ()),
+        )
+
+    def _without_content(self, value: Any) -> Any:
+        self.unstable.append(Unhashable(", ".join(self.path), value))
+        return "without content", type(value).__qualname__
+
+
+def _annotations(function: types.FunctionType) -> Mapping[str, Any]:
+    try:
+        return function.__annotations__
+    except NameError:  # evaluated when asked for, from Python 3.14 on
+        return {}
+
+
+def _wrapper_state(value: Any) -> dict[str, Any]:
+    """What was set on a ``staticmethod`` or ``classmethod`` itself; it copies the rest from its function."""
+    copied = {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__wrapped__", "__annotate__", "__type_params__"}
+    return {name: item for name, item in vars(value).items() if name not in copied}
+
+
+def _reads(code: types.CodeType) -> set[str]:
+    """The globals that a code object and those within it read."""
+    names = {str(one.argval) for one in dis.get_instructions(code) if one.opname in _READS}
+    return names.union(*(_reads(inner) for inner in _inner(code)))
+
+
+def _imports(code: types.CodeType) -> set[str]:
+    """The modules that a code object and those within it import when they run."""
+    names = {str(one.argval) for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME"}
+    return names.union(*(_imports(inner) for inner in _inner(code)))
+
+
+def _inner(code: types.CodeType) -> Iterable[types.CodeType]:
+    return (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def _tensor_digest(tensor: Any) -> str:
+    import torch
+
+    with torch.no_grad():
+        plain = tensor.detach()
+        if plain.layout != torch.strided:
+            parts = [plain.to_sparse_coo().coalesce()] if plain.layout != torch.sparse_coo else [plain.coalesce()]
+            return _sha(repr([(_tensor_digest(part.indices()), _tensor_digest(part.values())) for part in parts]))
+        content = plain.cpu().contiguous()
+        return _sha(content.reshape(-1).view(torch.uint8).numpy().tobytes() if content.numel() else b"")
+
+
+def _sha(content: str | bytes) -> str:
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content).hexdigest()

@@ -1,0 +1,322 @@
+"""The code that people write themselves: which modules it is, what they import, and one digest of their sources.
+
+User code is what is neither Python's own, nor the suite's, nor a library that was installed from an index. Of its sources only comments and
+layout are free: docstrings, annotations, ``__repr__``, ``__all__`` and whatever a package's ``__init__`` imports all count, since code may
+read any of them. The digest holds modules by name and content; neither paths nor dates, so an author's checkout, the wheel made of it and
+a reviewer agree.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from cglsuite.cells.code.syntax import imported_literally, imports_by_name, text_of
+from cglsuite.hashing import digest
+from cglsuite.host.discovery import BUILT_IN, GROUP
+
+__all__ = ["Stamp", "UserCode", "is_ours", "is_user_module", "places", "stamp_of", "user_code"]
+
+_ENDINGS = (".py", *importlib.machinery.EXTENSION_SUFFIXES, ".pyc")
+Stamp = tuple[int, int, int, int] | None
+"""Of a file as it lies there: size, time of modification and of change (ns), and number; None if there is none."""
+
+
+def is_ours(module: str) -> bool:
+    """Whether ``"module"`` or ``"module:Object"`` is of the suite's own distributions."""
+    return re.split("[.:]", module, maxsplit=1)[0].replace("_", "-") in BUILT_IN
+
+
+def stamp_of(path: Path) -> Stamp:
+    """What tells whether a file was written since."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+
+
+@dataclass(frozen=True)
+class UserCode:
+    """The closure of some roots within user code.
+
+    Attributes:
+        files: every module of it by name, with its file.
+        contents: SHA-256 (hex) of what counts of each, by name.
+        digest: SHA-256 (hex) over names and contents; that of :attr:`ours` is left to the caller.
+        ours: what it uses of the suite's own distributions, as ``"module"`` or ``"module:name"``, sorted.
+        by_name: its modules that import or execute code by computed names; their whole packages are in it.
+        stamps: the files and folders that were looked at, as they were.
+    """
+
+    files: dict[str, Path]
+    contents: dict[str, str]
+    digest: str
+    ours: tuple[str, ...]
+    by_name: tuple[str, ...]
+    stamps: dict[Path, Stamp] = field(repr=False)
+
+    @property
+    def current(self) -> bool:
+        """Whether nothing that was read has been written since."""
+        return all(stamp_of(path) == stamp for path, stamp in self.stamps.items())
+
+
+_KNOWN: dict[tuple[tuple[str, ...], tuple[str, ...]], UserCode] = {}
+
+
+def user_code(roots: Iterable[str]) -> UserCode:
+    """The user code behind ``"module"`` or ``"module:Object"``; read anew where a file of it was written since the last call.
+
+    Raises:
+        SyntaxError: a module is not Python; names the file.
+    """
+    asked = tuple(sorted({root.partition(":")[0] for root in roots})), tuple(sys.path)
+    if (known := _KNOWN.get(asked)) is None or not known.current:
+        known = _KNOWN[asked] = _Reader(asked[0]).read()
+    return known
+
+
+# --- which modules ---------------------------------------------------------------------------------------------------------------------
+
+
+def is_user_module(name: str) -> bool:
+    """Whether a module is user code."""
+    top = name.partition(".")[0]
+    if is_ours(top) or top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "__main__":
+        return False
+    return not _is_library(top, places(top))
+
+
+def places(top: str) -> tuple[Path, ...]:
+    """Where a top-level module lies: its file, or the folders of a package."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError, AttributeError):
+        return ()
+    if spec is None:
+        return ()
+    if spec.submodule_search_locations is not None:
+        return tuple(Path(folder) for folder in spec.submodule_search_locations)
+    return (Path(spec.origin),) if spec.origin and spec.has_location else ()
+
+
+def _is_library(top: str, found: Sequence[Path]) -> bool:
+    """Whether this is no user code: it lies where distributions are installed, and one that came from an index brought it."""
+    if not found:
+        return True
+    if top in _packages_of_plugins():
+        return False
+    return all(_standard(place) or top in _brought(place.parent, stamp_of(place.parent)) for place in found)
+
+
+@lru_cache(maxsize=1)
+def _standard_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple(os.path.realpath(paths[name]) for name in ("stdlib", "platstdlib"))
+
+
+def _standard(place: Path) -> bool:
+    parent = os.path.realpath(place.parent)
+    return parent in _standard_folders() or (os.path.basename(parent) == "lib-dynload" and os.path.dirname(parent) in _standard_folders())
+
+
+@lru_cache(maxsize=64)
+def _brought(folder: Path, stamp: Stamp) -> frozenset[str]:
+    """The top-level modules that distributions from an index have installed into a folder, by their own lists of files."""
+    found = set[str]()
+    try:
+        infos = [entry for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
+    except OSError:
+        return frozenset()
+    for info in infos:
+        if not _from_a_place(Path(info.path)):
+            try:
+                content = Path(info.path, "RECORD").read_bytes()
+            except OSError:
+                continue
+            found |= {top.decode("utf-8", "replace").partition(".")[0] for top in re.findall(rb'^"?([^/,\n"]+)', content, re.MULTILINE)}
+    return frozenset(found)
+
+
+def _from_a_place(info: Path) -> bool:
+    """Whether a distribution was installed from a folder, an archive or a repository of its own."""
+    try:
+        facts = json.loads((info / "direct_url.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(facts, dict)
+
+
+def _packages_of_plugins() -> frozenset[str]:
+    """The top-level packages and modules of every installed distribution with our entry point: a plugin may consist of several, and
+    build on another."""
+    return _plugin_packages(tuple((folder, stamp_of(Path(folder))) for folder in sys.path))
+
+
+@lru_cache(maxsize=4)
+def _plugin_packages(where: tuple[tuple[str, Stamp], ...]) -> frozenset[str]:
+    packages = set[str]()
+    for point in importlib.metadata.entry_points(group=GROUP):
+        packages.add(point.module.partition(".")[0])
+        files = (point.dist.files if point.dist is not None else None) or ()
+        packages |= {file.parts[0].removesuffix(".py") for file in files if file.suffix == ".py"}
+    return frozenset(name for name in packages if name.isidentifier()) - {"cglsuite"}
+
+
+# --- reading them ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Module:
+    """What counts of a source: its content, what it imports (``(module, names)``), and whether it imports by computed names."""
+
+    content: str
+    imports: tuple[tuple[str, tuple[str, ...]], ...]
+    by_name: bool
+
+
+class _Reader:
+    def __init__(self, roots: Sequence[str]) -> None:
+        self.roots = roots
+        self.files: dict[str, Path] = {}
+        self.contents: dict[str, str] = {}
+        self.ours = set[str]()
+        self.by_name = set[str]()
+        self.stamps: dict[Path, Stamp] = {}
+        self._user: dict[str, bool] = {}
+        self._places: dict[str, tuple[Path, ...]] = {}
+
+    def read(self) -> UserCode:
+        waiting = list(self.roots)
+        met = set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name in met:
+                continue
+            met.add(name)
+            if is_ours(name):
+                self.ours.add(name)
+            elif self._is_user(name) and (path := self._find(name)) is not None:
+                waiting += self._take(name, path)
+        facts = sorted([name, content] for name, content in self.contents.items())
+        absent = sorted(root for root in self.roots if self._is_user(root) and root not in self.files)
+        return UserCode(
+            dict(sorted(self.files.items())),
+            dict(sorted(self.contents.items())),
+            digest([facts, [[name, _releases(name)] for name in absent]]),
+            tuple(sorted(self.ours)),
+            tuple(sorted(self.by_name)),
+            self.stamps,
+        )
+
+    def _take(self, name: str, path: Path) -> Iterator[str]:
+        """Note a module; what it leads to."""
+        parent = name.rpartition(".")[0]
+        if parent:
+            yield parent
+        self.files[name] = path
+        self._look(path)
+        if path.suffix != ".py":
+            self.contents[name] = digest([path.name, hashlib.sha256(path.read_bytes()).hexdigest()])
+            return
+        package = name if path.name == "__init__.py" else parent
+        module = _parsed(path, package, self.stamps[path])
+        self.contents[name] = module.content
+        for origin, names in module.imports:
+            if is_ours(origin):
+                self.ours.update([f"{origin}:{one}" for one in names if one != "*"] or [origin])
+                continue
+            parts = origin.split(".")
+            yield from (".".join(parts[: n + 1]) for n in range(len(parts)))
+            yield from (f"{origin}.{one}" for one in names)
+        if module.by_name:
+            self.by_name.add(name)
+            yield from self._whole(name.partition(".")[0])
+
+    def _whole(self, top: str) -> Iterator[str]:
+        """Every module of a package."""
+        for place in self._top(top):
+            if place.is_dir():
+                for path in sorted(place.rglob("*")):
+                    if path.name.endswith(_ENDINGS) and "__pycache__" not in path.parts:
+                        inside = path.relative_to(place)
+                        steps = [*inside.parts[:-1], *([] if inside.name == "__init__.py" else [inside.name.partition(".")[0]])]
+                        if all(step.isidentifier() for step in steps):
+                            yield ".".join([top, *steps])
+
+    def _is_user(self, name: str) -> bool:
+        top = name.partition(".")[0]
+        if top not in self._user:
+            self._user[top] = is_user_module(top)
+        return self._user[top]
+
+    def _top(self, top: str) -> tuple[Path, ...]:
+        if top not in self._places:
+            self._places[top] = places(top)
+        return self._places[top]
+
+    def _find(self, name: str) -> Path | None:
+        top, *rest = name.split(".")
+        for place in self._top(top):
+            if not place.is_dir():
+                self._look(place.parent)
+                if not rest and place.is_file():
+                    return place
+                continue
+            target = place.joinpath(*rest)
+            self._look(target.parent if rest else target)
+            candidates = [target / f"__init__{ending}" for ending in _ENDINGS]
+            candidates += [target.with_name(target.name + ending) for ending in _ENDINGS] if rest else []
+            for path in candidates:
+                if path.is_file():
+                    self._look(path.parent)
+                    return path
+        return None
+
+    def _look(self, path: Path) -> None:
+        if path not in self.stamps:
+            self.stamps[path] = stamp_of(path)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(path: Path, package: str, stamp: Stamp) -> _Module:
+    source = path.read_bytes()
+    try:
+        tree = ast.parse(source, filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        raise SyntaxError(f"{path}: {error}") from error
+    imports = dict[str, set[str]]()
+    by_name = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                imports.setdefault(alias.name, set())
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            imports.setdefault(origin, set()).update(alias.name for alias in node.names)
+        elif isinstance(node, ast.Call):
+            by_name = by_name or imports_by_name(node)
+            if (literal := imported_literally(node)) is not None:
+                imports.setdefault(literal, set())
+    content = hashlib.sha256(text_of(tree).encode("utf-8", "surrogatepass")).hexdigest()
+    return _Module(content, tuple(sorted((origin, tuple(sorted(names))) for origin, names in imports.items() if origin)), by_name)
+
+
+def _releases(module: str) -> list[str]:
+    """The distributions of a top-level package, with versions: a stand-in for the content of packages without readable files."""
+    names = importlib.metadata.packages_distributions().get(module.partition(".")[0], [])
+    return sorted(f"{name} {importlib.metadata.version(name)}" for name in set(names))
