@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,7 @@ class Engine:
     prefix_keys: Callable[[CellSpec, Catalogue], Sequence[str]] = _late("cglsuite.cells.keys:prefix_keys")
     foreseen: Callable[[CellSpec], Sequence[str] | None] = _late("cglsuite.cells.sharing.tasks:foreseen_tasks")
     sources: Callable[[CellSpec, Catalogue], Mapping[str, Mapping[str, str]]] = _late("cglsuite.cells.keys:sources")
+    planned_code: Callable[[Iterable[CellSpec], Catalogue], Mapping[str, tuple[Path, bytes]]] = _late("cglsuite.cells.keys:planned_code")
     run_cell: Callable[..., Record] = _late("cglsuite.cells.run:run_cell")
 
     def plan(self, request: CellRequest, catalogue: Catalogue) -> PlannedCell:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.metadata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.code.sources import closure_digest, closure_facts
-from cglsuite.cells.code.user import is_ours
+from cglsuite.cells.code.user import files_to_freeze, is_ours
 from cglsuite.hashing import canonical, digest
+from cglsuite.host.discovery import BUILT_IN, normalised
 from cglsuite.learning.launch import runner_reference
 from cglsuite.learning.reproducibility.numerics import numerics_of
 from cglsuite.problems.adapters import adapter_reference
-from cglsuite.specs import NO_PRETRAINING
+from cglsuite.specs import KINDS, NO_PRETRAINING
 
 if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
@@ -31,6 +33,7 @@ __all__ = [
     "execution",
     "keyed_torch",
     "numerics_facts",
+    "planned_code",
     "prefix_keys",
     "references",
     "seeded_keys",
@@ -161,6 +164,19 @@ def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
         record = catalogue.get(role, name).record
         out[role] = {"name": name, "distribution": record.distribution, "version": record.version, "source": digests[role]}
     return out
+
+
+def planned_code(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, tuple[Path, bytes]]:
+    """The user code that processes which run these cells have to import: that of the cells, and of all plugins of others.
+
+    Returns:
+        by module its path and content, as it is in the keys at this moment.
+    """
+    mine = {root for cell in cells for roots in references(cell, catalogue).values() for root in roots}
+    entries = [entry for kind in KINDS for entry in catalogue.entries(kind) if normalised(entry.record.distribution) not in BUILT_IN]
+    named = {getattr(entry.spec, field, None) for entry in entries for field in ("factory", "builder")}
+    roots = {root for root in (*mine, *named, *(entry.record.module for entry in entries)) if root and not is_ours(root)}
+    return files_to_freeze(roots)
 
 
 def dynamic_importers(cell: CellSpec, catalogue: Catalogue) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CellRequest", "PlanFile", "PlannedCell", "PlannedState"]
 
-_VERSION = 4
+_VERSION = 5
 PlannedState = Literal["ready", "n/a", "waiting"]
 
 
@@ -88,6 +88,7 @@ class PlanFile:
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
     ``torch`` is the version of the planning machine, ``timeout_s`` the limit of one cell, ``workers`` the processes of one machine (per
     GPU on CUDA): what a supervisor on another machine must know. ``watch``: observers by name, which that supervisor tells.
+    ``code``: the user code of the cells, as :meth:`cglsuite.files.frozen.Bundle.to_json` gives it.
     ``checkpoint_every_s`` is what an interruption of a cell may cost; None = as the worker's environment says.
     """
 
@@ -95,6 +96,7 @@ class PlanFile:
     cells: Sequence[tuple[str, CellRequest]]
     sharing: Mapping[str, str] = field(default_factory=dict)
     foreign: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, Sequence[str]] = field(default_factory=dict)
     torch: str = ""
     timeout_s: float | None = None
     workers: int = 1
@@ -110,14 +112,14 @@ class PlanFile:
         foreign: Mapping[str, str] | None = None,
         **run: Any,
     ) -> PlanFile:
-        """The plan of all ``cells`` that are ready; ``run``: the fields from ``torch`` on."""
+        """The plan of all ``cells`` that are ready; ``run``: the fields from ``code`` on."""
         requests = [(p.key, p.request) for p in cells if p.ready]
         return cls(engine=engine, cells=requests, sharing=dict(sharing or {}), foreign=dict(foreign or {}), **run)
 
     def write(self, path: Path) -> None:
         """Write atomically. The file's modification time separates attempts of this plan from earlier ones."""
         cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
-        tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign)}
+        tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign), "code": dict(self.code)}
         limits = {"timeout_s": self.timeout_s, "checkpoint_every_s": self.checkpoint_every_s}
         run = {"torch": self.torch, **limits, "workers": self.workers, "watch": list(self.watch)}
         plan = {"plan": _VERSION, "engine": self.engine, "cells": cells, **tables, "run": run}
@@ -135,6 +137,7 @@ class PlanFile:
             if data["plan"] != _VERSION:
                 raise ValueError(f"plan version {data['plan']!r}; expected {_VERSION}")
             cells = [(c["key"], CellRequest.from_json(c["request"])) for c in data["cells"]]
-            return cls(engine=data["engine"], cells=cells, sharing=dict(data["sharing"]), foreign=dict(data["foreign"]), **data["run"])
+            tables: dict[str, Any] = {name: dict(data[name]) for name in ("sharing", "foreign", "code")}
+            return cls(engine=data["engine"], cells=cells, **tables, **data["run"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} is not a plan of cells: {type(error).__name__}: {error}") from error

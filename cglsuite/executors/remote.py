@@ -23,7 +23,7 @@ from cglsuite.executors.families import Families
 from cglsuite.executors.jobs import StoredJob, new_job, stored_jobs
 from cglsuite.executors.progress import CellProgress, say
 from cglsuite.executors.signals import held_signals
-from cglsuite.executors.supervisor import outstanding
+from cglsuite.executors.supervisor import frozen, outstanding
 
 __all__ = ["RemoteExecutor"]
 
@@ -208,6 +208,7 @@ class _Run:
         sharing = {key: family for key, family in self.families.sharing().items() if key in cells}
         foreign = {key: names for key, names in self.foreign.items() if key in cells}
         run = {
+            "code": frozen(cells.values(), foreign, self.store, self.options),
             "torch": torch_version(),
             "timeout_s": self.options.timeout_s,
             "checkpoint_every_s": self.options.checkpoint_every_s,

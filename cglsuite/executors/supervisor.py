@@ -10,7 +10,7 @@ import secrets
 import selectors
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,15 +23,16 @@ from cglsuite.cells.records.describe import foreign_code
 from cglsuite.cells.records.record import Record, Status
 from cglsuite.cells.storage.store import Store, plan_lease
 from cglsuite.cells.storage.waiting import Backoff
-from cglsuite.errors import StoreError
+from cglsuite.errors import StoreError, UsageError
 from cglsuite.executors.base import ExecutorError, RunOptions
 from cglsuite.executors.families import Families
 from cglsuite.executors.process import WorkerProcess, worker_environment
 from cglsuite.executors.progress import CellProgress, say
 from cglsuite.executors.signals import held_signals
+from cglsuite.files.frozen import Bundle
 from cglsuite.hashing import canonical
 
-__all__ = ["Share", "Supervisor", "foreign_distributions", "in_order", "outstanding"]
+__all__ = ["Share", "Supervisor", "foreign_distributions", "frozen", "in_order", "outstanding"]
 
 POLL_S = 0.25
 FOREIGN_POLL_S = 1.0
@@ -63,6 +64,25 @@ def outstanding(
     unfinished = [wanted[key] for key in store.unfinished(wanted)]
     foreign = foreign_distributions(unfinished, options)
     return wanted, in_order(unfinished, foreign), foreign
+
+
+def frozen(cells: Iterable[PlannedCell], foreign: Mapping[str, str], store: Store, options: RunOptions) -> dict[str, list[str]]:
+    """The user code of planned cells, put into the store: a plan's ``code``. Workers import what the keys are of, whatever happens to the
+    files after this.
+
+    Raises:
+        UsageError: a file was edited after the keys were computed.
+    """
+    engine = load_engine(options.engine)
+    of_users = {p.key: p for p in cells if p.key in foreign and p.cell is not None}
+    if not of_users:
+        return {}
+    files = engine.planned_code([p.cell for p in of_users.values() if p.cell is not None], options.catalogue)
+    groups = {(p.request.scenario, p.request.method, p.request.backbone): p for p in of_users.values()}
+    for planned in groups.values():
+        if planned.cell is not None and engine.cell_key(planned.cell, options.catalogue) != planned.key:
+            raise UsageError(f"code of {planned.request.label} was edited while the cells were planned: run the same command again")
+    return Bundle.keep(files, store.path).to_json()
 
 
 def _affinity(planned: PlannedCell) -> str:
@@ -131,7 +151,8 @@ class Supervisor:
             return
         every_s = self.options.checkpoint_every_s
         shared = self.families.sharing()
-        plan = PlanFile.of(self.pending.values(), self.options.engine, shared, self.foreign, checkpoint_every_s=every_s)
+        code = frozen(self.pending.values(), self.foreign, self.store, self.options)
+        plan = PlanFile.of(self.pending.values(), self.options.engine, shared, self.foreign, code=code, checkpoint_every_s=every_s)
         with self.store.lease(plan_lease(self.plan_path)) or contextlib.nullcontext():
             plan.write(self.plan_path)
             self.since_ns = self.plan_path.stat().st_mtime_ns

@@ -34,6 +34,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.cells.storage.waiting import TaskElsewhere
 from cglsuite.errors import CglsuiteError, StoreError
 from cglsuite.executors.base import AGAIN
+from cglsuite.files.frozen import Bundle, serve
 from cglsuite.traces import adopt_orphans, end_process
 
 if TYPE_CHECKING:
@@ -239,6 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         plan = PlanFile.read(options.plan)
         store, since_ns = Store(options.store), options.plan.stat().st_mtime_ns
+        serve(Bundle.from_json(plan.code, store.path))
         if options.events is not None:
             threading.Thread(target=_hold_lifeline, args=(store,), name="lifeline", daemon=True).start()
         worker = Worker(plan, store, load_engine(plan.engine), emit, share=(options.index, options.of), since_ns=since_ns)

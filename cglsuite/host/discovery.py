@@ -17,6 +17,7 @@ from pathlib import Path
 from cglsuite.datafiles import DataRoot
 from cglsuite.environment import variable
 from cglsuite.errors import DataError, nearest
+from cglsuite.files.frozen import active
 from cglsuite.files.named import plugin_files
 from cglsuite.host.plugin_records import FILE
 
@@ -154,13 +155,15 @@ def _of_file(path: Path) -> Candidate:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
         importlib.invalidate_caches()
-    problem = None
+    problem, bundle = None, active()
     try:
         spec = importlib.util.find_spec(path.stem)
         origin = spec.origin if spec is not None and spec.has_location else None  # "built-in" and "frozen" are no paths
-        if origin is None or not os.path.samefile(origin, path):
+        if origin is None or (origin != str(path) and not os.path.samefile(origin, path)):
             problem = f"the module name {path.stem!r} is taken by {origin or 'a built-in module'}"
-        version = f"sha256-{DataRoot.from_environment().sha256(path)[:12]}"
+        planned = bundle is not None and path.stem in bundle.modules
+        content = bundle.modules[path.stem].sha256 if bundle is not None and planned else DataRoot.from_environment().sha256(path)
+        version = f"sha256-{content[:12]}"
     except (DataError, OSError, ImportError, ValueError) as error:
         problem, version = f"it cannot be read: {error}", _UNKNOWN
     point = EntryPoint(name=FILE, value=path.stem, group=GROUP)

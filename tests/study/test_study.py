@@ -141,6 +141,34 @@ def test_a_class_of_a_module_is_named_by_it(tmp_path: Path, monkeypatch: pytest.
     assert "PYTHONPATH" not in os.environ or str(tmp_path) not in os.environ["PYTHONPATH"].split(os.pathsep)
 
 
+def test_what_was_planned_is_trained_whatever_happens_to_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module of the second method is edited while the first is trained. Afterwards the edit is another cell."""
+    text = "import cglsuite as cgl\nclass {name}(cgl.Method):\n    def loss(self, batch): return super().loss(batch) * {factor}\n"
+    first, second = (tmp_path / f"planned_{one}_{os.getpid()}.py" for one in ("a", "b"))
+    first.write_text(text.format(name="First", factor=1.0))
+    second.write_text(text.format(name="Second", factor=1.0))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    methods = [__import__(first.stem).First, __import__(second.stem).Second]
+
+    class Editor(cgl.cells.Observer):
+        def cell_started(self, cell: Any) -> None:
+            second.write_text(text.format(name="Second", factor=-50.0))
+
+    study = cgl.run(methods, arrays(), overrides={"training.epochs": 3}, name="photo", progress=False, observers=[Editor()])
+    assert study.outcome.counts == {"done": 2}
+    found = {record.cell["method"]: record for record in study.records}
+    assert found["second"].matrix == found["first"].matrix
+    again = cgl.run(methods, arrays(), overrides={"training.epochs": 3}, name="photo", progress=False)
+    edited = {record.cell["method"]: record for record in again.records}
+    assert edited["first"].key == found["first"].key
+    assert edited["second"].key != found["second"].key
+    assert edited["second"].matrix != found["second"].matrix
+    assert again.why().splitlines() == [
+        "first: unchanged, so its key is as it was",
+        f"second: new key: module {second.stem} changed",
+    ]
+
+
 SCRIPT = '''
 import cglsuite as cgl, numpy as np, sys
 SCALE = {scale}

@@ -314,5 +314,6 @@ def engine() -> Engine:
         prefix_keys=prefix_keys,
         foreseen=foreseen,
         sources=sources,
+        planned_code=lambda cells, catalogue: {},
         run_cell=run_cell,
     )

@@ -108,6 +108,7 @@ def toy_engine(catalogue: Catalogue, source: str = "a" * 64) -> Engine:
         prefix_keys=lambda cell, _: [],
         foreseen=lambda cell: None,
         sources=sources,
+        planned_code=lambda cells, catalogue: {},
         run_cell=refuse,
     )
 

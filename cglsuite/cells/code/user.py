@@ -24,10 +24,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from cglsuite.cells.code.syntax import imported_literally, imports_by_name, text_of
+from cglsuite.files.frozen import active
 from cglsuite.hashing import digest
 from cglsuite.host.discovery import BUILT_IN, GROUP
 
-__all__ = ["Stamp", "UserCode", "is_ours", "is_user_module", "places", "stamp_of", "user_code"]
+__all__ = ["Stamp", "UserCode", "files_to_freeze", "is_ours", "is_user_module", "places", "stamp_of", "user_code"]
 
 _ENDINGS = (".py", *importlib.machinery.EXTENSION_SUFFIXES, ".pyc")
 Stamp = tuple[int, int, int, int] | None
@@ -58,6 +59,7 @@ class UserCode:
         digest: SHA-256 (hex) over names and contents; that of :attr:`ours` is left to the caller.
         ours: what it uses of the suite's own distributions, as ``"module"`` or ``"module:name"``, sorted.
         by_name: its modules that import or execute code by computed names; their whole packages are in it.
+        sources: the bytes of each module's file, by name: what the digest is of.
         stamps: the files and folders that were looked at, as they were.
     """
 
@@ -66,6 +68,7 @@ class UserCode:
     digest: str
     ours: tuple[str, ...]
     by_name: tuple[str, ...]
+    sources: dict[str, bytes] = field(repr=False)
     stamps: dict[Path, Stamp] = field(repr=False)
 
     @property
@@ -80,6 +83,8 @@ _KNOWN: dict[tuple[tuple[str, ...], tuple[str, ...]], UserCode] = {}
 def user_code(roots: Iterable[str]) -> UserCode:
     """The user code behind ``"module"`` or ``"module:Object"``; read anew where a file of it was written since the last call.
 
+    A worker reads what was planned: see :mod:`cglsuite.files.frozen`.
+
     Raises:
         SyntaxError: a module is not Python; names the file.
     """
@@ -87,6 +92,17 @@ def user_code(roots: Iterable[str]) -> UserCode:
     if (known := _KNOWN.get(asked)) is None or not known.current:
         known = _KNOWN[asked] = _Reader(asked[0]).read()
     return known
+
+
+def files_to_freeze(roots: Iterable[str]) -> dict[str, tuple[Path, bytes]]:
+    """What has to be where this code runs, by module: the code behind ``roots``, and all of the plugins' packages that it is of."""
+    code = user_code(roots)
+    found = {name: (path, code.sources[name]) for name, path in code.files.items()}
+    for top in {name.partition(".")[0] for name in found} & _packages_of_plugins():
+        for name, path in _modules_below(top, places(top)):
+            if name not in found:
+                found[name] = path, path.read_bytes()
+    return dict(sorted(found.items()))
 
 
 # --- which modules ---------------------------------------------------------------------------------------------------------------------
@@ -97,7 +113,8 @@ def is_user_module(name: str) -> bool:
     top = name.partition(".")[0]
     if is_ours(top) or top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "__main__":
         return False
-    return not _is_library(top, places(top))
+    bundle = active()
+    return (bundle is not None and top in bundle.tops) or not _is_library(top, places(top))
 
 
 def places(top: str) -> tuple[Path, ...]:
@@ -195,6 +212,8 @@ class _Reader:
         self.contents: dict[str, str] = {}
         self.ours = set[str]()
         self.by_name = set[str]()
+        self.sources: dict[str, bytes] = {}
+        self.bundle = active()
         self.stamps: dict[Path, Stamp] = {}
         self._user: dict[str, bool] = {}
         self._places: dict[str, tuple[Path, ...]] = {}
@@ -219,6 +238,7 @@ class _Reader:
             digest([facts, [[name, _releases(name)] for name in absent]]),
             tuple(sorted(self.ours)),
             tuple(sorted(self.by_name)),
+            self.sources,
             self.stamps,
         )
 
@@ -228,12 +248,12 @@ class _Reader:
         if parent:
             yield parent
         self.files[name] = path
-        self._look(path)
+        source = self.sources[name] = self._read(name, path)
         if path.suffix != ".py":
-            self.contents[name] = digest([path.name, hashlib.sha256(path.read_bytes()).hexdigest()])
+            self.contents[name] = digest([path.name, hashlib.sha256(source).hexdigest()])
             return
         package = name if path.name == "__init__.py" else parent
-        module = _parsed(path, package, self.stamps[path])
+        module = _parsed(source, package, str(path))
         self.contents[name] = module.content
         for origin, names in module.imports:
             if is_ours(origin):
@@ -246,16 +266,17 @@ class _Reader:
             self.by_name.add(name)
             yield from self._whole(name.partition(".")[0])
 
+    def _read(self, name: str, path: Path) -> bytes:
+        if self.bundle is not None and name in self.bundle.modules:
+            return self.bundle.content(name)
+        self._look(path)
+        return path.read_bytes()
+
     def _whole(self, top: str) -> Iterator[str]:
         """Every module of a package."""
-        for place in self._top(top):
-            if place.is_dir():
-                for path in sorted(place.rglob("*")):
-                    if path.name.endswith(_ENDINGS) and "__pycache__" not in path.parts:
-                        inside = path.relative_to(place)
-                        steps = [*inside.parts[:-1], *([] if inside.name == "__init__.py" else [inside.name.partition(".")[0]])]
-                        if all(step.isidentifier() for step in steps):
-                            yield ".".join([top, *steps])
+        if self.bundle is not None and top in self.bundle.tops:
+            return iter([top, *self.bundle.below(top)])
+        return (name for name, _ in _modules_below(top, self._top(top)))
 
     def _is_user(self, name: str) -> bool:
         top = name.partition(".")[0]
@@ -270,6 +291,8 @@ class _Reader:
 
     def _find(self, name: str) -> Path | None:
         top, *rest = name.split(".")
+        if self.bundle is not None and top in self.bundle.tops:
+            return Path(self.bundle.modules[name].path) if name in self.bundle.modules else None
         for place in self._top(top):
             if not place.is_dir():
                 self._look(place.parent)
@@ -291,11 +314,21 @@ class _Reader:
             self.stamps[path] = stamp_of(path)
 
 
+def _modules_below(top: str, where: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """Every module of a package with its file, in the folders that it has."""
+    for place in where:
+        for path in sorted(place.rglob("*")) if place.is_dir() else ():
+            if path.name.endswith(_ENDINGS) and "__pycache__" not in path.parts:
+                inside = path.relative_to(place)
+                steps = [*inside.parts[:-1], *([] if inside.name == "__init__.py" else [inside.name.partition(".")[0]])]
+                if all(step.isidentifier() for step in steps):
+                    yield ".".join([top, *steps]), path
+
+
 @lru_cache(maxsize=4096)
-def _parsed(path: Path, package: str, stamp: Stamp) -> _Module:
-    source = path.read_bytes()
+def _parsed(source: bytes, package: str, path: str) -> _Module:
     try:
-        tree = ast.parse(source, filename=str(path))
+        tree = ast.parse(source, filename=path)
     except (SyntaxError, ValueError) as error:
         raise SyntaxError(f"{path}: {error}") from error
     imports = dict[str, set[str]]()

@@ -1,0 +1,116 @@
+"""Bundles of user code: what was planned is imported, from the store, and nothing else of its packages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cglsuite.cells.code.user import files_to_freeze, user_code
+from cglsuite.errors import StoreError
+from cglsuite.files.frozen import Bundle, serve
+
+FILES = {
+    "frozen_pkg/__init__.py": "",
+    "frozen_pkg/method.py": "from .helper import scale\nfrom frozen_space.inner import SHIFT\ndef value():\n    return scale(1) + SHIFT\n",
+    "frozen_pkg/helper.py": "FACTOR = 1\ndef scale(x): return x * FACTOR\n",
+    "frozen_pkg/absent.py": "x = 1\n",
+    "frozen_space/inner.py": "SHIFT = 10\n",
+}
+ROOTS = ["frozen_pkg.method:value"]
+IN_A_WORKER = """
+import json, sys
+from pathlib import Path
+from cglsuite.files.frozen import Bundle, serve
+sys.path.insert(0, {folder!r})
+serve(Bundle.from_json(json.loads({bundle!r}), Path({store!r})))
+{code}
+"""
+
+
+@pytest.fixture
+def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bundle:
+    """The bundle of a package, whose helper is edited afterwards."""
+    folder = tmp_path / "site"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+    bundle = Bundle.keep(files_to_freeze(ROOTS), tmp_path / "store")
+    (folder / "frozen_pkg" / "helper.py").write_text("FACTOR = 5\ndef scale(x): return x * FACTOR\n")
+    return bundle
+
+
+def worker(bundle: Bundle, tmp_path: Path, code: str) -> Any:
+    """What code prints (JSON) in a process that imports from the bundle."""
+    words = {"folder": str(tmp_path / "site"), "bundle": json.dumps(bundle.to_json()), "store": str(tmp_path / "store"), "code": code}
+    done = subprocess.run([sys.executable, "-c", IN_A_WORKER.format(**words)], capture_output=True, text=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else done.stderr.splitlines()[-1]
+
+
+def test_a_bundle_holds_what_is_imported_each_file_once(planned: Bundle, tmp_path: Path) -> None:
+    assert sorted(planned.modules) == ["frozen_pkg", "frozen_pkg.helper", "frozen_pkg.method", "frozen_space.inner"]
+    files = sorted(p.name for p in (tmp_path / "store" / "code").glob("??/*"))
+    assert files == sorted(f"{one.sha256}.py" for one in planned.modules.values())
+    assert Bundle.from_json(planned.to_json(), tmp_path / "store").modules == planned.modules
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "store" / "code").glob("??/*")}
+    Bundle.keep({"again": (Path("x.py"), FILES["frozen_space/inner.py"].encode())}, tmp_path / "store")
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "store" / "code").glob("??/*")} == before
+
+
+def test_a_worker_runs_what_was_planned(planned: Bundle, tmp_path: Path) -> None:
+    """Though the file is another by now; tracebacks, ``inspect`` and the digest agree with what runs, and no bytecode is written."""
+    code = """
+import inspect, linecache
+from frozen_pkg import helper, method
+linecache.checkcache()
+from cglsuite.cells.code.user import user_code
+texts = [inspect.getsource(helper.scale), inspect.getsource(helper)[:10]]
+print(json.dumps([method.value(), helper.__file__, *texts, user_code(["frozen_pkg.method"]).digest]))
+"""
+    value, file, function, source, digest = worker(planned, tmp_path, code)
+    site = tmp_path / "site"
+    assert (value, file) == (11, str(site / "frozen_pkg" / "helper.py"))
+    assert (function, source) == ("def scale(x): return x * FACTOR\n", "FACTOR = 1")
+    assert list(site.rglob("*.pyc")) == []
+    assert user_code(ROOTS).digest != digest
+    (site / "frozen_pkg" / "helper.py").write_text(FILES["frozen_pkg/helper.py"])
+    assert user_code(ROOTS).digest == digest
+
+
+def test_stale_bytecode_is_not_read(planned: Bundle, tmp_path: Path) -> None:
+    code = "from frozen_pkg import method\nprint(json.dumps(method.value()))"
+    plain = [sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1]); from frozen_pkg import method; print(method.value())"]
+    done = subprocess.run([*plain, str(tmp_path / "site")], capture_output=True, text=True, check=True, env={})
+    assert done.stdout == "15\n"
+    assert list((tmp_path / "site").rglob("*.pyc"))
+    assert worker(planned, tmp_path, code) == 11
+
+
+@pytest.mark.parametrize("module", ["frozen_pkg.absent", "frozen_pkg.nowhere", "frozen_space.other"])
+def test_what_was_not_planned_is_never_taken_from_the_disk(planned: Bundle, tmp_path: Path, module: str) -> None:
+    assert worker(planned, tmp_path, f"import {module}") == f"ModuleNotFoundError: No module named '{module}' in the code that was planned"
+
+
+def test_another_content_in_the_store_is_not_imported(planned: Bundle, tmp_path: Path) -> None:
+    place = tmp_path / "store" / "code" / planned.modules["frozen_pkg.helper"].sha256[:2]
+    (file,) = place.glob(f"{planned.modules['frozen_pkg.helper'].sha256}.py")
+    file.write_text("def scale(x): return 0\n")
+    said = worker(planned, tmp_path, "import frozen_pkg.method")
+    assert (
+        said
+        == f"cglsuite.errors.StoreError: {file} was changed: it does not have its digest, so the module frozen_pkg.helper is not imported"
+    )
+    file.unlink()
+    assert "cannot be read: it holds the module frozen_pkg.helper of this plan" in worker(planned, tmp_path, "import frozen_pkg.method")
+
+
+def test_a_process_serves_one_bundle_and_none_that_it_has_imported(planned: Bundle, tmp_path: Path) -> None:
+    said = worker(planned, tmp_path, "serve(Bundle.from_json({'other': ['0', 'other.py']}, Path('.')))")
+    assert said == "cglsuite.errors.StoreError: this process has imported from another bundle already"
+    with pytest.raises(StoreError, match="this process has imported json already"):
+        serve(Bundle.from_json({"json.decoder": ("0", "decoder.py")}, tmp_path))
