@@ -72,12 +72,14 @@ class GivenMethod:
     Attributes:
         path: the plugin file. name: the method's name there.
         folders: where worker processes find the modules that the class needs.
+        modules: the user's modules that it imports.
         news: what has changed since the class of this name was last given, in words; empty where nothing has.
     """
 
     path: Path
     name: str
     folders: tuple[Path, ...]
+    modules: tuple[str, ...] = ()
     news: str = ""
 
 
@@ -104,14 +106,18 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
         spec = spec_of(method, f"{method.__module__}:{method.__qualname__}")
         text = _TEMPLATE.format(loading="", spec=_written(spec))
         path = _file(text, _stem(method.__name__, text))
-        parts = {f"module {name}": content for name, content in user_code([method.__module__]).contents.items()}
-        return GivenMethod(path=path, name=spec.name, folders=_folders([method.__module__]), news=_news(method, parts))
+        code = user_code([method.__module__])
+        news = _news(method, {f"module {name}": content for name, content in code.contents.items()})
+        return GivenMethod(
+            path=path, name=spec.name, folders=_folders([method.__module__, *code.files]), modules=tuple(code.files), news=news
+        )
     found = hashed(method, memory)
     for one in found.unstable:
         logger.warning("%s: so this class has a key of its own at every run, and nothing is reused", one)
     used = sorted({name for name in found.modules if is_ours(name) or is_user_module(name.partition(":")[0])})
     own = sorted({name.partition(":")[0] for name in used if not is_ours(name)})
-    parts = {**found.parts, **{f"module {name}": content for name, content in user_code(own).contents.items()}}
+    code = user_code(own)
+    parts = {**found.parts, **{f"module {name}": content for name, content in code.contents.items()}}
     marks = {**parts, "": uuid.uuid4().hex} if found.unstable else parts
     stem = _stem(method.__name__, f"{found.digest} {sorted(marks.items())}")
     loading = _LOADING.format(
@@ -124,7 +130,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
     path = _file(_TEMPLATE.format(loading=loading, spec=_written(spec)), stem)
     write_atomic(path.with_suffix(".pkl"), content, durable=False)
     keep(stem, method)
-    return GivenMethod(path=path, name=spec.name, folders=_folders(own), news=_news(method, parts))
+    return GivenMethod(path=path, name=spec.name, folders=_folders(code.files), modules=tuple(code.files), news=_news(method, parts))
 
 
 def spec_of(method: type[Method], factory: str) -> MethodSpec:

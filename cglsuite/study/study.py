@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from cglsuite.learning import Method
 from cglsuite.study.classes import GivenMethod, as_plugin_file
 from cglsuite.study.data import as_data_file
 from cglsuite.study.libraries import LIBRARIES
+from cglsuite.study.unsent import unsent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from cglsuite.reports.studies.comparison.compute import Comparison
 
 __all__ = ["Study", "run"]
+
+logger = logging.getLogger(__name__)
 
 _ANSWER = ("first", "second", "verdict", "estimate", "low", "high", "p_adjusted", "n", "scenario")
 """The columns of :meth:`Study.compare` that answer the question."""
@@ -88,6 +92,10 @@ def run(
     memory: dict[Any, str] = {}
     given = [one if isinstance(one, str) else as_plugin_file(one, memory) for one in wanted]
     classes = [one for one in given if not isinstance(one, str)]
+    if classes and (left := unsent(module for one in classes for module in one.modules)):
+        logger.warning(
+            "set in this process, but not in its workers: %s. Put it into the method or a module that it imports", ", ".join(left)
+        )
     names = [one if isinstance(one, str) else one.name for one in given]
     plugins = [one.path for one in classes]
     folders = list(dict.fromkeys(folder for one in classes for folder in one.folders))

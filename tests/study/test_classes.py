@@ -70,7 +70,7 @@ def test_the_spec_of_a_class() -> None:
 def test_a_class_of_a_module_is_named_by_it(tmp_path: Path) -> None:
     found = as_plugin_file(MyHTTPMethod2_x)
     path = found.path
-    assert (found.name, found.folders) == ("my-httpmethod2-x", (Path(__file__).parents[len(__name__.split(".")) - 1],))
+    assert (found.name, found.folders[0]) == ("my-httpmethod2-x", Path(__file__).parents[len(__name__.split(".")) - 1])
     assert path.parent.parent == tmp_path / "given" / "methods"
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     assert path.stem == path.parent.name

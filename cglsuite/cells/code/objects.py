@@ -32,7 +32,7 @@ from typing import Any
 
 from cglsuite.cells.code.user import is_ours, is_user_module
 
-__all__ = ["Hashed", "Unhashable", "edited_since", "globals_of", "hashed", "is_importable"]
+__all__ = ["Hashed", "Unhashable", "edited_since", "globals_of", "hashed", "is_importable", "set_constants"]
 
 _DERIVED = {
     *("__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__"),
@@ -98,7 +98,6 @@ def edited_since(cls: type) -> list[str]:
     module = sys.modules[cls.__module__]
     try:
         source = Path(str(module.__file__)).read_bytes()
-        tree = ast.parse(source)
         codes = {code.co_qualname: code for code in _within(compile(source, "<disk>", "exec", dont_inherit=True))}
     except (OSError, SyntaxError, ValueError):
         return []
@@ -110,13 +109,25 @@ def edited_since(cls: type) -> list[str]:
         if isinstance(function, types.FunctionType) and function.__module__ == cls.__module__ and not hasattr(function, "__wrapped__")
         if (code := codes.get(function.__qualname__)) is None or hasher.code(code) != hasher.code(function.__code__)
     ]
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            with contextlib.suppress(ValueError, TypeError):
-                value = ast.literal_eval(node.value)
-                name = node.targets[0].id
-                if repr(vars(module).get(name)) != repr(value):
-                    found.append(name)
+    return found + set_constants(module)
+
+
+def set_constants(module: types.ModuleType | None) -> list[str]:
+    """The constants of a module, assigned once in its file, that have another value in memory."""
+    file = getattr(module, "__file__", None)
+    if module is None or file is None:
+        return []
+    try:
+        body = ast.parse(Path(file).read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    assigned = [(node.targets[0].id, node.value) for node in body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
+    names = [name for name, _ in assigned]
+    found = []
+    for name, expression in assigned:
+        with contextlib.suppress(ValueError, TypeError):
+            if names.count(name) == 1 and repr(vars(module).get(name)) != repr(ast.literal_eval(expression)):
+                found.append(name)
     return found
 
 
