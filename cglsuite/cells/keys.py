@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.code.sources import closure_digest, closure_facts
-from cglsuite.cells.code.user import files_to_freeze, is_ours
+from cglsuite.cells.code.user import files_to_freeze, is_ours, user_code
 from cglsuite.hashing import canonical, digest
 from cglsuite.host.discovery import BUILT_IN, normalised
 from cglsuite.learning.launch import runner_reference
@@ -40,6 +40,7 @@ __all__ = [
     "share_key",
     "sources",
     "torch_version",
+    "user_modules",
 ]
 
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
@@ -177,6 +178,12 @@ def planned_code(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, t
     named = {getattr(entry.spec, field, None) for entry in entries for field in ("factory", "builder")}
     roots = {root for root in (*mine, *named, *(entry.record.module for entry in entries)) if root and not is_ours(root)}
     return files_to_freeze(roots)
+
+
+def user_modules(cell: CellSpec, catalogue: Catalogue) -> dict[str, str]:
+    """The user's modules that are in the key of a cell, by name, with the SHA-256 (hex) of their files."""
+    roots = {root for names in references(cell, catalogue).values() if not all(map(is_ours, names)) for root in names}
+    return {name: hashlib.sha256(source).hexdigest() for name, source in user_code(roots).sources.items()} if roots else {}
 
 
 def dynamic_importers(cell: CellSpec, catalogue: Catalogue) -> list[str]:

@@ -21,7 +21,17 @@ import torch
 
 from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
-from cglsuite.cells.keys import cell_key, design_key, dynamic_importers, numerics_facts, prefix_keys, share_key, sources, torch_version
+from cglsuite.cells.keys import (
+    cell_key,
+    design_key,
+    dynamic_importers,
+    numerics_facts,
+    prefix_keys,
+    share_key,
+    sources,
+    torch_version,
+    user_modules,
+)
 from cglsuite.cells.process.cleanliness import ROLES, Watch
 from cglsuite.cells.records.curves import Curves
 from cglsuite.cells.records.describe import describe, metric_providers, providers
@@ -380,6 +390,7 @@ def _record(
             **({"pretraining": made} if outcome and (made := pretraining_facts(cell, catalogue, tasks, data_hash)) else {}),
             **({"stream": outcome.stream} if outcome and outcome.stream else {}),
             **({"counters": outcome.counters} if outcome and outcome.counters else {}),
+            **({"code": code} if (code := user_modules(cell, catalogue)) else {}),
             **({"dynamic_imports": dynamic} if (dynamic := dynamic_importers(cell, catalogue)) else {}),
         },
         environment=_environment(cell),

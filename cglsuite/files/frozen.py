@@ -22,7 +22,7 @@ from typing import Any
 from cglsuite.atomic import write_atomic
 from cglsuite.errors import StoreError
 
-__all__ = ["CODE", "Bundle", "Planned", "active", "serve"]
+__all__ = ["CODE", "Bundle", "Planned", "active", "kept_source", "serve"]
 
 CODE = "code"
 _EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
@@ -104,6 +104,14 @@ class Bundle:
     def below(self, name: str) -> list[str]:
         """The modules whose names begin with ``name`` and a dot."""
         return [one for one in self.modules if one.startswith(f"{name}.")]
+
+
+def kept_source(store: Path, sha256: str) -> bytes | None:
+    """The file with this digest that runs have put into a store; ``None`` if there is none, or another under its name."""
+    for place in (store / CODE / sha256[:2]).glob(f"{sha256}.*"):
+        if hashlib.sha256(content := place.read_bytes()).hexdigest() == sha256:
+            return content
+    return None
 
 
 def _name(planned: Planned) -> str:

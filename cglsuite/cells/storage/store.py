@@ -19,6 +19,7 @@ from cglsuite.cells.storage.layout import CELLS, SUFFIX
 from cglsuite.cells.storage.lease import LIFETIME_S, Holder, Lease, has_locks, read_holder
 from cglsuite.cells.storage.records import Problem, Records, check_key, default_store, is_key
 from cglsuite.cells.storage.sidecars import CURVES
+from cglsuite.files.frozen import CODE
 from cglsuite.inputs import read_regular
 from cglsuite.markup import displayed
 
@@ -234,7 +235,7 @@ class Store(Records):
         A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later.
         """
         sweep_temporaries(self.path)
-        for below in (f"{CELLS}/??", f"{CURVES}/??", "shards/??", "manifest/numbers"):
+        for below in (f"{CELLS}/??", f"{CURVES}/??", f"{CODE}/??", "shards/??", "manifest/numbers"):
             sweep_temporaries(self.path, pattern=f"{below}/.*{TEMPORARY_SUFFIX}")
         sweep_temporaries(self.path, pattern=f"leases/*{_LEASE}.*")
         for plan in (self.path / "plans").glob("*.json"):

@@ -11,7 +11,7 @@ import click
 
 from cglsuite.cli.options import FolderPath, files_options
 from cglsuite.cli.output import descriptions, echo, heading, paragraph, print_json, properties, table, terminal_width, tidy
-from cglsuite.cli.requests import tell_derivations
+from cglsuite.cli.requests import open_store, store_option, tell_derivations
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.display.facts import COLUMNS, allowed, declared, shown_value, spec_facts, switch_rows
 from cglsuite.errors import UsageError, nearest
@@ -74,15 +74,21 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("kind_and_name", metavar="[KIND] NAME", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one object with all fields of the spec.")
+@store_option
 @files_options
 @pass_session
 @click.pass_context
-def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], as_json: bool) -> None:
+def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], as_json: bool, store_path: Path | None) -> None:
     """Show one dataset, scenario, backbone, method, metric, schedule, notebook or executor.
 
     Includes its switches or hyper-parameters and their meaning, its provider, citation and licence. Without KIND, the name is looked up
-    among all kinds.
+    among all kinds. `cglsuite show code KEY` prints the user's code that made a record of --store, and with two keys how it differs.
     """
+    if kind_and_name[0] == "code" and len(kind_and_name) in (2, 3) and not as_json:
+        from cglsuite.cells.code.shown import code_of
+
+        echo("\n".join(code_of(open_store(store_path, must_exist=True), kind_and_name[1:])))
+        return
     if len(kind_and_name) > 2:
         raise click.UsageError(f"expected [KIND] NAME (given: {' '.join(kind_and_name)})", ctx)
     if len(kind_and_name) == 1 and kind_and_name[0].lower().removesuffix("s") in KINDS:
