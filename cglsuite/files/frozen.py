@@ -152,8 +152,10 @@ class _Finder:
         if planned is None:
             if self.bundle.below(name):  # a namespace
                 spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-                spec.submodule_search_locations = []
+                spec.submodule_search_locations = _library_portions(name, path)
                 return spec
+            if path and name.rpartition(".")[0] not in self.bundle.modules:
+                return None  # of a library that shares the namespace
             raise ModuleNotFoundError(f"No module named {name!r} in the code that was planned", name=name)
         inside = [str(Path(planned.path).parent)] if planned.is_package else None
         loader: Any = _Source(name, self.bundle)
@@ -163,6 +165,16 @@ class _Finder:
             sourceless = place.endswith(".pyc")
             loader = (importlib.machinery.SourcelessFileLoader if sourceless else importlib.machinery.ExtensionFileLoader)(name, place)
         return importlib.util.spec_from_file_location(name, planned.path, loader=loader, submodule_search_locations=inside)
+
+
+def _library_portions(name: str, path: Sequence[str] | None) -> list[str]:
+    """The folders of a namespace where libraries are installed: they go on being imported from there."""
+    found = importlib.machinery.PathFinder.find_spec(name, path)
+    return [place for place in (found.submodule_search_locations or () if found is not None else ()) if _is_installed(place)]
+
+
+def _is_installed(place: str) -> bool:
+    return "site-packages" in Path(place).parts
 
 
 _ACTIVE: list[Bundle] = []

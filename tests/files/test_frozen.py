@@ -96,6 +96,14 @@ def test_what_was_not_planned_is_never_taken_from_the_disk(planned: Bundle, tmp_
     assert worker(planned, tmp_path, f"import {module}") == f"ModuleNotFoundError: No module named '{module}' in the code that was planned"
 
 
+def test_a_library_may_share_a_namespace(planned: Bundle, tmp_path: Path) -> None:
+    library = tmp_path / "lib" / "site-packages" / "frozen_space" / "installed.py"
+    library.parent.mkdir(parents=True)
+    library.write_text("x = 3\n")
+    code = "from frozen_space import inner, installed\nprint(json.dumps([inner.SHIFT, installed.x]))"
+    assert worker(planned, tmp_path, f"sys.path.append({str(library.parents[1])!r})\n{code}") == [10, 3]
+
+
 def test_another_content_in_the_store_is_not_imported(planned: Bundle, tmp_path: Path) -> None:
     place = tmp_path / "store" / "code" / planned.modules["frozen_pkg.helper"].sha256[:2]
     (file,) = place.glob(f"{planned.modules['frozen_pkg.helper'].sha256}.py")
