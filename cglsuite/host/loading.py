@@ -50,10 +50,10 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
         KeyboardInterrupt: by the user; the plugin is rolled back.
     """
     record = _record(candidate, "ok")
-    _forget_edited(candidate)
     before = set(sys.modules)
     try:
         with contextlib.redirect_stdout(sys.stderr):
+            _load_edited(candidate)
             specs, hooks = _load(candidate, observe)
     except KeyboardInterrupt:
         _forget_modules(candidate.module, before)
@@ -76,9 +76,10 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
     return record, tuple(Entry(kind=kind, name=spec.name, spec=spec, record=record) for kind, spec in specs)
 
 
-_Loaded = dict[str, tuple[ModuleType, tuple[int, int, int]]]
+_Loaded = dict[str, tuple[ModuleType, tuple[int, int, int], bool]]
 _LOADED: dict[tuple[str, str, str], _Loaded] = {}
-"""By plugin of others, its modules as they were when it was loaded, with what tells whether their files were written since."""
+"""By plugin of others, the modules that were there when it was loaded and are no library's: with what tells whether their files were
+written since, and whether they are the plugin's own."""
 
 
 def _remember(candidate: Candidate, before: AbstractSet[str]) -> None:
@@ -92,22 +93,36 @@ def _remember(candidate: Candidate, before: AbstractSet[str]) -> None:
     for name, module in list(sys.modules.items()):
         place = getattr(module, "__file__", None)
         own = name.partition(".")[0] == top or (name not in before and folder is not None and os.path.dirname(place or "") == folder)
-        if own and place and name not in found and (stamp := _stamp(place)) is not None:
-            found[name] = module, stamp
+        if place and name not in found and (own or _may_be_edited(name, place)) and (stamp := _stamp(place)) is not None:
+            found[name] = module, stamp, own
 
 
-def _forget_edited(candidate: Candidate) -> None:
-    """Forget the modules of a plugin if a file of theirs was written since it was loaded, so that what is imported is what is there."""
-    known = {name: pair for name, pair in _LOADED.pop(candidate.key, {}).items() if sys.modules.get(name) is pair[0]}
-    _LOADED[candidate.key] = known
-    edited = [module for module, stamp in known.values() if _stamp(str(module.__file__)) != stamp]
-    for module in edited:  # its bytecode is told from the source by size and second only
-        with contextlib.suppress(OSError, TypeError):
-            os.unlink(module.__cached__)
-    if edited:
-        for name in _LOADED.pop(candidate.key):
-            del sys.modules[name]
-        importlib.invalidate_caches()
+def _load_edited(candidate: Candidate) -> None:
+    """Load a plugin's modules again, in place, if a file of theirs or of what they may import was written since they were loaded.
+
+    So hooks are those of the files, and a notebook's own names of these modules stay what they were.
+    """
+    known = {name: entry for name, entry in _LOADED.get(candidate.key, {}).items() if sys.modules.get(name) is entry[0]}
+    edited = {name for name, (module, stamp, _) in known.items() if _stamp(str(module.__file__)) != stamp}
+    if not edited:
+        return
+    del _LOADED[candidate.key]
+    importlib.invalidate_caches()
+    for name, (module, _, own) in known.items():  # in the order of their first import
+        if name in edited:
+            with contextlib.suppress(OSError, TypeError):  # bytecode is told from the source by size and second only
+                os.unlink(module.__cached__)
+        if own:
+            for left in [one for one in vars(module) if not (one.startswith("__") and one.endswith("__"))]:
+                delattr(module, left)
+        if own or name in edited:
+            importlib.reload(module)
+
+
+def _may_be_edited(name: str, place: str) -> bool:
+    """Whether a module is no library's, by its place, and of no process alone."""
+    top = name.partition(".")[0]
+    return not (top in sys.stdlib_module_names or normalised(top) in BUILT_IN or top == "__main__" or "site-packages" in place)
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

@@ -20,4 +20,9 @@ def given(file: str) -> Any:
     import cloudpickle
 
     path = Path(file)
-    return _KEPT[path.stem] if path.stem in _KEPT else cloudpickle.loads(path.with_suffix(".pkl").read_bytes())
+    if path.stem in _KEPT:
+        return _KEPT[path.stem]
+    try:
+        return cloudpickle.loads(path.with_suffix(".pkl").read_bytes())
+    except AttributeError as error:  # of a module that is asked for a name, it would be taken for the name's absence
+        raise ImportError(f"the class cannot be made again in this process: {error}") from error

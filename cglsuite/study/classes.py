@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import importlib
 import inspect
@@ -19,7 +20,7 @@ import logging
 import re
 import sys
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -142,7 +143,7 @@ def spec_of(method: type[Method], factory: str) -> MethodSpec:
     if isinstance(declared, MethodSpec):
         return dataclasses.replace(declared, factory=factory)
     given = getattr(method, "hyperparameters", {})
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", method.__name__).lower().replace("_", "-")
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", method.__name__).lower().replace("_", "-").strip("-")
     doc = inspect.cleandoc(method.__dict__.get("__doc__") or "").splitlines()
     return MethodSpec(
         name=words,
@@ -151,7 +152,7 @@ def spec_of(method: type[Method], factory: str) -> MethodSpec:
         levels=LEVELS,
         settings=SETTINGS,
         hyperparameters=tuple(given)
-        if not isinstance(given, dict)
+        if not isinstance(given, Mapping)
         else tuple(Hyperparameter(name=name, default=value, doc=f"{name} of {method.__name__}") for name, value in given.items()),
     )
 
@@ -226,11 +227,22 @@ def _dumped(obj: Any) -> bytes:
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, ModuleType) and type(obj) is not ModuleType and sys.modules.get(obj.__name__) is obj:
                 return importlib.import_module, (obj.__name__,)  # such as torch.backends.cudnn
+            if isinstance(obj, functools._lru_cache_wrapper) and not is_importable(obj):
+                return _cached, (obj.__wrapped__, obj.cache_parameters())
+            if type(obj) is not FunctionType and isinstance(obj, FunctionType):
+                raise TypeError(
+                    f"{type(obj).__module__}.{type(obj).__qualname__} stands for a function, and would be sent without its effect"
+                )
             return super().reducer_override(obj)
 
     with io.BytesIO() as file:
         Pickler(file).dump(obj)
         return file.getvalue()
+
+
+def _cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    """A function with a cache of its own."""
+    return functools.lru_cache(**parameters)(function)
 
 
 def _culprit(method: type[Method]) -> str:
@@ -240,7 +252,7 @@ def _culprit(method: type[Method]) -> str:
     while waiting:
         where, value = waiting.pop(0)
         function = getattr(value, "__func__", getattr(value, "fget", value))
-        if isinstance(function, FunctionType):
+        if type(function) is FunctionType:
             if id(function) not in met:
                 met.add(id(function))
                 waiting += [(f"{where} reads the global {name}", one) for name, one in globals_of(function).items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -198,6 +199,46 @@ def test_modules_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     assert by_value.given(str(path)).setup.__globals__["torch"] is torch
+
+
+def test_a_cached_function_travels(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (
+        "import functools\n@functools.lru_cache(maxsize=7)\ndef k(): return 3\nclass Mine(cgl.Method):\n    def loss(self, b): return k()\n"
+    )
+    path = as_plugin_file(Cells(monkeypatch)(code)).path
+    script = "import sys, cloudpickle as c; k = c.load(open(sys.argv[1], 'rb')).loss.__globals__['k']; print(k(), k.cache_info().maxsize)"
+    done = subprocess.run([sys.executable, "-c", script, str(path.with_suffix(".pkl"))], capture_output=True, text=True, check=False)
+    assert done.stdout == "3 7\n", done.stderr
+
+
+@pytest.mark.parametrize(("name", "called"), [("_Mine", "mine"), ("MyBest_", "my-best")])
+def test_a_name_with_underlines_at_its_ends_is_named_without(name: str, called: str) -> None:
+    assert spec_of(type(name, (cgl.Method,), {}), "a:b").name == called
+
+
+def test_no_warning_where_nothing_was_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Setters have the name of their property, registries are filled by code, and a constant may be bound twice."""
+    text = """
+import cglsuite as cgl
+REGISTRY, SCALE = {}, 1.0
+LIMIT = 1
+if True:
+    LIMIT = 2
+def registered(f):
+    REGISTRY[f.__name__] = f
+    return f
+class Mine(cgl.Method):
+    @property
+    def k(self): return 1
+    @k.setter
+    def k(self, value): pass
+    @registered
+    def other(self): return SCALE
+"""
+    (tmp_path / "quiet_module.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    as_plugin_file(__import__("quiet_module").Mine)
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(

@@ -59,4 +59,4 @@ def test_a_constant_that_was_set_on_a_module_is_named(tmp_path: Path, monkeypatc
     assert unsent(["has_constants", "not_loaded"]) == []
     module.A, module.TWICE, module.MADE = 2, 3, 4
     module.B.append(3)
-    assert unsent(["has_constants"]) == ["has_constants.A", "has_constants.B"]
+    assert unsent(["has_constants"]) == ["has_constants.A"]  # lists are filled by code, too

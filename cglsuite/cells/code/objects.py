@@ -98,7 +98,9 @@ def edited_since(cls: type) -> list[str]:
     module = sys.modules[cls.__module__]
     try:
         source = Path(str(module.__file__)).read_bytes()
-        codes = {code.co_qualname: code for code in _within(compile(source, "<disk>", "exec", dont_inherit=True))}
+        codes: dict[str, list[types.CodeType]] = {}
+        for code in _within(compile(source, "<disk>", "exec", dont_inherit=True)):
+            codes.setdefault(code.co_qualname, []).append(code)  # a setter has the name of its property
     except (OSError, SyntaxError, ValueError):
         return []
     hasher = _Hasher({})
@@ -107,7 +109,7 @@ def edited_since(cls: type) -> list[str]:
         f"{cls.__qualname__}.{name}"
         for name, function in functions.items()
         if isinstance(function, types.FunctionType) and function.__module__ == cls.__module__ and not hasattr(function, "__wrapped__")
-        if (code := codes.get(function.__qualname__)) is None or hasher.code(code) != hasher.code(function.__code__)
+        if hasher.code(function.__code__) not in map(hasher.code, codes.get(function.__qualname__, ()))
     ]
     return found + set_constants(module)
 
@@ -118,16 +120,17 @@ def set_constants(module: types.ModuleType | None) -> list[str]:
     if module is None or file is None:
         return []
     try:
-        body = ast.parse(Path(file).read_bytes()).body
+        tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return []
-    assigned = [(node.targets[0].id, node.value) for node in body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
-    names = [name for name, _ in assigned]
+    bound = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     found = []
-    for name, expression in assigned:
-        with contextlib.suppress(ValueError, TypeError):
-            if names.count(name) == 1 and repr(vars(module).get(name)) != repr(ast.literal_eval(expression)):
-                found.append(name)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and bound.count(name := node.targets[0].id) == 1:
+            with contextlib.suppress(ValueError, TypeError):
+                value = ast.literal_eval(node.value)
+                if isinstance(value, (bool, int, float, complex, str, bytes, tuple)) and repr(vars(module).get(name)) != repr(value):
+                    found.append(name)
     return found
 
 
@@ -182,7 +185,12 @@ class _Hasher:
     def _space(self, space: dict[str, Any]) -> str:
         """A prefix that tells the globals of one module from another's; none for the first."""
         if id(space) not in self.spaces:
-            self.spaces[id(space)] = (f"{space.get('__name__', '')}." if self.spaces else "", space)
+            name, others = space.get("__name__", ""), [prefix for prefix, _ in self.spaces.values()]
+            prefix = f"{name}." if others else ""
+            number = 2
+            while prefix in others:
+                prefix, number = f"{name}#{number}.", number + 1
+            self.spaces[id(space)] = (prefix, space)
         return self.spaces[id(space)][0]
 
     @contextlib.contextmanager
@@ -198,11 +206,13 @@ class _Hasher:
     def _text(self, value: Any, *, top: bool = False) -> Any:
         """The content of a value: nested tuples of text."""
         kind = type(value)
-        if value is None or value is ... or value is NotImplemented or kind in (bool, int, str, bytes):
+        if kind is int:
+            return "int", hex(value)  # repr refuses long ones
+        if value is None or value is ... or value is NotImplemented or kind in (bool, str, bytes):
             return kind.__name__, repr(value)
         if kind in (float, complex):
             return (kind.__name__, *(part.hex() for part in ((value,) if kind is float else (value.real, value.imag))))
-        if isinstance(value, types.ModuleType):
+        if isinstance(value, types.ModuleType) and sys.modules.get(value.__name__) is value:
             return "module", self._module(value)
         if kind is tuple:
             return "tuple", tuple(self._text(item) for item in value)
@@ -210,15 +220,18 @@ class _Hasher:
             return kind.__name__, repr(value)
         if isinstance(value, types.CodeType):
             return self.code(value)
-        if isinstance(value, _BUILT_IN):
+        if issubclass(kind, _BUILT_IN):
             return self._built_in(value)
         if id(value) in self.seen:  # also where a value leads to itself
             return "again", self.seen[id(value)][0]
         self.seen[id(value)] = (len(self.seen), value)
-        if isinstance(value, types.FunctionType):
+        if kind is types.FunctionType:  # a proxy says that it is one
             return self._function(value, top=top)
-        if isinstance(value, type):
+        if issubclass(kind, type):
             return self._class(value, top=top)
+        if issubclass(kind, types.ModuleType):  # made by hand: no other process can import it
+            content = {name: item for name, item in vars(value).items() if not (name.startswith("__") and name.endswith("__"))}
+            return "module", value.__name__, self._mapping(content)
         return self._object(value)
 
     def _built_in(self, value: Any) -> Any:
@@ -278,9 +291,11 @@ class _Hasher:
             return ("of a library", home)
         found: list[tuple[str, Any]] = []
         for name, value in globals_of(function).items():
-            module = isinstance(value, types.ModuleType)
+            module = isinstance(value, types.ModuleType) and sys.modules.get(value.__name__) is value
             found.append((name, ("module", self._module(value)) if module else self._await(function.__globals__, name)))
-        self.modules.update(_imports(function.__code__))
+            if module:
+                self.modules.update(_submodules(value.__name__, function.__code__))
+        self.modules.update(_imports(function.__code__, function.__globals__.get("__package__") or ""))
         return tuple(found)
 
     def code(self, code: types.CodeType) -> Any:
@@ -306,7 +321,11 @@ class _Hasher:
         with self._at(f"class {cls.__qualname__}"):
             attributes = []
             for name, value in sorted(vars(cls).items()):
-                if name in _DERIVED or (isinstance(value, types.GetSetDescriptorType) and name in ("__dict__", "__weakref__")):
+                if (
+                    name in _DERIVED
+                    or (name == "__doc__" and _is_generated(cls))
+                    or (isinstance(value, types.GetSetDescriptorType) and name in ("__dict__", "__weakref__"))
+                ):
                     continue
                 with self._at(f"{name}"):
                     attributes.append((name, self._text(value)))
@@ -317,7 +336,7 @@ class _Hasher:
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
-        if isinstance(getattr(value, "__qualname__", None), str) and is_importable(value):  # a wrapper around a function
+        if isinstance(_plainly(value, "__qualname__"), str) and is_importable(value):  # a wrapper around a function
             return self._known(value, top=False)
         if kind in (dict, types.MappingProxyType):
             return kind.__name__, self._mapping(value, ordered=True)
@@ -339,7 +358,8 @@ class _Hasher:
         if isinstance(value, types.MethodType):
             return "method", self._text(value.__func__), self._text(value.__self__)
         if isinstance(value, enum.Enum):
-            return "enum", self._text(kind), value._name_, self._text(value._value_)
+            state = {name: item for name, item in vars(value).items() if name not in ("__objclass__", "_sort_order_")}
+            return "enum", self._text(kind), self._mapping(state)
         if isinstance(value, weakref.ref):
             return self._text(kind), self._text(value())
         if isinstance(value, (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)):
@@ -367,7 +387,7 @@ class _Hasher:
     def _array(self, value: Any) -> Any:
         """Tensors and arrays by their bytes, each read once."""
         module = type(value).__module__.partition(".")[0]
-        if module == "numpy" and hasattr(value, "tobytes") and not value.dtype.hasobject:
+        if module == "numpy" and _is_plain_array(value) and not value.dtype.hasobject:
             mark = None
         elif module == "torch" and hasattr(value, "detach") and hasattr(value, "_version"):
             mark = value._version
@@ -434,10 +454,47 @@ def _reads(code: types.CodeType) -> set[str]:
     return names.union(*(_reads(inner) for inner in _inner(code)))
 
 
-def _imports(code: types.CodeType) -> set[str]:
-    """The modules that a code object and those within it import when they run."""
-    names = {str(one.argval) for one in dis.get_instructions(code) if one.opname == "IMPORT_NAME"}
-    return names.union(*(_imports(inner) for inner in _inner(code)))
+def _imports(code: types.CodeType, package: str) -> set[str]:
+    """The modules that a code object and those within it import when they run: by statements, and by ``import_module`` with a literal."""
+    names = set[str]()
+    before: list[Any] = [None, None]
+    literal = "import_module" in code.co_names or "__import__" in code.co_names
+    for one in dis.get_instructions(code):
+        if one.opname == "IMPORT_NAME":
+            level, wanted = before
+            base = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+            module = ".".join([*base, *([str(one.argval)] if one.argval else [])])
+            names.update([module, *(f"{module}.{name}" for name in wanted or () if name != "*")])
+        if one.opname == "LOAD_CONST":
+            before = [before[1], one.argval]
+            if literal and isinstance(one.argval, str) and all(part.isidentifier() for part in one.argval.split(".")):
+                names.add(one.argval)
+    return names.union(*(_imports(inner, package) for inner in _inner(code)))
+
+
+def _submodules(package: str, code: types.CodeType) -> set[str]:
+    """The submodules that code reaches as attributes of a package: ``import package.part`` binds the package alone."""
+    read = set(code.co_names).union(*(inner.co_names for inner in _within(code)))
+    return {name for name in list(sys.modules) if name.startswith(f"{package}.") and set(name[len(package) + 1 :].split(".")) <= read}
+
+
+def _plainly(value: Any, name: str) -> Any:
+    """An attribute; ``None`` where asking for it fails, in whatever way."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - by foreign classes
+        return None
+
+
+def _is_plain_array(value: Any) -> bool:
+    import numpy as np
+
+    return type(value) is np.ndarray or isinstance(value, np.generic)
+
+
+def _is_generated(cls: type) -> bool:
+    """Whether a class's docstring is the signature that ``dataclass`` writes, with the addresses of functions."""
+    return "__dataclass_fields__" in vars(cls) and (cls.__doc__ or "").startswith(f"{cls.__name__}(")
 
 
 def _inner(code: types.CodeType) -> Iterable[types.CodeType]:
@@ -448,7 +505,7 @@ def _tensor_digest(tensor: Any) -> str:
     import torch
 
     with torch.no_grad():
-        plain = tensor.detach()
+        plain = tensor.detach().resolve_conj().resolve_neg()
         if plain.layout != torch.strided:
             parts = [plain.to_sparse_coo().coalesce()] if plain.layout != torch.sparse_coo else [plain.coalesce()]
             return _sha(repr([(_tensor_digest(part.indices()), _tensor_digest(part.values())) for part in parts]))

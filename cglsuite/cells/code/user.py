@@ -30,7 +30,7 @@ from cglsuite.host.discovery import BUILT_IN, GROUP
 
 __all__ = ["Stamp", "UserCode", "files_to_freeze", "is_ours", "is_user_module", "places", "stamp_of", "user_code"]
 
-_ENDINGS = (".py", *importlib.machinery.EXTENSION_SUFFIXES, ".pyc")
+_ENDINGS = (*importlib.machinery.EXTENSION_SUFFIXES, ".py", ".pyc")  # as Python looks for them
 Stamp = tuple[int, int, int, int] | None
 """Of a file as it lies there: size, time of modification and of change (ns), and number; None if there is none."""
 
@@ -111,7 +111,7 @@ def files_to_freeze(roots: Iterable[str]) -> dict[str, tuple[Path, bytes]]:
 def is_user_module(name: str) -> bool:
     """Whether a module is user code."""
     top = name.partition(".")[0]
-    if is_ours(top) or top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "__main__":
+    if is_ours(top) or top in sys.builtin_module_names or top == "__main__":
         return False
     bundle = active()
     return (bundle is not None and top in bundle.tops) or not _is_library(top, places(top))
@@ -253,7 +253,12 @@ class _Reader:
             self.contents[name] = digest([path.name, hashlib.sha256(source).hexdigest()])
             return
         package = name if path.name == "__init__.py" else parent
-        module = _parsed(source, package, str(path))
+        try:
+            module = _parsed(source, package, str(path))
+        except SyntaxError:
+            if name in self.roots:
+                raise
+            module = _Module(hashlib.sha256(source).hexdigest(), (), False)  # another version of Python may read it
         self.contents[name] = module.content
         for origin, names in module.imports:
             if is_ours(origin):
@@ -261,7 +266,9 @@ class _Reader:
                 continue
             parts = origin.split(".")
             yield from (".".join(parts[: n + 1]) for n in range(len(parts)))
-            yield from (f"{origin}.{one}" for one in names)
+            yield from (f"{origin}.{one}" for one in names if one != "*")
+            if "*" in names and self._is_user(origin):  # a package may name its modules in __all__
+                yield from (one for one in self._whole(parts[0]) if one.startswith(f"{origin}."))
         if module.by_name:
             self.by_name.add(name)
             yield from self._whole(name.partition(".")[0])
@@ -333,7 +340,14 @@ def _parsed(source: bytes, package: str, path: str) -> _Module:
         raise SyntaxError(f"{path}: {error}") from error
     imports = dict[str, set[str]]()
     by_name = False
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    aliases = {a.asname: a.name for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names if a.asname}
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in aliases:
+            call = ast.Call(func=ast.Name(id=aliases[node.func.id], ctx=ast.Load()), args=node.args, keywords=node.keywords)
+            by_name = by_name or imports_by_name(call)
+            if (literal := imported_literally(call)) is not None:
+                imports.setdefault(literal, set())
         if isinstance(node, ast.Import):
             for alias in node.names:
                 imports.setdefault(alias.name, set())
@@ -345,7 +359,15 @@ def _parsed(source: bytes, package: str, path: str) -> _Module:
             by_name = by_name or imports_by_name(node)
             if (literal := imported_literally(node)) is not None:
                 imports.setdefault(literal, set())
-    content = hashlib.sha256(text_of(tree).encode("utf-8", "surrogatepass")).hexdigest()
+    for node in nodes:  # the text leaves out what is absent, but not every absence is the same
+        if isinstance(node, ast.arguments):
+            node.kw_defaults = [one or ast.Pass() for one in node.kw_defaults]  # type: ignore[misc]
+        elif isinstance(node, ast.Dict):
+            node.keys = [one or ast.Pass() for one in node.keys]  # type: ignore[misc]
+    try:
+        content = hashlib.sha256(text_of(tree).encode("utf-8", "surrogatepass")).hexdigest()
+    except RecursionError:  # a sum of many hundred terms: its layout counts, too
+        content = hashlib.sha256(source).hexdigest()
     return _Module(content, tuple(sorted((origin, tuple(sorted(names))) for origin, names in imports.items() if origin)), by_name)
 
 

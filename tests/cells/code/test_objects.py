@@ -266,3 +266,77 @@ def test_what_another_process_finds_by_name() -> None:
     assert is_importable(json.JSONDecoder.decode)
     assert not is_importable(lambda: 1)
     assert not is_importable(uses_shared)
+
+
+# --- what a reader found that tried to break it --------------------------------------------------------------------------------------
+
+
+def of_cell(text: str) -> Hashed:
+    """The digest of the class ``Mine`` of a cell of its own."""
+    module = ModuleType("__main__")
+    before, sys.modules["__main__"] = sys.modules["__main__"], module
+    try:
+        exec(compile(text, "<cell>", "exec", dont_inherit=True), module.__dict__)
+        return hashed(module.Mine)
+    finally:
+        sys.modules["__main__"] = before
+
+
+UNLIKE = {
+    "a module made by hand": "import types\nconf = types.ModuleType('conf_')\nconf.K = {K}\nclass Mine:\n    def f(self): return conf.K",
+    "two namespaces of one name": """
+ns1, ns2 = {{}}, {{}}
+exec("SCALE = 1.0\\ndef one(x): return x * SCALE", ns1)
+exec("SCALE = {K}\\ndef two(x): return x * SCALE", ns2)
+one, two = ns1["one"], ns2["two"]
+class Mine:
+    def f(self): return one(two(1))""",
+    "a member of an enumeration with attributes": """
+import enum
+class Mode(enum.Enum):
+    A = (1, {K})
+    def __new__(cls, v, k):
+        o = object.__new__(cls)
+        o._value_, o.k = v, k
+        return o
+class Mine:
+    def f(self): return Mode.A.k""",
+    "what a mask covers": "import numpy as np\nX = np.ma.array([{K}], mask=[True])\nclass Mine:\n    def f(self): return X.data",
+    "a long number": "N = (1 << 20000) + {K}\nclass Mine:\n    def f(self): return N",
+    "a conjugated tensor": "import torch\nN = torch.tensor([1j * {K}]).conj()\nclass Mine:\n    def f(self): return N",
+}
+
+
+@pytest.mark.parametrize("what", UNLIKE)
+def test_it_counts(what: str) -> None:
+    first, again, other = (of_cell(UNLIKE[what].format(K=value)) for value in (1, 1, 50))
+    assert first == again
+    assert first.unstable == ()
+    assert other.digest != first.digest
+
+
+def test_the_docstring_that_dataclass_writes_is_free() -> None:
+    """It has the addresses of functions."""
+    text = "import dataclasses\ndef act(x): return x\n@dataclasses.dataclass\nclass Mine:\n    act: object = act\n"
+    assert of_cell(text) == of_cell(f"spare = [object() for _ in range(1000)]\n{text}")
+
+
+def test_a_mapping_that_answers_for_every_name_is_hashed() -> None:
+    text = "class Cfg(dict):\n    __getattr__ = dict.__getitem__\nCFG = Cfg(k={K})\nclass Mine:\n    def f(self): return CFG.k"
+    assert of_cell(text.format(K=1)).digest != of_cell(text.format(K=2)).digest
+
+
+@pytest.mark.parametrize(
+    ("line", "module"),
+    [
+        ("from json import decoder", "json.decoder"),
+        ("import json.scanner", "json.scanner"),
+        ("import importlib; importlib.import_module('json.tool')", "json.tool"),
+        ("return xml.dom", "xml.dom"),
+    ],
+)
+def test_modules_that_a_method_imports_or_reaches(line: str, module: str) -> None:
+    import xml.dom
+
+    assert xml.dom
+    assert module in of_cell(f"import xml\nclass Mine:\n    def f(self):\n        {line}\n").modules

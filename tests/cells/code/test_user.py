@@ -169,6 +169,47 @@ def test_bytecode_without_source_counts_by_its_bytes(tmp_path: Path, top: str) -
     assert closure_digest(top) != before
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("def f(x, *, k=None): return k\n", "def f(x, *, k): return k\n"),
+        ("def f(x): return {None: x}\n", "def f(x): return {**x}\n"),
+        (f"X = {' + '.join(['1'] * 2000)}\n", f"X = {' + '.join(['1'] * 2001)}\n"),
+    ],
+)
+def test_texts_of_one_tree_are_told_apart(tmp_path: Path, top: str, one: str, other: str) -> None:
+    put(tmp_path, {f"{top}.py": one})
+    before = user_code([top]).digest
+    put(tmp_path, {f"{top}.py": other})
+    assert user_code([top]).digest != before
+
+
+def test_a_module_with_the_name_of_one_of_pythons_is_the_users_where_it_is_found_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, {"this.py": "x = 1\n"})
+    assert not is_user_module("this")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert is_user_module("this")
+
+
+def test_imports_under_another_name_and_by_stars_are_followed(tmp_path: Path, top: str) -> None:
+    text = f"from importlib import import_module as load\nload('{top}.a')\nfrom {top}.stars import *\n"
+    put(tmp_path, {f"{top}/__init__.py": "", f"{top}/m.py": text, f"{top}/a.py": "", f"{top}/stars/__init__.py": "__all__ = ['sub']\n"})
+    put(tmp_path, {f"{top}/stars/sub.py": ""})
+    assert {f"{top}.a", f"{top}.stars.sub"} <= user_code([f"{top}.m"]).files.keys()
+
+
+def test_an_extension_comes_before_a_source_of_its_name(tmp_path: Path, top: str) -> None:
+    put(tmp_path, {f"{top}/__init__.py": "", f"{top}/fast.py": "x = 1\n", f"{top}/fast{EXTENSION_SUFFIXES[0]}": "binary"})
+    assert user_code([f"{top}.fast"]).files[f"{top}.fast"].name.endswith(EXTENSION_SUFFIXES[0])
+
+
+def test_a_module_for_another_python_counts_by_its_bytes(tmp_path: Path, top: str) -> None:
+    put(tmp_path, {f"{top}.py": f"import sys\nif sys.version_info > (9,):\n    import {top}_new\n", f"{top}_new.py": "type X[T: (] = 1\n"})
+    assert f"{top}_new" in user_code([top]).files
+
+
 def test_a_module_that_is_no_python_is_named(tmp_path: Path, top: str) -> None:
     put(tmp_path, {f"{top}.py": "def f(:\n"})
     with pytest.raises(SyntaxError, match=rf"{top}\.py: .*line 1"):
