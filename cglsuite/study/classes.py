@@ -27,7 +27,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from cglsuite.atomic import write_atomic
-from cglsuite.cells.code.objects import Hashed, edited_since, globals_of, hashed, is_importable
+from cglsuite.cells.code.edited import edited_since
+from cglsuite.cells.code.objects import Hashed, globals_of, hashed, is_importable
 from cglsuite.cells.code.user import is_ours, is_user_module, places, user_code
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import UsageError

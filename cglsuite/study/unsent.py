@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-from cglsuite.cells.code.objects import set_constants
+from cglsuite.cells.code.edited import set_constants
 from cglsuite.cells.code.user import is_ours, is_user_module
 
 __all__ = ["unsent"]

@@ -15,7 +15,6 @@ Byte code differs between minor versions of Python, so the digest contains the v
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import copyreg
 import dis
@@ -27,12 +26,11 @@ import types
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from cglsuite.cells.code.user import is_ours, is_user_module
 
-__all__ = ["Hashed", "Unhashable", "edited_since", "globals_of", "hashed", "is_importable", "set_constants"]
+__all__ = ["Hashed", "Unhashable", "code_content", "globals_of", "hashed", "is_importable", "within"]
 
 _DERIVED = {
     *("__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__"),
@@ -93,51 +91,16 @@ def is_importable(obj: Any) -> bool:
     return found is obj
 
 
-def edited_since(cls: type) -> list[str]:
-    """What of a class and of the constants of its module differs in memory from the file as it is now, by name."""
-    module = sys.modules[cls.__module__]
-    try:
-        source = Path(str(module.__file__)).read_bytes()
-        codes: dict[str, list[types.CodeType]] = {}
-        for code in _within(compile(source, "<disk>", "exec", dont_inherit=True)):
-            codes.setdefault(code.co_qualname, []).append(code)  # a setter has the name of its property
-    except (OSError, SyntaxError, ValueError):
-        return []
-    hasher = _Hasher({})
-    functions = {name: getattr(value, "__func__", getattr(value, "fget", value)) for name, value in vars(cls).items()}
-    found = [
-        f"{cls.__qualname__}.{name}"
-        for name, function in functions.items()
-        if isinstance(function, types.FunctionType) and function.__module__ == cls.__module__ and not hasattr(function, "__wrapped__")
-        if hasher.code(function.__code__) not in map(hasher.code, codes.get(function.__qualname__, ()))
-    ]
-    return found + set_constants(module)
+def code_content(code: types.CodeType) -> Any:
+    """What of a code object counts, as nested tuples: neither file names nor lines."""
+    return _Hasher({}).code(code)
 
 
-def set_constants(module: types.ModuleType | None) -> list[str]:
-    """The constants of a module, assigned once in its file, that have another value in memory."""
-    file = getattr(module, "__file__", None)
-    if module is None or file is None:
-        return []
-    try:
-        tree = ast.parse(Path(file).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return []
-    bound = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    found = []
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and bound.count(name := node.targets[0].id) == 1:
-            with contextlib.suppress(ValueError, TypeError):
-                value = ast.literal_eval(node.value)
-                if isinstance(value, (bool, int, float, complex, str, bytes, tuple)) and repr(vars(module).get(name)) != repr(value):
-                    found.append(name)
-    return found
-
-
-def _within(code: types.CodeType) -> Iterator[types.CodeType]:
+def within(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code objects inside a code object, at any depth."""
     for inner in _inner(code):
         yield inner
-        yield from _within(inner)
+        yield from within(inner)
 
 
 def globals_of(function: types.FunctionType) -> dict[str, Any]:
@@ -474,7 +437,7 @@ def _imports(code: types.CodeType, package: str) -> set[str]:
 
 def _submodules(package: str, code: types.CodeType) -> set[str]:
     """The submodules that code reaches as attributes of a package: ``import package.part`` binds the package alone."""
-    read = set(code.co_names).union(*(inner.co_names for inner in _within(code)))
+    read = set(code.co_names).union(*(inner.co_names for inner in within(code)))
     return {name for name in list(sys.modules) if name.startswith(f"{package}.") and set(name[len(package) + 1 :].split(".")) <= read}
 
 
