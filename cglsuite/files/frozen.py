@@ -12,6 +12,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import linecache
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +23,21 @@ from typing import Any
 from cglsuite.atomic import write_atomic
 from cglsuite.errors import StoreError
 
-__all__ = ["CODE", "Bundle", "Planned", "active", "kept_source", "serve"]
+__all__ = ["CODE", "Bundle", "Planned", "Stamp", "active", "kept_source", "serve", "stamp_of"]
 
 CODE = "code"
+Stamp = tuple[int, int, int, int] | None
+"""Of a file as it lies there: size, time of modification and of change (ns), and number; None if there is none."""
 _EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+
+
+def stamp_of(path: str | Path) -> Stamp:
+    """What tells whether a file was written since."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from typing import Any
 import pluggy
 
 from cglsuite.errors import UsageError, nearest
+from cglsuite.files.frozen import Stamp, stamp_of
 from cglsuite.hashing import plain
 from cglsuite.host import hookspecs
 from cglsuite.host.discovery import BUILT_IN, CORE, Candidate, normalised
@@ -76,7 +77,7 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
     return record, tuple(Entry(kind=kind, name=spec.name, spec=spec, record=record) for kind, spec in specs)
 
 
-_Loaded = dict[str, tuple[ModuleType, tuple[int, int, int], bool]]
+_Loaded = dict[str, tuple[ModuleType, Stamp, bool]]
 _LOADED: dict[tuple[str, str, str], _Loaded] = {}
 """By plugin of others, the modules that were there when it was loaded and are no library's: with what tells whether their files were
 written since, and whether they are the plugin's own."""
@@ -93,7 +94,7 @@ def _remember(candidate: Candidate, before: AbstractSet[str]) -> None:
     for name, module in list(sys.modules.items()):
         place = getattr(module, "__file__", None)
         own = name.partition(".")[0] == top or (name not in before and folder is not None and os.path.dirname(place or "") == folder)
-        if place and name not in found and (own or _may_be_edited(name, place)) and (stamp := _stamp(place)) is not None:
+        if place and name not in found and (own or _may_be_edited(name, place)) and (stamp := stamp_of(place)) is not None:
             found[name] = module, stamp, own
 
 
@@ -103,7 +104,7 @@ def _load_edited(candidate: Candidate) -> None:
     So hooks are those of the files, and a notebook's own names of these modules stay what they were.
     """
     known = {name: entry for name, entry in _LOADED.get(candidate.key, {}).items() if sys.modules.get(name) is entry[0]}
-    edited = {name for name, (module, stamp, _) in known.items() if _stamp(str(module.__file__)) != stamp}
+    edited = {name for name, (module, stamp, _) in known.items() if stamp_of(str(module.__file__)) != stamp}
     if not edited:
         return
     del _LOADED[candidate.key]
@@ -123,14 +124,6 @@ def _may_be_edited(name: str, place: str) -> bool:
     """Whether a module is no library's, by its place, and of no process alone."""
     top = name.partition(".")[0]
     return not (top in sys.stdlib_module_names or normalised(top) in BUILT_IN or top == "__main__" or "site-packages" in place)
-
-
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    try:
-        state = os.stat(path)
-    except OSError:
-        return None
-    return state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 @contextlib.contextmanager

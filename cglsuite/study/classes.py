@@ -28,7 +28,7 @@ from typing import Any
 
 from cglsuite.atomic import write_atomic
 from cglsuite.cells.code.edited import edited_since
-from cglsuite.cells.code.objects import Hashed, globals_of, hashed, is_importable
+from cglsuite.cells.code.objects import Hashed, function_in, globals_of, hashed, is_importable
 from cglsuite.cells.code.user import is_ours, is_user_module, places, user_code
 from cglsuite.datafiles import DataRoot
 from cglsuite.errors import UsageError
@@ -252,7 +252,7 @@ def _culprit(method: type[Method]) -> str:
     met = set[int]()
     while waiting:
         where, value = waiting.pop(0)
-        function = getattr(value, "__func__", getattr(value, "fget", value))
+        function = function_in(value)
         if type(function) is FunctionType:
             if id(function) not in met:
                 met.add(id(function))

@@ -12,6 +12,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from cglsuite.cells.code.edited import set_constants
+from cglsuite.cells.code.objects import function_in
 from cglsuite.cells.code.user import is_ours, is_user_module
 
 __all__ = ["unsent"]
@@ -52,7 +53,7 @@ def _patched() -> Iterator[str]:
 
 def _patched_class(module: str, cls: type) -> Iterator[str]:
     for attribute, value in vars(cls).items():
-        if _is_users(getattr(value, "__func__", getattr(value, "fget", value))):
+        if _is_users(function_in(value)):
             yield f"{module}.{cls.__qualname__}.{attribute}"
 
 

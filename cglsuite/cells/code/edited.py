@@ -8,7 +8,7 @@ import sys
 import types
 from pathlib import Path
 
-from cglsuite.cells.code.objects import code_content, within
+from cglsuite.cells.code.objects import code_content, function_in, within
 
 __all__ = ["edited_since", "set_constants"]
 
@@ -23,7 +23,7 @@ def edited_since(cls: type) -> list[str]:
             codes.setdefault(code.co_qualname, []).append(code)  # a setter has the name of its property
     except (OSError, SyntaxError, ValueError):
         return []
-    functions = {name: getattr(value, "__func__", getattr(value, "fget", value)) for name, value in vars(cls).items()}
+    functions = {name: function_in(value) for name, value in vars(cls).items()}
     found = [
         f"{cls.__qualname__}.{name}"
         for name, function in functions.items()

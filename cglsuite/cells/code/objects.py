@@ -28,9 +28,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cglsuite.cells.code.syntax import absolute
 from cglsuite.cells.code.user import is_ours, is_user_module
 
-__all__ = ["Hashed", "Unhashable", "code_content", "globals_of", "hashed", "is_importable", "within"]
+__all__ = ["Hashed", "Unhashable", "code_content", "function_in", "globals_of", "hashed", "is_importable", "within"]
 
 _DERIVED = {
     *("__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__"),
@@ -101,6 +102,11 @@ def within(code: types.CodeType) -> Iterator[types.CodeType]:
     for inner in _inner(code):
         yield inner
         yield from within(inner)
+
+
+def function_in(value: Any) -> Any:
+    """The function behind an attribute of a class: of a method, a class or static method, or a property; else the value itself."""
+    return getattr(value, "__func__", getattr(value, "fget", value))
 
 
 def globals_of(function: types.FunctionType) -> dict[str, Any]:
@@ -425,8 +431,7 @@ def _imports(code: types.CodeType, package: str) -> set[str]:
     for one in dis.get_instructions(code):
         if one.opname == "IMPORT_NAME":
             level, wanted = before
-            base = package.split(".")[: len(package.split(".")) - level + 1] if level else []
-            module = ".".join([*base, *([str(one.argval)] if one.argval else [])])
+            module = absolute(one.argval, level, package)
             names.update([module, *(f"{module}.{name}" for name in wanted or () if name != "*")])
         if one.opname == "LOAD_CONST":
             before = [before[1], one.argval]

@@ -13,7 +13,7 @@ from typing import Any
 
 from cglsuite.cells.code.neutral import Transformer, is_type_checking, named, normalised, walk
 
-__all__ = ["Import", "Slice", "Source", "cut", "imported_literally", "imports_by_name", "parse", "text_of"]
+__all__ = ["Import", "Slice", "Source", "absolute", "cut", "imported_literally", "imports_by_name", "parse", "text_of"]
 
 _BY_NAME = {
     *("import_module", "__import__", "exec", "eval", "spec_from_file_location", "run_path", "run_module", "find_loader", "load_module"),
@@ -145,7 +145,7 @@ def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[Import]:
             for alias in node.names:
                 yield Import(module=alias.name, name="", bound=alias.asname or alias.name)
         elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
-            base = _absolute(node, package)
+            base = absolute(node.module, node.level, package)
             for alias in node.names:
                 yield Import(module=base, name=alias.name, bound=alias.asname or alias.name)
         elif isinstance(node, ast.Call) and node.args and named(node.func) in ("import_module", "__import__"):
@@ -154,11 +154,10 @@ def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[Import]:
                 yield Import(module=first.value, name="", bound="*")
 
 
-def _absolute(node: ast.ImportFrom, package: str) -> str:
-    if not node.level:
-        return node.module or ""
-    parents = package.split(".")[: len(package.split(".")) - node.level + 1]
-    return ".".join([*parents, *([node.module] if node.module else [])])
+def absolute(module: str | None, level: int, package: str) -> str:
+    """The name of what ``from ..module import x`` reads in a package; ``level`` counts the dots."""
+    parents = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+    return ".".join([*parents, *([module] if module else [])])
 
 
 def _links(module: str) -> bool:
@@ -183,7 +182,7 @@ class _Unlinked(Transformer):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         if node.module == "__future__":
             return node
-        base = _absolute(node, self.package)
+        base = absolute(node.module, node.level, self.package)
         node.names = [a for a in node.names if a.name == "*" or not self._idle(base, a.asname or a.name)]
         if _root(base) in self.home:
             return None  # counted by links

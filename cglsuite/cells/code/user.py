@@ -18,35 +18,24 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from cglsuite.cells.code.syntax import imported_literally, imports_by_name, text_of
-from cglsuite.files.frozen import active
+from cglsuite.cells.code.syntax import absolute, imported_literally, imports_by_name, text_of
+from cglsuite.files.frozen import Stamp, active, stamp_of
 from cglsuite.hashing import digest
 from cglsuite.host.discovery import BUILT_IN, GROUP
 
-__all__ = ["Stamp", "UserCode", "files_to_freeze", "is_ours", "is_user_module", "places", "stamp_of", "user_code"]
+__all__ = ["UserCode", "files_to_freeze", "is_ours", "is_user_module", "places", "user_code"]
 
 _ENDINGS = (*importlib.machinery.EXTENSION_SUFFIXES, ".py", ".pyc")  # as Python looks for them
-Stamp = tuple[int, int, int, int] | None
-"""Of a file as it lies there: size, time of modification and of change (ns), and number; None if there is none."""
 
 
 def is_ours(module: str) -> bool:
     """Whether ``"module"`` or ``"module:Object"`` is of the suite's own distributions."""
     return re.split("[.:]", module, maxsplit=1)[0].replace("_", "-") in BUILT_IN
-
-
-def stamp_of(path: Path) -> Stamp:
-    """What tells whether a file was written since."""
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
 
 
 @dataclass(frozen=True)
@@ -343,22 +332,16 @@ def _parsed(source: bytes, package: str, path: str) -> _Module:
     nodes = list(ast.walk(tree))
     aliases = {a.asname: a.name for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names if a.asname}
     for node in nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in aliases:
-            call = ast.Call(func=ast.Name(id=aliases[node.func.id], ctx=ast.Load()), args=node.args, keywords=node.keywords)
-            by_name = by_name or imports_by_name(call)
-            if (literal := imported_literally(call)) is not None:
-                imports.setdefault(literal, set())
         if isinstance(node, ast.Import):
             for alias in node.names:
                 imports.setdefault(alias.name, set())
         elif isinstance(node, ast.ImportFrom):
-            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            origin = ".".join([*base, *([node.module] if node.module else [])])
-            imports.setdefault(origin, set()).update(alias.name for alias in node.names)
+            imports.setdefault(absolute(node.module, node.level, package), set()).update(alias.name for alias in node.names)
         elif isinstance(node, ast.Call):
-            by_name = by_name or imports_by_name(node)
-            if (literal := imported_literally(node)) is not None:
-                imports.setdefault(literal, set())
+            for call in (node, _by_first_name(node, aliases)):
+                by_name = by_name or imports_by_name(call)
+                if (literal := imported_literally(call)) is not None:
+                    imports.setdefault(literal, set())
     for node in nodes:  # the text leaves out what is absent, but not every absence is the same
         if isinstance(node, ast.arguments):
             node.kw_defaults = [one or ast.Pass() for one in node.kw_defaults]  # type: ignore[misc]
@@ -369,6 +352,13 @@ def _parsed(source: bytes, package: str, path: str) -> _Module:
     except RecursionError:  # a sum of many hundred terms: its layout counts, too
         content = hashlib.sha256(source).hexdigest()
     return _Module(content, tuple(sorted((origin, tuple(sorted(names))) for origin, names in imports.items() if origin)), by_name)
+
+
+def _by_first_name(call: ast.Call, aliases: Mapping[str, str]) -> ast.Call:
+    """A call of what was imported under another name, by the name that it has where it comes from."""
+    if not (isinstance(call.func, ast.Name) and call.func.id in aliases):
+        return call
+    return ast.Call(func=ast.Name(id=aliases[call.func.id], ctx=ast.Load()), args=call.args, keywords=call.keywords)
 
 
 def _releases(module: str) -> list[str]:
