@@ -28,6 +28,7 @@ from cglsuite.specs import (
 )
 
 if TYPE_CHECKING:
+    from cglsuite.cells.code.witnesses import input_file
     from cglsuite.host.catalogue import Catalogue, load_catalogue
     from cglsuite.learning.method import Method
     from cglsuite.study import Explorer, Study, build_stream, explore, load_dataset, run
@@ -55,6 +56,7 @@ __all__ = [
     "build_stream",
     "explore",
     "hookimpl",
+    "input_file",
     "load_catalogue",
     "load_dataset",
     "run",
@@ -68,6 +70,7 @@ __getattr__, __dir__ = lazily(
     {
         "host.catalogue": ("Catalogue", "load_catalogue"),
         "learning.method": ("Method",),
+        "cells.code.witnesses": ("input_file",),
         "study.explorer": ("Explorer", "explore"),
         "study.streams": ("build_stream", "load_dataset"),
         "study.study": ("Study", "run"),

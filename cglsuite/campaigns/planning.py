@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
 from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
 from cglsuite.cells.batching.companies import why_alone
+from cglsuite.cells.code.inputs import with_inputs
 from cglsuite.cells.device import planned_device
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import CellRequest, PlannedCell
@@ -69,9 +70,15 @@ class _Planner:
     """A campaign, a catalogue and the overrides in force: the inputs of planning."""
 
     def __init__(
-        self, campaign: Campaign, catalogue: Catalogue, overrides: Overrides | Mapping[str, Any] | None, engine: Engine | None
+        self,
+        campaign: Campaign,
+        catalogue: Catalogue,
+        overrides: Overrides | Mapping[str, Any] | None,
+        engine: Engine | None,
+        store: Store | None,
+        to_run: bool,
     ) -> None:
-        self.campaign, self.catalogue = campaign, catalogue
+        self.campaign, self.catalogue, self.store, self.to_run = campaign, catalogue, store, to_run
         self.engine = engine or load_engine()
         self.overrides = Overrides.of(overrides)
         self._told = set[tuple[str, str, str]]()
@@ -222,13 +229,19 @@ class _Planner:
         """The cells of one candidate of a group's search."""
         values = self.values(group, chosen)
         with self._at(group):
-            return self._batched(self.engine.plan_all([self.request(group, s, values) for s in seeds], self.catalogue))
+            return self._settled(self.engine.plan_all([self.request(group, s, values) for s in seeds], self.catalogue))
 
     def planned(self, group: _Group, chosen: Mapping[str, Any]) -> list[PlannedCell]:
         """The cells of a group."""
         requests = self.requests(group, chosen)
         with self._at(group):
-            return self._batched(self.engine.plan_all(requests, self.catalogue))
+            return self._settled(self.engine.plan_all(requests, self.catalogue))
+
+    def _settled(self, cells: list[PlannedCell]) -> list[PlannedCell]:
+        """The cells with their inputs, in stacks where the campaign says so."""
+        if self.store is not None:
+            cells = with_inputs(cells, self.store, self.engine, self.catalogue, to_run=self.to_run)
+        return self._batched(cells)
 
     def _batched(self, cells: list[PlannedCell]) -> list[PlannedCell]:
         """The cells in stacks where the campaign says so and they can be; the others say why not, once per reason."""
@@ -290,12 +303,12 @@ class _Planner:
             scenario=group.scenario, method=group.method, backbone=group.backbone, candidates=candidates, scope=scope, points=n_points
         )
 
-    def grid(self, group: _Group, store: Store | None) -> list[PlannedCell]:
+    def grid(self, group: _Group) -> list[PlannedCell]:
         """The cells of a group, with the values chosen by its search."""
         search = self.search(group)
         if search is None:
             return self.planned(group, expand_grid(self.axes(group))[0])
-        choice = search.choose(store) if store is not None else None
+        choice = search.choose(self.store) if self.store is not None else None
         if choice is not None and choice.overrides is not None:
             return self.planned(group, choice.overrides)
         reasons = {p.reason for p in search.cells if p.state == "n/a"}
@@ -312,18 +325,20 @@ def plan_campaign(
     *,
     store: Store | None = None,
     engine: Engine | None = None,
+    to_run: bool = False,
 ) -> list[PlannedCell]:
     """The cells of a campaign's grid, in the file's order: ready, N/A with the reason, or waiting for a search.
 
     Args:
         overrides: on top of the campaign (the environment always is), or a plain mapping of values.
         store: holds the outcomes of searches; without it, searched cells wait.
+        to_run: cells of user code whose files or variables have changed since get other keys; otherwise they are read as last run.
 
     Raises:
         UsageError: an unknown name or key, a value outside its declared range, or a cell that is planned twice.
     """
-    planner = _Planner(campaign, catalogue, overrides, engine)
-    cells = [cell for group in planner.groups for cell in planner.grid(group, store)]
+    planner = _Planner(campaign, catalogue, overrides, engine, store, to_run)
+    cells = [cell for group in planner.groups for cell in planner.grid(group)]
     _refuse_twins(campaign.where, cells)
     return cells
 
@@ -333,10 +348,12 @@ def plan_search(
     catalogue: Catalogue,
     overrides: Overrides | Mapping[str, Any] | None = None,
     *,
+    store: Store | None = None,
     engine: Engine | None = None,
+    to_run: bool = False,
 ) -> list[Search]:
     """The searches to run before the grid (none without a ``[search]``); see :func:`plan_campaign` for the arguments."""
-    planner = _Planner(campaign, catalogue, overrides, engine)
+    planner = _Planner(campaign, catalogue, overrides, engine, store, to_run)
     return [search for group in planner.groups if (search := planner.search(group)) is not None]
 
 

@@ -79,8 +79,8 @@ class Engine:
             )
         except NotApplicable as error:
             return PlannedCell(request=request, state="n/a", reason=str(error))
-        if request.slots:
-            cell = dataclasses.replace(cell, slots=request.slots)
+        if request.slots or request.inputs:
+            cell = dataclasses.replace(cell, slots=request.slots, inputs=request.inputs)
         return PlannedCell(request=request, state="ready", cell=cell, key=self.cell_key(cell, catalogue))
 
     def plan_all(self, requests: Iterable[CellRequest], catalogue: Catalogue) -> list[PlannedCell]:
@@ -95,7 +95,7 @@ class Engine:
         texts: dict[tuple[Any, ...], str] = {}
         plans = []
         for request in requests:
-            # The requests of a group share one mapping of overrides, whose text is made once.
+            # The requests of a group share one mapping of overrides, whose text is made once; the inputs of each may be its own.
             same = (
                 request.scenario,
                 request.method,
@@ -104,6 +104,7 @@ class Engine:
                 request.threads,
                 request.device,
                 request.slots,
+                id(request.inputs) if request.inputs else 0,
             )
             if (name := texts.get(same, "")) == "":
                 name = texts[same] = canonical(dataclasses.replace(request, seeds=Seeds()))

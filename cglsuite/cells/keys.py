@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.cells.code.inputs import second_key
 from cglsuite.cells.code.sources import closure_digest, closure_facts
 from cglsuite.cells.code.user import files_to_freeze, is_ours, user_code
 from cglsuite.hashing import canonical, digest
@@ -68,8 +69,10 @@ def _design(cell: CellSpec) -> dict[str, Any]:
 
 
 def cell_key(cell: CellSpec, catalogue: Catalogue) -> str:
-    """SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class and numerics."""
-    return digest([_design(cell), execution(cell, catalogue)])
+    """SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class and numerics; of a cell whose inputs
+    have changed, also of these (:mod:`cglsuite.cells.code.inputs`)."""
+    first = digest([_design(cell), execution(cell, catalogue)])
+    return second_key(first, cell.inputs) if cell.inputs else first
 
 
 def claimed_key(cell: CellSpec, sources: Mapping[str, str], torch: str, numerics: Mapping[str, Any]) -> str:
@@ -84,7 +87,11 @@ def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
     design = {name: value for name, value in _design(cell).items() if name != "seeds"}
     before, after = canonical(design).removesuffix("}"), canonical(execution(cell, catalogue))
     # The name "seeds" sorts after all others, so this is the canonical form of the whole.
-    return lambda seeds: hashlib.sha256(f'[{before},"seeds":{canonical(seeds)}}},{after}]'.encode()).hexdigest()
+
+    def first(seeds: Seeds) -> str:
+        return hashlib.sha256(f'[{before},"seeds":{canonical(seeds)}}},{after}]'.encode()).hexdigest()
+
+    return (lambda seeds: second_key(first(seeds), cell.inputs)) if cell.inputs else first
 
 
 def share_key(cell: CellSpec, catalogue: Catalogue) -> str:
@@ -92,7 +99,7 @@ def share_key(cell: CellSpec, catalogue: Catalogue) -> str:
     design = _design(cell)
     design["configuration"] = {k: v for k, v in design["configuration"].items() if k != "scenario.class_order"}
     design["seeds"] = {"split": cell.seeds.split, "init": cell.seeds.init}
-    return digest([design, execution(cell, catalogue)])
+    return digest([design, execution(cell, catalogue), *([cell.inputs] if cell.inputs else [])])
 
 
 def prefix_keys(cell: CellSpec, catalogue: Catalogue) -> list[str]:

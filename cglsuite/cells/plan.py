@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CellRequest", "PlanFile", "PlannedCell", "PlannedState"]
 
-_VERSION = 5
+_VERSION = 6
 PlannedState = Literal["ready", "n/a", "waiting"]
 
 
@@ -25,8 +25,8 @@ PlannedState = Literal["ready", "n/a", "waiting"]
 class CellRequest:
     """One cell as requested on the command line or by a campaign: names, overrides of the preset by dotted key, seeds, device.
 
-    ``backbone=None`` means the preset's. ``slots``: see :class:`cglsuite.cells.CellSpec`. Workers receive requests and resolve them with
-    their own catalogue.
+    ``backbone=None`` means the preset's. ``slots``, ``inputs``: see :class:`cglsuite.cells.CellSpec`. Workers receive requests and resolve
+    them with their own catalogue.
     """
 
     scenario: str
@@ -37,6 +37,7 @@ class CellRequest:
     threads: int = 1
     device: str = "cpu"
     slots: int = 0
+    inputs: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -46,8 +47,7 @@ class CellRequest:
 
     def to_json(self) -> dict[str, Any]:
         """JSON types only."""
-        given = asdict(self)
-        return given if self.slots else {name: value for name, value in given.items() if name != "slots"}
+        return {name: value for name, value in asdict(self).items() if value or name not in ("slots", "inputs")}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellRequest:
@@ -88,7 +88,8 @@ class PlanFile:
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
     ``torch`` is the version of the planning machine, ``timeout_s`` the limit of one cell, ``workers`` the processes of one machine (per
     GPU on CUDA): what a supervisor on another machine must know. ``watch``: observers by name, which that supervisor tells.
-    ``code``: the user code of the cells, as :meth:`cglsuite.files.frozen.Bundle.to_json` gives it.
+    ``code``: the user code of the cells, as :meth:`cglsuite.files.frozen.Bundle.to_json` gives it. ``declared``: files that it depends on
+    by :func:`cglsuite.input_file`.
     ``checkpoint_every_s`` is what an interruption of a cell may cost; None = as the worker's environment says.
     """
 
@@ -97,6 +98,7 @@ class PlanFile:
     sharing: Mapping[str, str] = field(default_factory=dict)
     foreign: Mapping[str, str] = field(default_factory=dict)
     code: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    declared: Sequence[str] = ()
     torch: str = ""
     timeout_s: float | None = None
     workers: int = 1
@@ -121,7 +123,7 @@ class PlanFile:
         cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
         tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign), "code": dict(self.code)}
         limits = {"timeout_s": self.timeout_s, "checkpoint_every_s": self.checkpoint_every_s}
-        run = {"torch": self.torch, **limits, "workers": self.workers, "watch": list(self.watch)}
+        run = {"torch": self.torch, **limits, "workers": self.workers, "watch": list(self.watch), "declared": list(self.declared)}
         plan = {"plan": _VERSION, "engine": self.engine, "cells": cells, **tables, "run": run}
         write_atomic(path, json.dumps(plan, sort_keys=True).encode())
 

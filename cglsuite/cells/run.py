@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cglsuite.cells.code.inputs import Reading
+from cglsuite.cells.code.witnesses import watching
 from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import (
@@ -34,7 +36,7 @@ from cglsuite.cells.keys import (
 )
 from cglsuite.cells.process.cleanliness import ROLES, Watch
 from cglsuite.cells.records.curves import Curves
-from cglsuite.cells.records.describe import describe, metric_providers, providers
+from cglsuite.cells.records.describe import describe, foreign_code, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.sharing.pretrained import first_backbone, pretraining_facts
@@ -110,6 +112,7 @@ def run_cell(
         from cglsuite.learning.batched.company import pause
 
         checkpoints.pause = pause
+    inputs = checkpoints.inputs
     observation = _observation(observers, cell, key)  # before the process is watched: what observers start is not the method's
     watch = Watch(cell, catalogue)
     prefixes: list[str] = []
@@ -118,6 +121,7 @@ def run_cell(
     data_hash = None
     _keep_freed_memory()
     try:
+        inputs.check()
         _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
         _reset_peak(cell.device)  # reading the data may take more than training, but only once per process
         stream = build_stream(cell, catalogue)
@@ -125,7 +129,9 @@ def run_cell(
         facts = [plain(f) for f in stream.tasks]
         watch.look("dataset", "scenario", "schedule")
         report = (lambda k: progress(k, len(stream))) if progress else (lambda k: None)
-        outcome = _train(cell, catalogue, stream, watch, checkpoints, prefixes, report, in_common, observation)
+        trained = _train(cell, catalogue, stream, watch, checkpoints, prefixes, report, in_common, observation)
+        inputs.check()
+        outcome = trained
     except (KeyboardInterrupt, TaskElsewhere):
         _end(observation, None)
         raise
@@ -136,6 +142,8 @@ def run_cell(
         status, reason = _status(error), _reason(error)
     watch.finish(*ROLES)
     record = _record(cell, catalogue, key, status, reason, outcome, facts, data_hash)
+    if noted := inputs.written(store.path, key):
+        record = dataclasses.replace(record, provenance={**record.provenance, "inputs": noted})
     watch.look()  # metrics have run
     if watch.found:
         _DATA.clear()
@@ -276,14 +284,16 @@ def numerics(cell: CellSpec) -> AbstractContextManager[None]:
 
 def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store, every_s: float | None = None) -> StoreCheckpoints:
     """The store's place for a cell's states after tasks."""
-    return StoreCheckpoints(store, prefix_keys(cell, catalogue)[0], every_s)
+    watched = watching() and foreign_code(sources(cell, catalogue))
+    first = cell_key(dataclasses.replace(cell, inputs={}), catalogue) if watched else None
+    return StoreCheckpoints(store, prefix_keys(cell, catalogue)[0], every_s, Reading(cell.inputs, first))
 
 
 class StoreCheckpoints:
     """Checkpoints of one family of cells in a store (:class:`cglsuite.learning.result.Checkpoints`)."""
 
-    def __init__(self, store: Store, family: str, every_s: float | None = None) -> None:
-        self.store, self.family = store, family
+    def __init__(self, store: Store, family: str, every_s: float | None = None, inputs: Reading | None = None) -> None:
+        self.store, self.family, self.inputs = store, family, inputs or Reading({}, None)
         self.before_save: Callable[[], None] = lambda: None
         self.pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
         """Called to wait; where several cells train in one thread, the others go on meanwhile."""
@@ -292,11 +302,14 @@ class StoreCheckpoints:
         """How much finished work an interruption may cost, in seconds."""
 
     def load(self, prefix: str) -> dict[str, Any] | None:
-        return self.store.load_checkpoint(f"{self.family}-{prefix}")
+        payload = self.store.load_checkpoint(f"{self.family}-{prefix}")
+        if payload is not None and (payload := self.inputs.unpacked(payload)) is None:
+            self.drop(prefix)  # what it depends on has changed
+        return payload
 
     def save(self, prefix: str, payload: dict[str, Any]) -> None:
         self.before_save()
-        self.store.save_checkpoint(f"{self.family}-{prefix}", payload)
+        self.store.save_checkpoint(f"{self.family}-{prefix}", self.inputs.packed(payload))
 
     def drop(self, prefix: str) -> None:
         self.store.drop_checkpoint(f"{self.family}-{prefix}")

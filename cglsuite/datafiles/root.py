@@ -51,6 +51,7 @@ _log = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_S = 60
 _STALE_S = 24 * 3600
+_SETTLED_NS = 2_000_000_000
 # What numpy and zipfile raise on a damaged npz; MemoryError: a damaged header can claim any shape.
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
@@ -207,19 +208,23 @@ class DataRoot:
         return {relative: path if path is not None else self._downloads / relative for relative, path in paths.items()}
 
     def sha256(self, path: Path) -> str:
-        """SHA-256 (hex) of a file; remembered for as long as its path, size and modification time stay the same."""
+        """SHA-256 (hex) of a file, remembered by its size, number and times; not of one that was changed within two seconds of the reading,
+        since clocks of file systems are too coarse to tell a further change."""
         try:
-            stat = path.stat()
-            state = {"path": str(path.absolute()), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-            memo = self.cache / "checksums" / f"{digest(state)}.json"
-            known = _read_memo(memo, state)
-            if known is not None:
-                return known
             with path.open("rb") as stream:
+                status = os.fstat(stream.fileno())
+                marks = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns, "inode": status.st_ino}
+                state = {"path": str(path.absolute()), **marks}
+                memo = self.cache / "checksums" / f"{digest(state)}.json"
+                if (known := _read_memo(memo, state)) is not None:
+                    return known
+                began_ns = time.time_ns()
                 computed = hashlib.file_digest(stream, "sha256").hexdigest()
+                settled = os.fstat(stream.fileno()).st_ctime_ns == status.st_ctime_ns and began_ns - status.st_ctime_ns > _SETTLED_NS
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error}") from error
-        _write_atomically(memo, json.dumps({**state, "sha256": computed}, sort_keys=True).encode())
+        if settled:
+            _write_atomically(memo, json.dumps({**state, "sha256": computed}, sort_keys=True).encode())
         return computed
 
     # What is derived from them

@@ -203,18 +203,19 @@ def run_campaign(
         )
         return executor.run(list(cells), store, options)
 
-    planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine), only)
+    planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine, to_run=True), only)
     if not planned:
         raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
     wanted = {_group(p): p.state for p in planned if p.state != "n/a"}
-    searches = [s for s in plan_search(campaign, catalogue, forced, engine=engine) if _group(s.cells[0]) in wanted]
+    searches = plan_search(campaign, catalogue, forced, store=store, engine=engine, to_run=True)
+    searches = [s for s in searches if _group(s.cells[0]) in wanted]
     if searches:
         unfinished = run([cell for s in searches if wanted[_group(s.cells[0])] == "waiting" for cell in s.cells], f"{campaign.name} search")
         if detach and unfinished:
             return _outcome(planned, store)
         for search in searches:
             search.settle(store)
-        planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine), only)
+        planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine, to_run=True), only)
     run(planned, campaign.name)
     return _outcome(planned, store)
 

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from cglsuite.cells.code.witnesses import declared
 from cglsuite.cells.engine import load_engine
 from cglsuite.cells.keys import torch_version
 from cglsuite.cells.plan import PlanFile, PlannedCell
@@ -209,6 +210,7 @@ class _Run:
         foreign = {key: names for key, names in self.foreign.items() if key in cells}
         run = {
             "code": frozen(cells.values(), foreign, self.store, self.options),
+            "declared": declared(),
             "torch": torch_version(),
             "timeout_s": self.options.timeout_s,
             "checkpoint_every_s": self.options.checkpoint_every_s,

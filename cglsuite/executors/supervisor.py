@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cglsuite.cells.code.witnesses import declared
 from cglsuite.cells.device import visible_gpus
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.failure import failure_record
@@ -152,7 +153,8 @@ class Supervisor:
         every_s = self.options.checkpoint_every_s
         shared = self.families.sharing()
         code = frozen(self.pending.values(), self.foreign, self.store, self.options)
-        plan = PlanFile.of(self.pending.values(), self.options.engine, shared, self.foreign, code=code, checkpoint_every_s=every_s)
+        run = {"code": code, "declared": declared(), "checkpoint_every_s": every_s}
+        plan = PlanFile.of(self.pending.values(), self.options.engine, shared, self.foreign, **run)
         with self.store.lease(plan_lease(self.plan_path)) or contextlib.nullcontext():
             plan.write(self.plan_path)
             self.since_ns = self.plan_path.stat().st_mtime_ns

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.batching.companies import company_of, side_by_side
+from cglsuite.cells.code.witnesses import declare, watch
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.failure import failure_record
 from cglsuite.cells.job import job_facts
@@ -241,6 +242,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan = PlanFile.read(options.plan)
         store, since_ns = Store(options.store), options.plan.stat().st_mtime_ns
         serve(Bundle.from_json(plan.code, store.path))
+        if plan.foreign:
+            watch(store.path)
+            declare(plan.declared)
         if options.events is not None:
             threading.Thread(target=_hold_lifeline, args=(store,), name="lifeline", daemon=True).start()
         worker = Worker(plan, store, load_engine(plan.engine), emit, share=(options.index, options.of), since_ns=since_ns)

@@ -125,10 +125,14 @@ def cell(
 
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
+    from cglsuite.cells.code.inputs import with_inputs
+    from cglsuite.cells.code.witnesses import watch as watch_inputs
     from cglsuite.cells.device import resolve_device
     from cglsuite.cells.engine import load_engine
     from cglsuite.cells.plan import CellRequest
 
+    store, engine = open_store(store_path), load_engine()
+    watch_inputs(store.path)
     catalogue = session.catalogue()
     if scenario.startswith(TINY_PREFIX):
         from cglsuite.testing import tiny_catalogue
@@ -147,8 +151,7 @@ def cell(
         threads=threads,
         device=resolve_device(overrides.device or "auto"),
     )
-    store, engine = open_store(store_path), load_engine()
-    planned = engine.plan(request, catalogue)
+    [planned] = with_inputs([engine.plan(request, catalogue)], store, engine, catalogue, to_run=True)
     if not planned.ready:
         if as_json:
             print_json({"key": None, "status": "skipped", "reason": planned.reason, "request": request.to_json()})

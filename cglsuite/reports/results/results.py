@@ -197,7 +197,7 @@ def load_campaign_results(
     lacking = [p for p in planned if p.ready and exact[p.key] is None]
     alike = _same_design(lacking, store, engine, same_device=same_device)
     cells = [_reported(p, exact.get(p.key), alike.get(p.key), catalogue, engine) for p in _distinct(planned)]
-    searches = [search.choose(store) for search in plan_search(campaign, catalogue, overrides, engine=engine)]
+    searches = [search.choose(store) for search in plan_search(campaign, catalogue, overrides, store=store, engine=engine)]
     metrics = catalogue.specs(MetricSpec)
     return CampaignResults(
         campaign=campaign,

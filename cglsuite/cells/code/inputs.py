@@ -1,0 +1,212 @@
+"""The inputs of user code in keys: a cell whose files or variables have changed since its record was made gets a second key.
+
+The first key is of design and code alone. What a cell of user code has read (:mod:`cglsuite.cells.code.witnesses`) is noted in the store,
+in ``inputs/ab/FIRST/KEY.json``, before its record. Whoever runs the cell again compares: where something differs, the cell is planned
+under the digest of its first key and of what is there now. So nothing is replaced, and flipping back finds the old record. Where a file
+is absent, as on another machine, the record stands. Reading a store takes the record that was made last. Digests of variables never leave
+the store; records name the variables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.atomic import write_atomic
+from cglsuite.cells.code import witnesses
+from cglsuite.cells.storage.layout import SUFFIX, shard_of
+from cglsuite.errors import UsageError
+from cglsuite.hashing import digest
+
+if TYPE_CHECKING:
+    from cglsuite.cells.engine import Engine
+    from cglsuite.cells.plan import PlannedCell
+    from cglsuite.cells.storage.store import Store
+    from cglsuite.host import Catalogue
+
+__all__ = [
+    "INPUTS",
+    "Inputs",
+    "Reading",
+    "read_inputs",
+    "second_key",
+    "with_inputs",
+    "write_inputs",
+]
+
+logger = logging.getLogger(__name__)
+INPUTS = "inputs"
+_READ = "read"
+
+
+Digests = Mapping[str, str | None]
+"""By witness (see :func:`cglsuite.cells.code.witnesses.witnessed`) its SHA-256 (hex), ``None`` where it is absent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What is noted of a cell: its key, the inputs that it was planned with (none under its first key), and what it has read."""
+
+    key: str
+    asked: Digests
+    read: Digests
+    written_ns: int
+
+    def changes(self, now: Digests) -> list[str]:
+        """The witnesses that differ now. A file that is absent now is none of them: this may be another machine."""
+        return [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or witnesses.variable_name(n) is not None)]
+
+
+def second_key(first: str, asked: Digests) -> str:
+    """The key of a cell whose inputs are not those of its first key: of names without folders, and digests."""
+    return digest([first, sorted([re.split("[/:]", name)[-1], content] for name, content in asked.items())])
+
+
+def write_inputs(store: Path, first: str, key: str, asked: Digests, read: Digests) -> None:
+    """Note what the cell of ``key`` has read.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
+    noted = {"asked": dict(asked), "read": dict(read)}
+    write_atomic(store / INPUTS / shard_of(first) / first / f"{key}{SUFFIX}", json.dumps(noted, sort_keys=True).encode())
+
+
+def read_inputs(store: Path, first: str) -> list[Inputs]:
+    """What is noted of all cells with this first key, the last first. An unreadable file is logged and left out."""
+    found = []
+    for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
+        try:
+            noted = json.loads(path.read_bytes())
+            asked, read = dict(noted["asked"]), dict(noted["read"])
+            found.append(Inputs(key=path.stem, asked=asked, read=read, written_ns=path.stat().st_mtime_ns))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            logger.warning("%s cannot be read: what its cell depends on besides code is unknown (%s)", path, error)
+    return sorted(found, key=lambda one: one.written_ns, reverse=True)
+
+
+def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, catalogue: Catalogue, *, to_run: bool) -> list[PlannedCell]:
+    """The cells under the keys of records whose inputs are as they are now.
+
+    Args:
+        to_run: where there is none, a cell gets a second key, and this is logged; otherwise it is read as it was run last.
+    """
+    now: dict[str, str | None] = {}
+    changed, absent = Counter[str](), Counter[str]()
+
+    def asked(noted: Sequence[Inputs]) -> Digests:
+        now.update({name: witnesses.present(name) for one in noted for name in one.read if name not in now})
+        fitting = [one for one in noted if not one.changes(now)]
+        if not fitting and to_run:
+            changed.update(noted[0].changes(now))
+            return {name: now[name] for one in noted for name in one.read}
+        best = next((one for one in fitting or noted if store.cached(one.key) is not None), (fitting or noted)[0])
+        absent.update(name for name, content in best.read.items() if content is not None and now[name] is None)
+        return best.asked
+
+    root = store.path / INPUTS
+    shards = {shard_of(p.key) for p in cells if p.ready} & _names(root)
+    known = {name for shard in shards for name in _names(root / shard)}
+    chosen = {p.key: asked(noted) for p in cells if p.key in known and (noted := read_inputs(store.path, p.key))}
+    requests = [dataclasses.replace(p.request, inputs=chosen[p.key]) for p in cells if chosen.get(p.key)]
+    replanned = iter(engine.plan_all(requests, catalogue))
+    for name, number in changed.items():
+        what = f"environment variable {name[1:]}" if witnesses.variable_name(name) else name
+        logger.warning("%s has changed since %s read it: trained again, beside the old results", what, _cells(number))
+    for name, number in absent.items() if to_run else ():
+        logger.info("%s is not here: the results of %s that read it stand", name, _cells(number))
+    return [next(replanned) if chosen.get(p.key) else p for p in cells]
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
+
+
+def _cells(number: int) -> str:
+    return "a cell" if number == 1 else f"{number} cells"
+
+
+# --- while a cell runs -----------------------------------------------------------------------------------------------------------------
+
+
+class Reading:
+    """What one cell reads besides code.
+
+    Args:
+        asked: what it was planned with; empty under its first key.
+        first: its first key, or ``None`` where nothing is noted: its code is not the user's, or nobody watches this process.
+    """
+
+    def __init__(self, asked: Digests, first: str | None) -> None:
+        self.asked, self.first = asked, first
+        self._before: dict[str, str | None] = {}
+
+    def check(self) -> None:
+        """Check that what was read is what the cell was planned with.
+
+        Raises:
+            UsageError: a file or variable has changed since, or between two readings.
+        """
+        if self.first is None:
+            return
+        read = self.read()
+        for name, content in self.asked.items():
+            if (read[name] if name in read else witnesses.present(name)) != content:
+                raise UsageError(f"{shown(name)} changed after the cells were planned: run the same command again")
+
+    def read(self) -> dict[str, str | None]:
+        """Everything that the cell depends on: what this process has read since its start, and what made the state it began with."""
+        return {} if self.first is None else {**self._before, **witnesses.witnessed()}
+
+    def packed(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """A checkpoint with what it depends on."""
+        return payload | {_READ: read} if (read := self.read()) else payload
+
+    def unpacked(self, payload: dict[str, Any]) -> dict[str, Any] | None:
+        """The checkpoint, ``None`` if it was made with other inputs than there are now."""
+        before = payload.pop(_READ, {})
+        if self.first is None:
+            return payload
+        read = witnesses.witnessed()
+        if any((read[name] if name in read else witnesses.present(name)) != content for name, content in before.items()):
+            return None
+        self._before |= before
+        return payload
+
+    def written(self, store: Path, key: str) -> dict[str, Any]:
+        """Note in the store what was read, before the record of ``key`` is there; the part of its provenance that says so.
+
+        Returns:
+            files with their digests, the names of environment variables, the files that user code has itself written, and the first key
+            where the record has a second; without what is empty.
+        """
+        if self.first is None:
+            return {}
+        read = self.read()
+        if read or self.asked:
+            write_inputs(store, self.first, key, self.asked, read)
+        files = {shown(name): content for name, content in sorted(read.items()) if witnesses.variable_name(name) is None}
+        facts = {
+            "files": files,
+            "variables": sorted(filter(None, map(witnesses.variable_name, read))),
+            "own_files": [shown(name) for name in witnesses.written()],
+            "first_key": self.first if self.asked else None,
+        }
+        return {name: value for name, value in facts.items() if value}
+
+
+def shown(name: str) -> str:
+    """A witness as records name it."""
+    home = str(Path.home())
+    return f"~{name.removeprefix(home)}" if name.startswith(f"{home}/") else name

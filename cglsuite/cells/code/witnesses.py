@@ -1,0 +1,309 @@
+"""What user code reads besides code: files that it opens, and environment variables that it looks up by name.
+
+A process that runs user code watches from its start on. A file counts if a function or module of the user's is on the stack where it is
+opened; what a library reads while it is imported does not. Nor do folders of the system, of the interpreter and of libraries, the store,
+the suite's cache and data root, and files that user code has itself written. Python tells only of files that it opens itself:
+:func:`input_file` names others (``torch.jit.load``, ``torch.from_file``, Parquet, files that a child process reads).
+"""
+
+from __future__ import annotations
+
+import dis
+import hashlib
+import os
+import stat
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from cglsuite.cells.code.user import is_user_module, places
+from cglsuite.errors import UsageError
+from cglsuite.files.frozen import Stamp, stamp_of
+
+__all__ = ["declare", "declared", "input_file", "present", "variable_name", "watch", "watching", "witnessed", "written"]
+
+_WRITES = os.O_WRONLY | os.O_RDWR
+_SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr/lib", "/usr/share")
+_SET_BY_THE_SUITE = ("CGLSUITE_", "OMP_", "MKL_", "CUDA_VISIBLE_DEVICES", "SLURM_", "DASK_", "PYTHONPATH", "PYTHONHASHSEED")
+_PLAIN: Any = type(os.environ)
+_LOOKUPS = frozenset({"get", "getenv", "setdefault", "pop", "__contains__"})
+_MAPPINGS = ("os", "collections.abc")
+_SUBSCRIPT = frozenset({"BINARY_SUBSCR", "BINARY_OP"})
+_SETTLED_NS = 2_000_000_000
+"""A stamp tells files apart only some time after the last change: clocks of file systems are coarse."""
+
+
+def variable_name(name: str) -> str | None:
+    """The environment variable of a witness; ``None`` of a file."""
+    return name[1:] if name.startswith("$") else None
+
+
+class _Watch:
+    """What has been read in this process."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.excluded: tuple[str, ...] = ()
+        self.seen: dict[str, str | None] = {}
+        self.unlike = set[str]()
+        self.written = set[str]()
+        self.declared: dict[str, None] = {}
+        self.users: dict[str, bool] = {}
+        self.digests: dict[str, tuple[Stamp, str]] = {}
+        self.lock = threading.RLock()
+        self.busy = threading.local()
+
+
+_WATCH = _Watch()
+
+
+def watch(*excluded: Path) -> None:
+    """Note from now on what user code of this process reads.
+
+    Args:
+        excluded: folders that do not count, besides those of the interpreter, its libraries and the system.
+    """
+    from cglsuite.datafiles import DataRoot
+
+    root = DataRoot.from_environment()
+    folders = [str(folder) for folder in (*excluded, root.cache, *root.folders, *sysconfig.get_paths().values())]
+    _WATCH.excluded = (*_SYSTEM, *{os.path.abspath(folder) for folder in folders}, *{os.path.realpath(folder) for folder in folders})
+    if not _WATCH.on:
+        sys.addaudithook(_on_event)
+        os.environ.__class__ = type("_Environ", (_PLAIN,), {"__getitem__": _look_up, "__setitem__": _set})
+        _WATCH.on = True
+
+
+def watching() -> bool:
+    """Whether :func:`watch` was called in this process."""
+    return _WATCH.on
+
+
+def witnessed() -> dict[str, str | None]:
+    """What user code of this process has read, with the SHA-256 (hex) of its content then; ``None`` of what was absent.
+
+    Returns:
+        by witness: ``./path`` of a file below the current folder, ``module:path`` of one below that of the user's module which opened it,
+        an absolute path, or ``$NAME`` of an environment variable.
+
+    Raises:
+        UsageError: a file or variable was read twice and had changed in between.
+    """
+    with _WATCH.lock:
+        if _WATCH.unlike:
+            names = ", ".join(sorted(_WATCH.unlike))
+            raise UsageError(f"{names} changed while cells trained: which content they used cannot be told. Run the same command again")
+        return {**{name: present(name) for name in _WATCH.declared}, **_WATCH.seen}
+
+
+def written() -> list[str]:
+    """The files that user code of this process has written: they are its own, and no inputs."""
+    return sorted(_WATCH.written)
+
+
+def present(name: str) -> str | None:
+    """The digest of a witness as it is now; ``None`` if it is absent."""
+    if (variable_of := variable_name(name)) is not None:
+        value = os.environ.get(variable_of)
+        return None if value is None else _digest_of_text(value)
+    module, colon, inside = name.partition(":")
+    if not colon or "/" in module:
+        return _digest_of_file(name)
+    folder = _folder_of(module)
+    return None if folder is None else _digest_of_file(os.path.join(folder, inside))
+
+
+def input_file(path: str | os.PathLike[str]) -> Path:
+    """Say that the calling code depends on a file which Python does not open itself; returns the path.
+
+    Cells of user code that this process trains, or has other processes train, then train again when the file has changed. Files that user
+    code opens with ``open``, :mod:`pathlib`, NumPy, :func:`torch.load` or pandas' text readers count without it.
+
+    Args:
+        path: the file.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    if not os.path.isfile(path):
+        raise UsageError(f"input_file({os.fspath(path)!r}): there is no such file; expected one that can be read")
+    name = _name_of(os.path.abspath(path), sys._getframe(1))
+    _WATCH.declared[name] = None
+    if _WATCH.on:
+        _note(name, present(name))
+    return Path(path)
+
+
+def declared() -> list[str]:
+    """The files that :func:`input_file` named in this process."""
+    return list(_WATCH.declared)
+
+
+def declare(names: Iterable[str]) -> None:
+    """Count the files that another process named."""
+    for name in names:
+        _note(name, present(name))
+
+
+# --- files -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _on_event(event: str, args: tuple[Any, ...]) -> None:
+    if event == "open":
+        path, _, flags = args
+        if isinstance(path, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
+            _look_at(path, bool(isinstance(flags, int) and flags & _WRITES))
+    elif event == "os.rename":
+        target = args[1]
+        if isinstance(target, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
+            _look_at(target, True)
+
+
+def _look_at(path: Any, writes: bool) -> None:
+    _WATCH.busy.now = True
+    try:
+        file = os.path.abspath(os.fsdecode(path))
+        if _counts(file) and (frame := _user_of(sys._getframe(2))) is not None:
+            name = _name_of(file, frame)
+            if writes:
+                _forget(name)
+            elif name not in _WATCH.written:
+                _note(name, _digest_of_file(file))
+    except (OSError, ValueError):
+        return  # what opens the file meets the same error
+    finally:
+        _WATCH.busy.now = False
+
+
+def _counts(name: str) -> bool:
+    for folder in _WATCH.excluded:
+        if name.startswith(folder + os.sep):
+            top = name[len(folder) + 1 :].partition(os.sep)[0].partition(".")[0]
+            # The data of an installed package of the user's count, wherever it is installed.
+            return os.path.basename(folder) in ("site-packages", "dist-packages") and top.isidentifier() and _is_user(top)
+    return True
+
+
+def _name_of(file: str, frame: FrameType) -> str:
+    """How a file is found again, also where the project has been moved, or installed."""
+    top = str(frame.f_globals.get("__name__")).partition(".")[0]
+    folder = _folder_of(top) if top != "__main__" else None
+    if folder is not None and file.startswith(folder + os.sep):
+        return f"{top}:{file[len(folder) + 1 :]}"
+    here = os.getcwd()
+    return f"./{file[len(here) + 1 :]}" if file.startswith(here + os.sep) else file
+
+
+def _folder_of(top: str) -> str | None:
+    """The folder of a package, or that of a single module."""
+    found = [place for place in places(top) if place.exists()]
+    if not found:
+        return None
+    return os.path.abspath(found[0] if found[0].is_dir() else found[0].parent)
+
+
+def _note(name: str, digest: str | None) -> None:
+    with _WATCH.lock:
+        if _WATCH.seen.setdefault(name, digest) != digest:
+            _WATCH.unlike.add(name)
+
+
+def _forget(name: str) -> None:
+    with _WATCH.lock:
+        _WATCH.written.add(name)
+        _WATCH.seen.pop(name, None)
+        _WATCH.unlike.discard(name)
+
+
+def _digest_of_file(name: str) -> str | None:
+    stamp = stamp_of(name)
+    known = _WATCH.digests.get(name)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    busy, _WATCH.busy.now = getattr(_WATCH.busy, "now", False), True
+    try:
+        if stamp is None or not stat.S_ISREG(os.stat(name).st_mode):
+            return None
+        with open(name, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            now = os.fstat(stream.fileno())
+    except OSError:
+        return None
+    finally:
+        _WATCH.busy.now = busy
+    if time.time_ns() - now.st_ctime_ns > _SETTLED_NS and stamp_of(name) == stamp:
+        _WATCH.digests[name] = stamp, digest
+    return digest
+
+
+# --- environment variables -------------------------------------------------------------------------------------------------------------
+
+
+def _look_up(self: Any, key: Any) -> Any:
+    try:
+        value = _PLAIN.__getitem__(self, key)
+    except KeyError:
+        _look_at_variable(key, None, sys._getframe(1))
+        raise
+    _look_at_variable(key, value, sys._getframe(1))
+    return value
+
+
+def _set(self: Any, key: Any, value: Any) -> None:
+    _PLAIN.__setitem__(self, key, value)
+    if isinstance(key, str) and _kind(sys._getframe(1)) == "user":
+        _forget(f"${key}")
+
+
+def _look_at_variable(key: Any, value: str | None, frame: FrameType | None) -> None:
+    if not isinstance(key, str) or key.startswith(_SET_BY_THE_SUITE) or f"${key}" in _WATCH.written:
+        return
+    if frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
+        while frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
+            if frame.f_code.co_name not in _LOOKUPS:
+                return  # all of them are copied, or looked through
+            frame = frame.f_back
+    elif frame is not None and dis.opname[frame.f_code.co_code[frame.f_lasti]] not in _SUBSCRIPT:
+        return  # ``dict(os.environ)``
+    if frame is not None and _kind(frame) == "user":
+        _note(f"${key}", None if value is None else _digest_of_text(value))
+
+
+def _digest_of_text(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+# --- who asks --------------------------------------------------------------------------------------------------------------------------
+
+
+def _user_of(frame: FrameType | None) -> FrameType | None:
+    """The user's code on whose behalf a library opens a file; ``None`` for an import, and for what a library opens at its own."""
+    while frame is not None and (kind := _kind(frame)) != "user":
+        frame = None if kind == "import" else frame.f_back
+    return frame
+
+
+def _kind(frame: FrameType) -> str:
+    name = frame.f_globals.get("__name__")
+    if not isinstance(name, str):
+        return "library"
+    if name == "importlib._bootstrap":
+        return "import"
+    if name == "__main__":  # of a class that came by value, the globals are its own
+        return "library" if frame.f_globals is vars(sys.modules["__main__"]) else "user"
+    return "user" if _is_user(name.partition(".")[0]) else "library"
+
+
+def _is_user(top: str) -> bool:
+    if top not in _WATCH.users:
+        busy, _WATCH.busy.now = getattr(_WATCH.busy, "now", False), True
+        try:
+            _WATCH.users[top] = is_user_module(top)
+        finally:
+            _WATCH.busy.now = busy
+    return _WATCH.users[top]
