@@ -173,13 +173,17 @@ def _key(record: Record, again: Replanned, replanner: Replanner) -> Finding:
     planned = again.planned
     if planned is None or planned.cell is None:
         return Finding(check="key", verdict="refused" if again.forged else "unverified", reason=again.reason)
+    first = (record.provenance.get("inputs") or {}).get("first_key", record.key)
+    if first != record.key and planned.key == first:
+        reason = "files or variables that its code reads had changed: its second key depends on digests that records do not hold"
+        return Finding(check="key", verdict="unverified", reason=reason)
     if planned.key == record.key:
         return Finding(check="key", verdict="verified")
     used = replanner.engine.sources(planned.cell, replanner.catalogue)
     stated = {part["role"]: str(part.get("source")) for part in record.makers if part.get("role") not in (None, "metric")}
     claims = record.environment.get("numerics") or dataclasses.asdict(numerics_of(planned.cell.device, planned.cell.threads))
     torch = str(record.environment.get("torch"))
-    if claimed_key(planned.cell, stated, torch, claims) == record.key:
+    if claimed_key(planned.cell, stated, torch, claims) == first:
         unlike = sorted(role for role in {*stated, *used} if stated.get(role) != used.get(role, {}).get("source"))
         other = f"made by other code than is installed here ({', '.join(unlike)})" if unlike else f"made with torch {torch}"
         return Finding(check="key", verdict="unverified", reason=f"{other}: the key is right for the code that the record names")

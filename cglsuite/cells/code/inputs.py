@@ -10,19 +10,15 @@ the store; records name the variables.
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
-import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.atomic import write_atomic
 from cglsuite.cells.code import witnesses
-from cglsuite.cells.storage.layout import SUFFIX, shard_of
+from cglsuite.cells.code.noted import Digests, Inputs, noted_keys, read_inputs, write_inputs
 from cglsuite.errors import UsageError
 from cglsuite.hashing import digest
 
@@ -32,65 +28,15 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = [
-    "INPUTS",
-    "Inputs",
-    "Reading",
-    "read_inputs",
-    "second_key",
-    "with_inputs",
-    "write_inputs",
-]
+__all__ = ["Reading", "second_key", "with_inputs"]
 
 logger = logging.getLogger(__name__)
-INPUTS = "inputs"
 _READ = "read"
-
-
-Digests = Mapping[str, str | None]
-"""By witness (see :func:`cglsuite.cells.code.witnesses.witnessed`) its SHA-256 (hex), ``None`` where it is absent."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """What is noted of a cell: its key, the inputs that it was planned with (none under its first key), and what it has read."""
-
-    key: str
-    asked: Digests
-    read: Digests
-    written_ns: int
-
-    def changes(self, now: Digests) -> list[str]:
-        """The witnesses that differ now. A file that is absent now is none of them: this may be another machine."""
-        return [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or witnesses.variable_name(n) is not None)]
 
 
 def second_key(first: str, asked: Digests) -> str:
     """The key of a cell whose inputs are not those of its first key: of names without folders, and digests."""
     return digest([first, sorted([re.split("[/:]", name)[-1], content] for name, content in asked.items())])
-
-
-def write_inputs(store: Path, first: str, key: str, asked: Digests, read: Digests) -> None:
-    """Note what the cell of ``key`` has read.
-
-    Raises:
-        StoreError: the folder cannot be written.
-    """
-    noted = {"asked": dict(asked), "read": dict(read)}
-    write_atomic(store / INPUTS / shard_of(first) / first / f"{key}{SUFFIX}", json.dumps(noted, sort_keys=True).encode())
-
-
-def read_inputs(store: Path, first: str) -> list[Inputs]:
-    """What is noted of all cells with this first key, the last first. An unreadable file is logged and left out."""
-    found = []
-    for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
-        try:
-            noted = json.loads(path.read_bytes())
-            asked, read = dict(noted["asked"]), dict(noted["read"])
-            found.append(Inputs(key=path.stem, asked=asked, read=read, written_ns=path.stat().st_mtime_ns))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            logger.warning("%s cannot be read: what its cell depends on besides code is unknown (%s)", path, error)
-    return sorted(found, key=lambda one: one.written_ns, reverse=True)
 
 
 def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, catalogue: Catalogue, *, to_run: bool) -> list[PlannedCell]:
@@ -112,9 +58,7 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
         absent.update(name for name, content in best.read.items() if content is not None and now[name] is None)
         return best.asked
 
-    root = store.path / INPUTS
-    shards = {shard_of(p.key) for p in cells if p.ready} & _names(root)
-    known = {name for shard in shards for name in _names(root / shard)}
+    known = noted_keys(store.path, (p.key for p in cells if p.ready))
     chosen = {p.key: asked(noted) for p in cells if p.key in known and (noted := read_inputs(store.path, p.key))}
     requests = [dataclasses.replace(p.request, inputs=chosen[p.key]) for p in cells if chosen.get(p.key)]
     replanned = iter(engine.plan_all(requests, catalogue))
@@ -124,13 +68,6 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
     for name, number in absent.items() if to_run else ():
         logger.info("%s is not here: the results of %s that read it stand", name, _cells(number))
     return [next(replanned) if chosen.get(p.key) else p for p in cells]
-
-
-def _names(folder: Path) -> set[str]:
-    try:
-        return set(os.listdir(folder))
-    except OSError:
-        return set()
 
 
 def _cells(number: int) -> str:

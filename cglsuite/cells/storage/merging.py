@@ -5,8 +5,8 @@ with different results, that of the target stays in ``cells``, and the other is 
 digits of the SHA-256 of its file. Files are copied byte for byte, each in one rename under the lease of its cell, so an interrupted merge
 can be repeated. The source is only read: what cannot be read is reported and stays where it is.
 
-Outcomes of searches are merged likewise. Curves, which stand beside records, are copied before these. Checkpoints are not merged: they only
-save time.
+Outcomes of searches are merged likewise. Curves, which stand beside records, are copied before these, as is what is noted of the inputs of
+user code. Checkpoints are not merged: they only save time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cglsuite.atomic import write_atomic
+from cglsuite.cells.code.noted import copy_inputs
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.curves import Curves, NoCurvesError
 from cglsuite.cells.records.record import NewerSchemaError, Record
@@ -164,6 +165,8 @@ class Merging:
         """Merge everything."""
         known = len(self.target.problems)
         self.curves()
+        if not self.plan:
+            copy_inputs(Path(self.done.source), self.target.path)
         self.records()
         self.conflicts()
         self.searches()

@@ -14,6 +14,7 @@ from typing import IO, Any
 from weakref import WeakValueDictionary
 
 from cglsuite.atomic import TEMPORARY_SUFFIX, new_file, store_error, sweep_temporaries, write_atomic
+from cglsuite.cells.code.noted import INPUTS
 from cglsuite.cells.storage.attempts import Attempt, withdraw
 from cglsuite.cells.storage.layout import CELLS, SUFFIX
 from cglsuite.cells.storage.lease import LIFETIME_S, Holder, Lease, has_locks, read_holder
@@ -235,7 +236,7 @@ class Store(Records):
         A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later.
         """
         sweep_temporaries(self.path)
-        for below in (f"{CELLS}/??", f"{CURVES}/??", f"{CODE}/??", "shards/??", "manifest/numbers"):
+        for below in (f"{CELLS}/??", f"{CURVES}/??", f"{CODE}/??", f"{INPUTS}/??/*", "shards/??", "manifest/numbers"):
             sweep_temporaries(self.path, pattern=f"{below}/.*{TEMPORARY_SUFFIX}")
         sweep_temporaries(self.path, pattern=f"leases/*{_LEASE}.*")
         for plan in (self.path / "plans").glob("*.json"):

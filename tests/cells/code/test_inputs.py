@@ -12,7 +12,8 @@ import pytest
 
 import cglsuite as cgl
 from cglsuite.cells import Store
-from cglsuite.cells.code.inputs import INPUTS, Inputs, Reading, read_inputs, second_key, write_inputs
+from cglsuite.cells.code.inputs import Reading, second_key
+from cglsuite.cells.code.noted import INPUTS, Inputs, copy_inputs, noted_keys, read_inputs, write_inputs
 from cglsuite.errors import UsageError
 
 CODE = """
@@ -82,6 +83,9 @@ def test_what_was_read_is_noted_by_key_and_damage_is_named(tmp_path: Path, caplo
         A: ({}, {"/c.json": A}),
         B: ({"/c.json": B}, {"/c.json": B}),
     }
+    assert noted_keys(tmp_path, [A, B]) == {A}
+    copy_inputs(tmp_path, tmp_path / "other")
+    assert read_inputs(tmp_path / "other", A) == read_inputs(tmp_path, A)
     path = tmp_path / INPUTS / "aa" / A / f"{B}.json"
     path.write_text("{}")
     with caplog.at_level(logging.WARNING):
