@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.batching.companies import company_of, side_by_side
+from cglsuite.cells.code.user import is_user_module
 from cglsuite.cells.code.witnesses import declare, watch
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.failure import failure_record
@@ -241,7 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         plan = PlanFile.read(options.plan)
         store, since_ns = Store(options.store), options.plan.stat().st_mtime_ns
-        serve(Bundle.from_json(plan.code, store.path))
+        serve(Bundle.from_json(plan.code, store.path), is_user_module)
         if plan.foreign:
             watch(store.path)
             declare(plan.declared)
