@@ -243,13 +243,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan = PlanFile.read(options.plan)
         store, since_ns = Store(options.store), options.plan.stat().st_mtime_ns
         serve(Bundle.from_json(plan.code, store.path), is_user_module)
-        if plan.foreign:
-            watch(store.path)
-            declare(plan.declared)
         if options.events is not None:
             threading.Thread(target=_hold_lifeline, args=(store,), name="lifeline", daemon=True).start()
-        worker = Worker(plan, store, load_engine(plan.engine), emit, share=(options.index, options.of), since_ns=since_ns)
-        again = worker.run()
+        with watch(store.path) if plan.foreign else contextlib.nullcontext():
+            declare(plan.declared if plan.foreign else ())
+            worker = Worker(plan, store, load_engine(plan.engine), emit, share=(options.index, options.of), since_ns=since_ns)
+            again = worker.run()
     except StoreError as error:
         emit("store-fault", reason=str(error))
         logger.error("%s", error)
