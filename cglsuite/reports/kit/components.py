@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 from cglsuite import stats
 from cglsuite.markup import Fragment, element, join
-from cglsuite.reports.kit.htmltable import exact_cell, head_cell, number_cell, number_text, row_head, table, two_lines
+from cglsuite.reports.kit.columns import Column, framed, label, words
+from cglsuite.reports.kit.htmltable import exact_cell, number_cell, number_text, two_lines
 from cglsuite.reports.kit.notices import Notes
 
 __all__ = ["COMPONENT_NAMES", "components_table"]
@@ -28,21 +31,25 @@ def components_table(found: Iterable[tuple[str, stats.VarianceComponents | stats
     Args:
         found: (scenario, its components, whether the performance is a fraction, which is shown in points).
     """
-    rows, notes = [], Notes()
-    for name, fitted, fraction in found:
-        if isinstance(fitted, stats.Refused):
-            rows.append([row_head(name), element("td", f"refused: {fitted}", class_="long quiet", colspan=len(stats.COMPONENTS) + 1)])
-            continue
-        counts = f"{fitted.n_methods} × {fitted.n_orders} × {fitted.n_seeds}"
-        cells = [element("td", *notes.mark(counts, "; ".join(fitted.notes)), class_="number nowrap")]
-        for component in stats.COMPONENTS:
-            if component not in fitted.variances:
-                cells.append(number_cell(None))
-                continue
-            deviation, share = fitted.variances[component] ** 0.5, f" ({number_text(100 * fitted.shares[component], 0)} %)"
-            text = number_text(100 * deviation, 2) if fraction else number_text(deviation, 4)
-            cells.append(exact_cell(text, element("span", share, class_="sd"), value=deviation))
-        rows.append([row_head(name), *cells])
-    head = [head_cell("scenario", "name"), head_cell("methods × orders × seeds", "number")]
-    head += [two_lines(COMPONENT_NAMES[component], "std (share)") for component in stats.COMPONENTS]
-    return join([table(head, rows, caption), notes.listed()])
+    notes = Notes()
+
+    def counts(row: Any) -> Fragment:
+        fitted = row[1]
+        return join(notes.mark(f"{fitted.n_methods} × {fitted.n_orders} × {fitted.n_seeds}", "; ".join(fitted.notes)))
+
+    columns = [
+        label("scenario", lambda row: row[0]),
+        words("methods × orders × seeds", counts, "number nowrap", "number"),
+        *(Column(two_lines(COMPONENT_NAMES[name], "std (share)"), partial(_component, name=name)) for name in stats.COMPONENTS),
+    ]
+    shown = framed(found, columns, caption, refused=lambda row: (1, f"refused: {row[1]}") if isinstance(row[1], stats.Refused) else None)
+    return join([shown, notes.listed()])
+
+
+def _component(row: tuple[str, stats.VarianceComponents, bool], name: str) -> Fragment:
+    _, fitted, fraction = row
+    if name not in fitted.variances:
+        return number_cell(None)
+    deviation, share = fitted.variances[name] ** 0.5, f" ({number_text(100 * fitted.shares[name], 0)} %)"
+    text = number_text(100 * deviation, 2) if fraction else number_text(deviation, 4)
+    return exact_cell(text, element("span", share, class_="sd"), value=deviation)

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Content, Fragment, element
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.text import value_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "amount_cell",
     "data_table",
     "definition_list",
     "duration",
     "empty",
     "exact_cell",
+    "folded",
     "group_title",
     "head_cell",
+    "interval_cell",
     "mean_std_cell",
     "number_cell",
     "number_text",
+    "p_cell",
     "row_head",
     "table",
+    "titled",
     "two_lines",
 ]
 
@@ -44,6 +49,11 @@ def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption:
     )
 
 
+def titled(title: Content, *about: Content) -> Fragment:
+    """A caption: what a table is of, and more about it."""
+    return join([element("strong", title), *about])
+
+
 def head_cell(text: str, kind: str | None = None) -> Fragment:
     """A column's title; ``kind`` is ``number``, ``name`` or nothing."""
     return element("th", text, class_=kind, scope="col")
@@ -55,10 +65,10 @@ def two_lines(first: str, second: str) -> Fragment:
 
 
 def row_head(method: Any, *more: Any) -> Fragment:
-    """A row's title: the method, and what distinguishes it from others of the same name. A long one wraps, a short one does not."""
+    """A row's title: the method, or a link to it, and what distinguishes it from others of its name. Long texts wrap, short ones do not."""
     rest = ", ".join(str(part) for part in more if part)
-    wraps = len(str(method)) + len(rest) > _ONE_LINE
-    body = [str(method), element("span", f" {rest}", class_="quiet") if rest else None]
+    wraps = not isinstance(method, Fragment) and len(str(method)) + len(rest) > _ONE_LINE
+    body = [method if isinstance(method, Fragment) else str(method), element("span", f" {rest}", class_="quiet") if rest else None]
     return element("th", *body, class_="name long" if wraps else "name", scope="row")
 
 
@@ -87,6 +97,27 @@ def exact_cell(*shown: Content, **numbers: float) -> Fragment:
     return element("td", *shown, class_="number nowrap", **{f"data_{name}": repr(float(value)) for name, value in numbers.items()})
 
 
+def amount_cell(value: float, digits: int, scale: float = 1.0, *, plus: bool = False, unit: str = "") -> Fragment:
+    """A number multiplied by ``scale``, with the exact one behind it; a dash if there is none."""
+    if value is None or value != value:
+        return number_cell(None)
+    return exact_cell(f"{number_text(scale * value, digits, plus)}{unit}", value=value)
+
+
+def interval_cell(low: float, high: float, digits: int, scale: float = 1.0, *, plus: bool = False) -> Fragment:
+    """Both ends of an interval multiplied by ``scale``, with the exact ones behind them; a dash if there is none."""
+    if low != low:
+        return number_cell(None)
+    return exact_cell(" to ".join(number_text(scale * end, digits, plus) for end in (low, high)), low=low, high=high)
+
+
+def p_cell(value: float) -> Fragment:
+    """A p value to three digits; a dash if there is none."""
+    if value != value:
+        return number_cell(None)
+    return element("td", "< 0.001" if value < 0.001 else f"{value:.3f}", class_="number", data_value=repr(float(value)))
+
+
 def number_text(value: float, digits: int, plus: bool = False) -> str:
     """A number with thin spaces between thousands, a true minus sign, and no sign before a rounded zero."""
     text = f"{value:,.{digits}f}".replace(",", "\u202f")
@@ -105,6 +136,11 @@ def duration(seconds: float) -> str:
 def empty(text: str) -> Fragment:
     """Shown in place of a table or a figure without content; a section of nothing else is left out of the page, with this as the reason."""
     return element("p", text, class_="quiet empty")
+
+
+def folded(title: Content, about: Content, *content: Content) -> Fragment:
+    """What is shown when its title is clicked; ``about`` stands beside the title."""
+    return element("details", element("summary", element("strong", title), about), *content)
 
 
 def definition_list(pairs: Iterable[tuple[Content, Content]]) -> Fragment:

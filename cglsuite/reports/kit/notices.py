@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from cglsuite.markup import Content, Fragment, element
 from cglsuite.reference.values import ARTEFACT
 
-__all__ = ["Notes", "key_box", "notice", "tile", "verdict_badge"]
+__all__ = ["Notes", "badge", "key_box", "notice", "tile", "verdict_badge"]
 
 
 _COUNTED = re.compile(r"\b(cell|method|order|scenario|seed|stream|value)s\b")
@@ -31,6 +31,11 @@ def notice(first: str, *rest: Content) -> Fragment:
     return element("div", element("p", first), listed, class_="notice", role="note")
 
 
+def badge(text: str, kind: str, title: str | None = None) -> Fragment:
+    """A word in a box; ``kind`` is ``good``, ``bad``, ``note`` or ``plain``."""
+    return element("span", text, class_=f"badge {kind}", title=title)
+
+
 _VERDICTS = {"equivalent": "good", "different": "bad", ARTEFACT: "note"}
 
 
@@ -40,7 +45,7 @@ def verdict_badge(verdict: str, shown: str = "", title: str | None = None) -> Fr
     Args:
         shown: other words for it.
     """
-    return element("span", shown or verdict, class_=f"badge {_VERDICTS.get(verdict, 'plain')}", title=title)
+    return badge(shown or verdict, _VERDICTS.get(verdict, "plain"), title)
 
 
 class Notes:

@@ -6,23 +6,16 @@ Formats what :mod:`cglsuite.reports.results.tables` computes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Fragment, element, join
+from cglsuite.markup import Fragment, element, fold, join
+from cglsuite.reports.kit.columns import Column, framed, label, number, words
 from cglsuite.reports.kit.figures import curve_figure
-from cglsuite.reports.kit.htmltable import (
-    definition_list,
-    empty,
-    exact_cell,
-    group_title,
-    head_cell,
-    mean_std_cell,
-    number_cell,
-    row_head,
-    table,
-)
+from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, mean_std_cell, number_cell
 from cglsuite.reports.kit.mime import FACTS
+from cglsuite.reports.kit.notices import badge
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import value_text
@@ -34,6 +27,7 @@ if TYPE_CHECKING:
     from cglsuite.reports.results.results import CampaignResults
 
 __all__ = [
+    "SOURCES",
     "Facts",
     "best_of_n",
     "best_pictures",
@@ -64,19 +58,13 @@ def problems(results: CampaignResults) -> Fragment:
     """Every cell without a result, with its reason."""
     from cglsuite.reports.results.tables import problems as compute
 
-    frame = compute(results)
-    if frame.empty:
-        return empty("Every planned cell has a result.")
-    rows = []
-    for row in as_rows(frame):
-        badge = element("span", row["state"], class_=f"badge {_STATES.get(row['state'], 'note')}")
-        cells = [
-            element("td", results.preset_title(row["preset"]), class_="name"),
-            element("td", badge),
-            element("td", row["reason"], class_="long"),
-        ]
-        rows.append([row_head(row["method"]), *cells, element("td", row["seeds"], class_="mono")])
-    return table([head_cell(t) for t in ("method", "scenario", "state", "reason", "seeds (order/split/init)")], rows)
+    columns = [
+        label("method"),
+        words("scenario", lambda row: results.preset_title(row["preset"]), "name"),
+        words("state", lambda row: badge(row["state"], _STATES.get(row["state"], "note"))),
+        *(words("reason", class_="long"), words("seeds (order/split/init)", "seeds", "mono")),
+    ]
+    return framed(compute(results), [replace(column, kind=None) for column in columns], none="Every planned cell has a result.")
 
 
 def each_problems(results: Sequence[CampaignResults]) -> Fragment:
@@ -88,45 +76,43 @@ def resources(results: CampaignResults) -> Fragment:
     """Time and memory per group, means over its records."""
     from cglsuite.reports.results.tables import resources as compute
 
-    frame = compute(results)
-    if frame.empty:
-        return empty(NOTHING_DONE)
-    parts = ("training", "method", "evaluation", "framework")
-    numbers = ["n", "total, s", *(f"{name}, %" for name in parts), "peak memory, MB", "kept items", "kept, kB", "extra parameters"]
-    rows: list[list[Fragment]] = []
-    for preset, part in frame.groupby("preset", sort=False):
-        rows.append([group_title(results.preset_title(str(preset)), len(numbers) + 1)])
-        for row in as_rows(part):
-            cells = [number_cell(row["n"], 0), number_cell(row["total_s"], 1)]
-            cells += [number_cell(100 * row[f"{name}_s"] / row["total_s"] if row["total_s"] else None, 1) for name in parts]
-            cells += [number_cell(row["peak_bytes"] / 1e6, 0), number_cell(row["memory_items"], 0)]
-            cells += [number_cell(row["memory_bytes"] / 1e3, 1), number_cell(row["method_parameters"], 0)]
-            rows.append([row_head(row["method"], row["variant"]), *cells])
-    head = [head_cell("method", "name"), *(head_cell(text, "number") for text in numbers)]
-    return table(head, rows, "Means per cell. Kept: the final content of the method's metered memory.")
+    columns = [
+        *(label("method", "method", "variant"), number("n"), number("total, s", "total_s", 1)),
+        *(number(f"{part}, %", partial(_share, part=part), 1) for part in ("training", "method", "evaluation", "framework")),
+        *(number("peak memory, MB", lambda row: row["peak_bytes"] / 1e6), number("kept items", "memory_items")),
+        *(number("kept, kB", lambda row: row["memory_bytes"] / 1e3, 1), number("extra parameters", "method_parameters")),
+    ]
+    about = "Means per cell. Kept: the final content of the method's metered memory."
+    return framed(compute(results), columns, about, none=NOTHING_DONE, by=lambda row: results.preset_title(row["preset"]))
+
+
+def _share(row: Mapping[str, Any], part: str) -> float | None:
+    return 100 * row[f"{part}_s"] / row["total_s"] if row["total_s"] else None
 
 
 def searches(results: CampaignResults) -> Fragment:
     """The values chosen by the campaign's hyper-parameter searches, and their scores."""
     from cglsuite.reports.results.tables import searches as compute
 
-    frame = compute(results)
-    if frame.empty:
-        return empty("This campaign has no finished hyper-parameter search.")
-    rows = []
-    for row in as_rows(frame):
+    def trials(row: Mapping[str, Any]) -> Fragment:
         drawn = str(row["trials"]) if row["trials"] == row["points"] else f"{row['trials']} of {row['points']}"
-        counts = [exact_cell(drawn, value=row["trials"]), number_cell(row["seeds"], 0), element("td", row["scope"], class_="nowrap")]
-        chosen = [element("td", element("code", row["chosen"]), class_="long"), number_cell(100 * row["score"], 1)]
-        led = row["lead"] == row["lead"]
-        chosen.append(mean_std_cell(row["lead"], row["lead_error"], scale=100, digits=1) if led else number_cell(None))
-        rows.append([row_head(row["method"], row["backbone"]), element("td", row["scenario"], class_="name"), *counts, *chosen])
-    head = [head_cell("method", "name"), head_cell("scenario", "name"), head_cell("trials", "number"), head_cell("seeds", "number")]
-    head += [head_cell("scope"), head_cell("chosen"), head_cell("validation, %", "number"), head_cell("lead, points", "number")]
+        return exact_cell(drawn, value=row["trials"])
+
+    def lead(row: Mapping[str, Any]) -> Fragment:
+        return mean_std_cell(row["lead"], row["lead_error"], scale=100, digits=1) if row["lead"] == row["lead"] else number_cell(None)
+
+    columns = [
+        *(label("method", "method", "backbone"), words("scenario", class_="name", kind="name"), Column("trials", trials)),
+        *(number("seeds"), words("scope", class_="nowrap"), words("chosen", lambda row: element("code", row["chosen"]), "long")),
+        *(number("validation, %", lambda row: 100 * row["score"], 1), Column("lead, points", lead)),
+    ]
     about = "Selected by mean validation performance over the search's seeds: after the last task, or, with scope first-tasks(k), of the "
     about += "first k tasks after task k. Lead: over the next best trial, ± standard error of the differences by seed; a lead within its "
     about += "error is a choice by chance."
-    return table(head, rows, about)
+    return framed(compute(results), columns, about, none=_NO_SEARCH)
+
+
+_NO_SEARCH = "This campaign has no finished hyper-parameter search."
 
 
 def best_of_n(results: CampaignResults) -> Gallery | Fragment:
@@ -134,7 +120,7 @@ def best_of_n(results: CampaignResults) -> Gallery | Fragment:
     from cglsuite.reports.results.tuning import best_of_n as compute
 
     frame = compute(results.searches)
-    return best_pictures(frame) if len(frame) else empty("This campaign has no finished hyper-parameter search.")
+    return best_pictures(frame) if len(frame) else empty(_NO_SEARCH)
 
 
 def best_pictures(frame: pd.DataFrame) -> Gallery:
@@ -168,24 +154,25 @@ def configurations(results: CampaignResults) -> Fragment:
     parts = []
     for preset, part in frame.groupby("preset", sort=False):
         several = part["backbone"].nunique() > 1
-        rows = []
-        for row in as_rows(part):
-            own = [f"{name} = {value_text(value)}" for name, value in row.items() if "." in name and value is not None]
-            listed = (
-                join(x for text in own for x in (element("code", text), element("br"))) if own else element("span", "none", class_="quiet")
-            )
-            rows.append([row_head(row["method"], row["variant"], row["backbone"] if several else ""), element("td", listed, class_="long")])
+        columns = [label("method", "method", "variant", *(["backbone"] if several else [])), words("values of its own", _own, "long")]
         shared = common_configuration(results, str(preset))
-        folded = element("summary", f"{len(shared)} shared values")
-        parts.append(
-            table(
-                [head_cell("method", "name"), head_cell("values of its own")],
-                rows,
-                preset_caption(str(preset), results.overrides_of(str(preset))),
-            )
-        )
-        parts.append(element("details", folded, _facts({name: value_text(value) or "none" for name, value in shared.items()}, code=True)))
+        parts.append(framed(part, columns, preset_caption(str(preset), results.overrides_of(str(preset)))))
+        values = {name: value_text(value) or "none" for name, value in shared.items()}
+        parts.append(fold(f"{len(shared)} shared values", _facts(values, code=True)))
     return join(parts)
+
+
+def _own(row: Mapping[str, Any]) -> Fragment:
+    own = [f"{name} = {value_text(value)}" for name, value in row.items() if "." in name and value is not None]
+    return join(x for text in own for x in (element("code", text), element("br"))) if own else element("span", "none", class_="quiet")
+
+
+SOURCES = [
+    *(label("distribution"), words("version")),
+    Column("source", lambda row: element("td", element("code", row["source"][:12]), title=row["source"]), None),
+    *(number("records"), words("provides", class_="long")),
+]
+"""The columns of a table of the code that made records."""
 
 
 def provenance(results: CampaignResults) -> Facts:
@@ -193,25 +180,14 @@ def provenance(results: CampaignResults) -> Facts:
     from cglsuite import __version__
     from cglsuite.reports.results.tables import conditions, sources
 
-    rows = []
-    for row in as_rows(sources(results)):
-        source = element("td", element("code", row["source"][:12]), title=row["source"])
-        counted = [number_cell(row["records"], 0), element("td", row["provides"], class_="long")]
-        rows.append([row_head(row["distribution"]), element("td", row["version"]), source, *counted])
-    head = [
-        head_cell("distribution", "name"),
-        head_cell("version"),
-        head_cell("source"),
-        head_cell("records", "number"),
-        head_cell("provides"),
-    ]
     about = "Code that made the records; source: first digits of the SHA-256 of its files."
     plugins = ", ".join(f"{name} {version}" for name, version in results.plugins if name != "cglsuite")
     footer = (
         f"Campaign {results.campaign.name}: {len(results.used)} records of {len(results.cells)} planned cells.",
         f"cglsuite {__version__}" + (f" with {plugins}." if plugins else "."),
     )
-    return Facts(join([table(head, rows, about) if rows else empty(NOTHING_DONE), _facts(conditions(results))]), footer)
+    shown = framed(sources(results), SOURCES, about, none=NOTHING_DONE)
+    return Facts(join([shown, _facts(conditions(results))]), footer)
 
 
 def each_provenance(results: Sequence[CampaignResults]) -> Facts:

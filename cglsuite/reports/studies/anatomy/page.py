@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.reports.kit.columns import Column, amount, framed, label, mean_std, words
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
-from cglsuite.reports.kit.htmltable import (
-    empty,
-    exact_cell,
-    group_title,
-    head_cell,
-    mean_std_cell,
-    number_cell,
-    number_text,
-    row_head,
-    table,
-)
-from cglsuite.reports.kit.notices import Notes, key_box, notice
+from cglsuite.reports.kit.htmltable import empty, exact_cell, number_cell, number_text, titled
+from cglsuite.reports.kit.notices import Notes, badge, key_box, notice
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import scenario_words
@@ -107,24 +98,18 @@ def _sizes(one: Anatomy) -> Fragment:
         columns.remove("items")
     if one.level.startswith("G"):
         columns.remove("pairs")
-    head = [head_cell(one.what, "name"), *(head_cell(_COLUMNS[name][0], "number") for name in columns)]
-    rows = [[row_head(WHOLE), *(_cell(one.whole.get(name), name) for name in columns)]]
-    rows += [
-        [row_head(name), *(_cell(row[column], column) for column in columns)]
-        for name, row in zip(one.names, as_rows(one.groups), strict=True)
-    ]
-    orders = ", ".join(map(str, one.orders))
+    rows: list[Mapping[str, Any]] = [{"title": WHOLE, **one.whole}]
+    rows += [{"title": name, **row} for name, row in zip(one.names, as_rows(one.groups), strict=True)]
     if len(one.orders) > 1:
-        rows.append([row_head(f"mean over orders {orders}"), *(_cell(one.whole.get(f"mean_{name}"), name) for name in columns)])
+        means = {name: one.whole.get(f"mean_{name}") for name in columns}
+        rows.append({"title": f"mean over orders {', '.join(map(str, one.orders))}", **means})
     about = f" – {one.what}s of order {one.orders[0]}" if one.setting else f" – by {one.what}"
-    return table(head, rows, join([element("strong", scenario_words(one.name)), about]))
+    return framed(rows, [label(one.what, "title"), *map(_counts, columns)], titled(scenario_words(one.name), about))
 
 
-def _cell(value: float | None, name: str) -> Fragment:
-    if value is None or value != value:
-        return number_cell(None)
-    scale = 100.0 if name == "cut" else 1.0
-    return exact_cell(number_text(scale * value, _COLUMNS[name][1]), value=value)
+def _counts(name: str) -> Column:
+    head, digits = _COLUMNS[name]
+    return amount(head, lambda row: row.get(name), (digits, 100.0 if name == "cut" else 1.0))
 
 
 def published(found: Anatomies) -> Fragment:
@@ -137,42 +122,37 @@ def published(found: Anatomies) -> Fragment:
 
 def statistics_table(frames: Mapping[str, pd.DataFrame]) -> Fragment:
     """Published statistics beside ours, under a title each, with causes of deviations. Frames: see :func:`published_beside`."""
-    notes, rows = Notes(), []
-    head = [head_cell("statistic", "name"), *(head_cell(text, "number") for text in ("published", "ours"))]
-    head += [head_cell(text) for text in ("equal", "cause of the deviation", "paper")]
-    for title, frame in frames.items():
-        if len(frame):
-            rows.append([group_title(title, len(head))])
-        for row in as_rows(frame):
-            counted = row["ours"] == row["ours"]
-            paper = notes.mark(f"{row['paper']}, {row['dataset']}", row["remark"])
-            rows.append(
-                [
-                    row_head(row["quantity"]),
-                    exact_cell(_printed(row["published"]), value=row["published"]),
-                    exact_cell(_like(row["ours"]), value=row["ours"]) if counted else number_cell(None),
-                    element("td", _yes(row["equal"]) if counted else "–"),
-                    element("td", *_explained(row), class_="long"),
-                    element("td", *paper, class_="nowrap"),
-                ]
-            )
+    notes = Notes()
+    rows = [{**row, "title": title} for title, frame in frames.items() for row in as_rows(frame)]
+    columns = [
+        label("statistic", "quantity"),
+        Column("published", lambda row: exact_cell(_printed(row["published"]), value=row["published"])),
+        Column("ours", lambda row: exact_cell(_like(row["ours"]), value=row["ours"]) if _counted(row) else number_cell(None)),
+        words("equal", lambda row: _yes(row["equal"]) if _counted(row) else "–"),
+        words("cause of the deviation", lambda row: join(_explained(row)), "long"),
+        words("paper", lambda row: join(notes.mark(f"{row['paper']}, {row['dataset']}", row["remark"])), "nowrap"),
+    ]
     about = (
         "Equal: ours is the printed number, rounded or cut to its digits (AGALE prints 3K and 37K). Ours counts edges as the data list "
         "them. A cause is a rule that gives the printed number, computed from our counts or from other printed numbers; its badge is the "
         "result of that check. Footnotes are contradictions within the papers."
     )
-    return join([table(head, rows, about), notes.listed()])
+    return join([framed(rows, columns, about, by="title"), notes.listed()])
+
+
+def _counted(row: Mapping[str, Any]) -> bool:
+    return bool(row["ours"] == row["ours"])
 
 
 def _explained(row: Mapping[str, Any]) -> list[Content]:
     if not row["cause"]:
         return []
     kind = {"holds": "good", "fails": "bad"}.get(row["check"], "plain")
-    return [f"{row['cause']} ", element("span", row["check"], class_=f"badge {kind}")]
+    return [f"{row['cause']} ", badge(row["check"], kind)]
 
 
 def _yes(equal: bool) -> Fragment:
-    return element("span", "yes" if equal else "no", class_=f"badge {'good' if equal else 'note'}")
+    return badge("yes", "good") if equal else badge("no", "note")
 
 
 def _printed(value: float) -> str:
@@ -193,23 +173,20 @@ def scores(found: Anatomies) -> Fragment:
 
 
 def _scores(one: Anatomy) -> Fragment:
-    labels = list(dict.fromkeys(one.scores["label"]))
-    homophilous = bool(one.groups["homophily"].notna().any())
-    head = [head_cell(one.what, "name"), *([head_cell("label homophily", "number")] if homophilous else [])]
-    head += [head_cell(label, "number") for label in labels]
-    cells = {(row["label"], row["task"]): row for row in as_rows(one.scores)}
-    scale, digits = (100.0, 1) if one.percent else (1.0, 3)
-    rows = []
-    for k, name in enumerate(one.names):
-        row = [row_head(name), *([_cell(one.groups["homophily"].iloc[k], "homophily")] if homophilous else [])]
-        for label in labels:
-            score = cells.get((label, k))
-            row.append(mean_std_cell(score["mean"], score["std"], scale=scale, digits=digits) if score else number_cell(None))
-        rows.append(row)
+    scored = {(row["label"], row["task"]): row for row in as_rows(one.scores)}
+    rows = [{"task": k, "title": name, **row} for k, (name, row) in enumerate(zip(one.names, as_rows(one.groups), strict=True))]
+    columns = [label(one.what, "title"), *([_counts("homophily")] if one.groups["homophily"].notna().any() else [])]
+    columns += [_scores_of(name, scored, (1, 100.0) if one.percent else (3, 1.0)) for name in dict.fromkeys(one.scores["label"])]
     n = ", ".join(sorted({str(n) for n in one.scores["n"]}))
     unit = ", %" if one.percent else ""
     about = f" – {one.measure}{unit} on each task after the last; order {one.orders[0]}, {n} record{'' if n == '1' else 's'} per method"
-    return table(head, rows, join([element("strong", scenario_words(one.name)), about]))
+    return framed(rows, columns, titled(scenario_words(one.name), about))
+
+
+def _scores_of(name: str, scored: Mapping[tuple[str, int], Mapping[str, Any]], unit: tuple[int, float]) -> Column:
+    """The column of a method."""
+    shown = mean_std(name, unit)
+    return Column(name, lambda row: shown.cell(scored[name, row["task"]]) if (name, row["task"]) in scored else number_cell(None))
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------------------

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cglsuite.markup import Fragment, element, join
-from cglsuite.reports.kit.htmltable import exact_cell, number_cell, number_text
+from cglsuite.markup import Fragment
+from cglsuite.reports.kit.htmltable import number_text, titled
 from cglsuite.reports.kit.notices import notice
 
 if TYPE_CHECKING:
     from cglsuite.reports.studies.comparison.compute import Comparison
 
-__all__ = ["amount", "caption", "percent_text", "range_text", "refused", "unit_cell", "unit_text"]
+__all__ = ["amount_text", "caption", "percent_text", "range_text", "refused", "unit", "unit_text"]
 
 
-def amount(value: float, percent: bool) -> str:
+def amount_text(value: float, percent: bool) -> str:
     """A difference in page units."""
     return f"{value:g} point{'' if value == 1 else 's'}" if percent else f"{value:g}"
 
 
+def unit(one: Comparison, digits: int = 1) -> tuple[int, float]:
+    """The metric's unit: digits and scale; real-valued metrics have three digits more."""
+    return digits if one.percent else digits + 3, one.scale
+
+
 def unit_text(one: Comparison, value: float, digits: int = 1, plus: bool = False) -> str:
     """A value in the metric's unit."""
-    return number_text(one.scale * value, digits if one.percent else digits + 3, plus)
+    return number_text(one.scale * value, unit(one, digits)[0], plus)
 
 
 def percent_text(share: float) -> str:
@@ -39,16 +44,9 @@ def range_text(one: Comparison, low: float, high: float) -> str:
     return f"{unit_text(one, low, plus=True)} to {unit_text(one, high, plus=True)}"
 
 
-def unit_cell(one: Comparison, value: float, digits: int = 1, plus: bool = False) -> Fragment:
-    """A value in the metric's unit, with the exact one behind it; a dash if there is none."""
-    if value != value:
-        return number_cell(None)
-    return exact_cell(unit_text(one, value, digits, plus), value=value)
-
-
 def caption(one: Comparison, about: str) -> Fragment:
     """A table's caption: the scenario and a description."""
-    return join([element("strong", one.name), f" – {about}"])
+    return titled(one.name, f" – {about}")
 
 
 def refused(one: Comparison, reason: str) -> Fragment:

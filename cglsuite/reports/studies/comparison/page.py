@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cglsuite import stats
 from cglsuite.markup import Fragment, element, join
+from cglsuite.reports.kit.columns import Column, amount, framed, interval, label, number, words
 from cglsuite.reports.kit.components import components_table
-from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, number_text, p_cell
+from cglsuite.reports.kit.notices import badge
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.statistical import box_figure
@@ -19,7 +22,7 @@ from cglsuite.reports.results.overview import NOTHING_DONE
 from cglsuite.reports.results.overview import overview as campaign_overview
 from cglsuite.reports.results.tuning import note as tuning_note
 from cglsuite.reports.studies.comparison import compute as comparison
-from cglsuite.reports.studies.comparison.cells import amount, caption, percent_text, range_text, refused, unit_cell, unit_text
+from cglsuite.reports.studies.comparison.cells import amount_text, caption, percent_text, range_text, refused, unit, unit_text
 from cglsuite.reports.studies.comparison.compute import Comparison, Study
 from cglsuite.reports.studies.comparison.figures import difference_figure, rank_figure
 from cglsuite.reports.studies.comparison.message import ADJUSTED, key_results
@@ -66,7 +69,7 @@ def _question(study: Study) -> dict[str, str]:
         + _BOUNDED[asked.adjustment],
         "test": _TESTS[asked.test],
         "level": f"α = {asked.alpha:g}; {percent_text(1 - asked.alpha)} intervals, not adjusted",
-        "smallest interesting difference": f"{amount(asked.smallest, percent)}, at a power of {percent_text(asked.wanted)}",
+        "smallest interesting difference": f"{amount_text(asked.smallest, percent)}, at a power of {percent_text(asked.wanted)}",
     }
 
 
@@ -84,14 +87,17 @@ def replication(study: Study) -> Fragment:
     """What tests are over in each scenario, and what claims are conditional on."""
     if not study.comparisons:
         return empty(NOTHING_DONE)
-    rows, remarked = [], any(_warned(one) for one in study.comparisons)
-    for one in study.comparisons:
-        counts = {level: one.cells[level].nunique() for level in stats.LEVELS}
-        texts = [_design(one), *([_warned(one)] if remarked else [])]
-        listed = [element("td", text, class_="long") for text in texts]
-        rows.append([row_head(one.name), *(number_cell(n, 0) for n in (len(one.methods), *counts.values())), *listed])
-    head = [head_cell("scenario", "name"), *(head_cell(text, "number") for text in ("methods", *(f"{level}s" for level in stats.LEVELS)))]
-    return table([*head, head_cell("tests are over"), *([head_cell("remark")] if remarked else [])], rows)
+    columns = [
+        *(label("scenario", lambda one: one.name), number("methods", lambda one: len(one.methods))),
+        *(number(f"{level}s", partial(_levels, level=level)) for level in stats.LEVELS),
+        words("tests are over", _design, "long"),
+    ]
+    columns += [words("remark", _warned, "long")] if any(_warned(one) for one in study.comparisons) else []
+    return framed(study.comparisons, columns)
+
+
+def _levels(one: Comparison, level: str) -> int:
+    return one.cells[level].nunique()
 
 
 def _design(one: Comparison) -> str:
@@ -124,38 +130,28 @@ _GIVEN = {"order": "this one order", "seed": "this one seed"}
 
 def means(study: Study) -> Fragment:
     """One table per scenario: every method's mean over units, with spread and interval."""
-    level = 1.0 - study.question.alpha
-    parts = []
-    for one in study.comparisons:
-        frame = comparison.means(one)
-        if frame.empty:
-            parts.append(refused(one, one.no_value))
-            continue
-        parts.append(_means_table(study, one, frame, level))
+    parts = [_means_table(study, one, comparison.means(one)) for one in study.comparisons]
     return join(parts) if parts else empty(NOTHING_DONE)
 
 
-def _means_table(study: Study, one: Comparison, frame: pd.DataFrame, level: float) -> Fragment:
-    head = [head_cell("method", "name"), head_cell("over"), head_cell("cells", "number")]
-    head += [head_cell(f"{_label(study)}{', %' if one.percent else ''}", "number"), head_cell("std", "number")]
-    head.append(head_cell(f"{percent_text(level)} interval of the mean", "number"))
-    rows = []
-    for row in as_rows(frame):
-        cells = [
-            row_head(row["method"]),
-            element("td", row["replicates"] or "–", class_="nowrap"),
-            number_cell(row["cells"], 0),
-        ]
-        cells += [unit_cell(one, row["mean"]), unit_cell(one, row["std"])]
-        if row["low"] == row["low"]:
-            text = f"{unit_text(one, row['low'])} to {unit_text(one, row['high'])}"
-            cells.append(exact_cell(f"{text} ", element("span", row["interval"], class_="sd"), low=row["low"], high=row["high"]))
-        else:
-            cells.append(element("td", f"refused: {row['interval']}", class_="quiet long"))
-        rows.append(cells)
+def _means_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
+    if frame.empty:
+        return refused(one, one.no_value)
+
+    def interval_of(row: Mapping[str, Any]) -> Fragment:
+        if row["low"] != row["low"]:
+            return element("td", f"refused: {row['interval']}", class_="quiet long")
+        text = f"{unit_text(one, row['low'])} to {unit_text(one, row['high'])}"
+        return exact_cell(f"{text} ", element("span", row["interval"], class_="sd"), low=row["low"], high=row["high"])
+
+    columns = [
+        *(label("method"), words("over", lambda row: row["replicates"] or "–", "nowrap"), number("cells")),
+        *(amount(_measured(study, one), "mean", unit(one)), amount("std", "std", unit(one))),
+        Column(f"{percent_text(1 - study.question.alpha)} interval of the mean", interval_of),
+    ]
     about = f"{one.performance}; interval: Student's t, BCa bootstrap from ten units on, quasi-F if crossed. "
     groups = {g.label: g.records for g in study.results.groups if (g.preset, g.backbone) == (one.preset, one.backbone)}
-    return table(head, rows, caption(one, about + tuning_note(study.results.searches, groups)))
+    return framed(frame, columns, caption(one, about + tuning_note(study.results.searches, groups)))
 
 
 def distributions(study: Study) -> Gallery | Fragment:
@@ -164,7 +160,7 @@ def distributions(study: Study) -> Gallery | Fragment:
     for one in study.comparisons:
         rows = [(method, one.scale * part["value"].to_numpy(dtype=np.float64)) for method, part in one.cells.groupby("method", sort=False)]
         if rows:
-            pictures.append(_box_picture(study, one, rows, f"{_label(study)}{', %' if one.percent else ''}", "a point per cell"))
+            pictures.append(_box_picture(study, one, rows, _measured(study, one), "a point per cell"))
     return Gallery(tuple(pictures)) if pictures else empty("No method has a value." if study.comparisons else NOTHING_DONE)
 
 
@@ -185,30 +181,38 @@ def _box_picture(study: Study, one: Comparison, rows: list[tuple[Any, Any]], xla
 
 def differences(study: Study) -> Fragment:
     """One table per scenario: the declared family of tests, with effect sizes, verdicts, and refusals in words."""
-    parts = []
-    for one in study.comparisons:
-        try:
-            frame = comparison.pairs(one)
-        except stats.Refused as refusal:
-            parts.append(refused(one, str(refusal)))
-            continue
-        parts.append(_pairs_table(study, one, frame))
+    found = _tried(study, comparison.pairs)
+    parts = [refused(one, str(pairs)) if isinstance(pairs, stats.Refused) else _pairs_table(study, one, pairs) for one, pairs in found]
     return join(parts) if parts else empty(NOTHING_DONE)
 
 
+def _tried(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Comparison, Any]]:
+    """Every scenario with what a function computes of it, or with its refusal."""
+    found: list[tuple[Comparison, Any]] = []
+    for one in study.comparisons:
+        try:
+            found.append((one, function(one)))
+        except stats.Refused as refusal:
+            found.append((one, refusal))
+    return found
+
+
 def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
-    booted = bool(frame["boot_low"].notna().any())
     level = percent_text(1 - study.question.alpha)
-    head = [head_cell("first − second", "name"), head_cell("verdict"), head_cell("over")]
-    head += [
-        head_cell(f"difference in {_label(study)}{', points' if one.percent else ''}", "number"),
-        head_cell(f"{level} interval", "number"),
-    ]
-    head += [head_cell(f"{level} interval, bootstrap (BCa)", "number")] if booted else []
-    head += [head_cell(text, "number") for text in ("statistic", "df", "p", f"p, {ADJUSTED[study.question.adjustment]}", "Hedges' g")]
     ways = list(dict.fromkeys(_way(row) for row in as_rows(frame) if not row["refused"]))
-    head += [head_cell("test")] if len(ways) > 1 else []
-    rows = [_pair_row(one, row, booted, len(head), several=len(ways) > 1) for row in as_rows(frame)]
+    booted = interval(f"{level} interval, bootstrap (BCa)", unit(one), "boot_low", "boot_high", plus=True)
+    columns = [
+        label("first − second", lambda row: f"{row['first']} − {row['second']}"),
+        words("verdict", lambda row: badge(row["verdict"].partition(",")[0], _BADGES[_kind(str(row["verdict"]))]), "nowrap"),
+        words("over", "replicates", "nowrap"),
+        amount(f"difference in {_label(study)}{', points' if one.percent else ''}", "estimate", unit(one), plus=True),
+        interval(f"{level} interval", unit(one), plus=True),
+        *([booted] if frame["boot_low"].notna().any() else []),
+        *(number("statistic", digits=2), number("df", digits=1), Column("p", lambda row: p_cell(row["p"]))),
+        Column(f"p, {ADJUSTED[study.question.adjustment]}", lambda row: p_cell(row["p_adjusted"])),
+        Column("Hedges' g", _effect),
+        *([words("test", _way, "quiet long")] if len(ways) > 1 else []),
+    ]
     counts = frame["verdict"].map(_kind).value_counts()
     several = f"{len(frame)} declared pair{'s' if len(frame) != 1 else ''}"
     verdicts = "; ".join(f"{counts[kind]} {kind}" for kind in _BADGES if kind in counts)
@@ -219,7 +223,8 @@ def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
     population = next((text for text in frame["population"] if text), "")
     if population:
         verdicts += f". The orders are the population ({population} were run): the order term is no error"
-    return table(head, rows, caption(one, f"{several}: {verdicts}"))
+    about = caption(one, f"{several}: {verdicts}")
+    return framed(frame, columns, about, refused=lambda row: (2, str(row["refused"])) if row["refused"] else None)
 
 
 def _way(row: Mapping[str, Any]) -> str:
@@ -230,28 +235,9 @@ def _way(row: Mapping[str, Any]) -> str:
     return f"{row['test']} over {over}{each}; interval: {interval}; g in units of the {row['standardiser']}"
 
 
-def _pair_row(one: Comparison, row: Mapping[str, Any], booted: bool, width: int, *, several: bool) -> list[Fragment]:
-    name, kind = row_head(f"{row['first']} − {row['second']}"), _kind(str(row["verdict"]))
-    verdict = row["verdict"].partition(",")[0]
-    badge = element("td", element("span", verdict, class_=f"badge {_BADGES[kind]}"), class_="nowrap")
-    if row["refused"]:
-        return [name, badge, element("td", str(row["refused"]), class_="quiet long", colspan=width - 2)]
-    low, high = row["low"], row["high"]
-    cells = [
-        name,
-        badge,
-        element("td", row["replicates"], class_="nowrap"),
-        unit_cell(one, row["estimate"], plus=True),
-    ]
-    cells.append(exact_cell(range_text(one, low, high), low=low, high=high))
-    if booted:
-        given = row["boot_low"] == row["boot_low"]
-        ends = {"low": row["boot_low"], "high": row["boot_high"]}
-        cells.append(exact_cell(range_text(one, *ends.values()), **ends) if given else number_cell(None))
-    cells += [number_cell(row["statistic"], 2), number_cell(row["df"], 1), _p_cell(row["p"]), _p_cell(row["p_adjusted"])]
-    effect = element("span", f" [{number_text(row['g_low'], 1)}, {number_text(row['g_high'], 1)}]", class_="sd")
-    cells.append(exact_cell(number_text(row["g"], 2, plus=True), effect, value=row["g"], low=row["g_low"], high=row["g_high"]))
-    return [*cells, element("td", _way(row), class_="quiet long")] if several else cells
+def _effect(row: Mapping[str, Any]) -> Fragment:
+    ends = element("span", f" [{number_text(row['g_low'], 1)}, {number_text(row['g_high'], 1)}]", class_="sd")
+    return exact_cell(number_text(row["g"], 2, plus=True), ends, value=row["g"], low=row["g_low"], high=row["g_high"])
 
 
 _BADGES = {"significant": "good", "not significant": "plain", "refused": "note"}
@@ -260,11 +246,6 @@ _BADGES = {"significant": "good", "not significant": "plain", "refused": "note"}
 
 def _kind(verdict: str) -> str:
     return {"refused": "refused", stats.NO_DIFFERENCE: "not significant"}.get(verdict, "significant")
-
-
-def _p_cell(value: float) -> Fragment:
-    text = "< 0.001" if value < 0.001 else f"{value:.3f}"
-    return element("td", text, class_="number", data_value=repr(float(value)))
 
 
 def intervals(study: Study) -> Gallery | Fragment:
@@ -288,7 +269,7 @@ def _interval_picture(study: Study, one: Comparison, frame: pd.DataFrame) -> Any
 
     differences = "; ".join(f"{row['first']} minus {row['second']}: {_difference(one, row)}" for row in as_rows(shown))
     below = f"{percent_text(1 - study.question.alpha)} intervals, not adjusted; shaded: less than "
-    below += amount(study.question.smallest, one.percent)
+    below += amount_text(study.question.smallest, one.percent)
     return picture(draw, f"Differences between methods in {one.name}. {differences}", below)
 
 
@@ -303,27 +284,28 @@ def _difference(one: Comparison, row: Mapping[str, Any]) -> str:
 
 def ranks(study: Study) -> Fragment:
     """Friedman's test and the critical difference of every scenario in one table, or the reason for a refusal."""
-    rows = []
-    for one in study.comparisons:
-        try:
-            test = comparison.friedman(one)
-        except stats.Refused as refusal:
-            rows.append([row_head(one.name), element("td", f"refused: {refusal}", class_="long quiet", colspan=6)])
-            continue
-        verdict = _differing(test) if test.separates else "no significant difference; pairs are not examined"
-        cells = [number_cell(len(test.average_ranks), 0), number_cell(test.n_blocks, 0), number_cell(test.statistic, 2)]
-        cells += [_p_cell(test.p), number_cell(test.critical_difference, 2), element("td", verdict, class_="nowrap")]
-        rows.append([row_head(one.name), *cells])
-    head = [head_cell("scenario", "name"), *(head_cell(text, "number") for text in ("methods", "blocks", "χ²", "p", "critical difference"))]
+    columns = [
+        *(label("scenario", lambda row: row[0].name), number("methods", lambda row: len(row[1].average_ranks))),
+        *(number("blocks", lambda row: row[1].n_blocks), number("χ²", lambda row: row[1].statistic, 2)),
+        Column("p", lambda row: p_cell(row[1].p)),
+        number("critical difference", lambda row: row[1].critical_difference, 2),
+        words("verdict", lambda row: _differing(row[1]), "nowrap"),
+    ]
     about = f"Friedman's test on the ranks within blocks, and Nemenyi's critical difference at α = {study.question.alpha:g}. Both assume "
     about += (
         "independent blocks. The blocks here are orders, splits or seeds of one data set, which share its items and often their seeds: "
     )
     about += "a significant result is about these cells. The unit for 'method A beats B' is the data set."
-    return table([*head, head_cell("verdict")], rows, about) if rows else empty(NOTHING_DONE)
+    return framed(_tried(study, comparison.friedman), columns, about, none=NOTHING_DONE, refused=_unfit)
+
+
+def _unfit(row: tuple[Comparison, Any]) -> tuple[int, str] | None:
+    return (1, f"refused: {row[1]}") if isinstance(row[1], stats.Refused) else None
 
 
 def _differing(test: stats.Friedman) -> str:
+    if not test.separates:
+        return "no significant difference; pairs are not examined"
     upper = test.nemenyi.to_numpy()[np.triu_indices(len(test.nemenyi), 1)]
     return f"ranks differ; {int((upper < test.alpha).sum())} of {upper.size} pairs differ significantly"
 
@@ -362,12 +344,7 @@ def rank_spreads(study: Study) -> Gallery | Fragment:
 
 def components(study: Study) -> Fragment:
     """The components of every scenario as standard deviations and shares, or the reason for a refusal."""
-    fitted: list[tuple[str, stats.VarianceComponents | stats.Refused, bool]] = []
-    for one in study.comparisons:
-        try:
-            fitted.append((one.name, comparison.components(one), one.percent))
-        except stats.Refused as refusal:
-            fitted.append((one.name, refusal, one.percent))
+    fitted = [(one.name, found, one.percent) for one, found in _tried(study, comparison.components)]
     about = f"Random effects on {_label(study)}, in points for fractions; methods are fixed effects, orders and seeds are crossed."
     return components_table(fitted, about) if fitted else empty(NOTHING_DONE)
 
@@ -377,45 +354,35 @@ def components(study: Study) -> Fragment:
 
 def power(study: Study) -> Fragment:
     """One table per scenario: detectable differences, and the number of units needed for the smallest interesting difference."""
-    parts = []
-    for one in study.comparisons:
-        try:
-            frame = comparison.needs(one)
-        except stats.Refused as refusal:
-            parts.append(refused(one, str(refusal)))
-            continue
-        parts.append(_power_table(study, one, frame))
+    found = _tried(study, comparison.needs)
+    parts = [refused(one, str(needs)) if isinstance(needs, stats.Refused) else _power_table(study, one, needs) for one, needs in found]
     return join(parts) if parts else empty(NOTHING_DONE)
 
 
 def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
     asked, crossed = study.question, " × " in one.unit
-    unit = one.unit.partition(" ")[0]
+    over = f"{one.unit.partition(' ')[0]}s"
     seeds = f" with {one.design.values.shape[1]} seeds" if crossed and isinstance(one.design, stats.Layout) else ""
-    head = [head_cell("pair", "name"), *(head_cell(text, "number") for text in ("values", "std", "can find"))]
-    head += [
-        head_cell(f"{unit}s needed for {amount(asked.smallest, one.percent)}{seeds}", "number"),
-        head_cell(f"{unit}s needed, cautious", "number"),
+    columns = [
+        *(label("pair", lambda row: f"{row['first']} − {row['second']}"), number("values", "n")),
+        *(amount("std", "std", unit(one, 2)), amount("can find", "detectable", unit(one))),
+        number(f"{over} needed for {amount_text(asked.smallest, one.percent)}{seeds}", "needed"),
+        number(f"{over} needed, cautious", "needed_bound"),
     ]
-    rows = []
-    for row in as_rows(frame):
-        name = row_head(f"{row['first']} − {row['second']}")
-        if row["refused"] and row["std"] != row["std"]:
-            rows.append([name, element("td", f"refused: {row['refused']}", class_="quiet long", colspan=len(head) - 1)])
-            continue
-        cells = [name, number_cell(row["n"], 0), unit_cell(one, row["std"], digits=2), unit_cell(one, row["detectable"])]
-        if row["refused"]:
-            rows.append([*cells, element("td", row["refused"], class_="quiet long", colspan=2)])
-            continue
-        rows.append([*cells, number_cell(row["needed"], 0), number_cell(row["needed_bound"], 0)])
+
+    def unknown(row: Mapping[str, Any]) -> tuple[int, str] | None:
+        if not row["refused"]:
+            return None
+        return (4, row["refused"]) if row["std"] == row["std"] else (1, f"refused: {row['refused']}")
+
     known = frame[frame["detectable"].notna()]
     about = f"{_power_sentence(one, known)}; " if len(known) else ""
     about += f"power {percent_text(asked.wanted)}, two-sided level α/{len(frame)} = {asked.alpha / len(frame):.2g} per pair"
     if crossed:
         about += "; std: of the difference in one cell, over orders and seeds"
     else:
-        about += f"; std: of paired differences between {unit}s if shared, else within methods; cautious: with its 80 % upper bound"
-    return table(head, rows, caption(one, about))
+        about += f"; std: of paired differences between {over} if shared, else within methods; cautious: with its 80 % upper bound"
+    return framed(frame, columns, caption(one, about), refused=unknown)
 
 
 def _power_sentence(one: Comparison, known: pd.DataFrame) -> str:
@@ -426,29 +393,28 @@ def _power_sentence(one: Comparison, known: pd.DataFrame) -> str:
     if numbers.empty:
         return text
     needs = " to ".join(f"{n:.0f}" for n in sorted({numbers.min(), numbers.max()}))
-    return f"{text}; {amount(one.question.smallest, one.percent)} needs {needs} {one.unit.partition(' ')[0]}s"
+    return f"{text}; {amount_text(one.question.smallest, one.percent)} needs {needs} {one.unit.partition(' ')[0]}s"
 
 
 def plans(study: Study) -> Fragment:
     """Orders needed to detect the smallest interesting difference, by seeds crossed with them: for planning the next campaign."""
-    rows: list[list[Fragment]] = []
-    for one in study.comparisons:
-        try:
-            frame = comparison.plans(one)
-        except stats.Refused as refusal:
-            rows.append([row_head(one.name), element("td", f"refused: {refusal}", class_="quiet long", colspan=4)])
-            continue
-        for row in as_rows(frame):
-            cells = [row_head(one.name), number_cell(row["seeds"], 0), unit_cell(one, row["std"], digits=2)]
-            if row["refused"]:
-                rows.append([*cells, element("td", f"refused: {row['refused']}", class_="quiet long", colspan=2)])
-                continue
-            rows.append([*cells, number_cell(row["orders"], 0), number_cell(row["cells"], 0)])
-    head = [head_cell("scenario", "name"), *(head_cell(text, "number") for text in ("seeds", "std of a difference"))]
-    head += [head_cell(text, "number") for text in ("orders needed", "cells per method")]
+    rows: list[tuple[Comparison, Any]] = []
+    for one, found in _tried(study, comparison.plans):
+        rows += [(one, found)] if isinstance(found, stats.Refused) else [(one, row) for row in as_rows(found)]
+    columns = [
+        *(label("scenario", lambda row: row[0].name), number("seeds", lambda row: row[1]["seeds"])),
+        amount("std of a difference", lambda row: row[1]["std"], lambda row: unit(row[0], 2)),
+        *(number("orders needed", lambda row: row[1]["orders"]), number("cells per method", lambda row: row[1]["cells"])),
+    ]
+
+    def unknown(row: tuple[Comparison, Any]) -> tuple[int, str] | None:
+        if isinstance(row[1], stats.Refused) or not row[1]["refused"]:
+            return _unfit(row)
+        return 3, f"refused: {row[1]['refused']}"
+
     about = "From the variance components, with orders crossed with seeds; std: of the difference of two methods in one cell. "
     about += "Where all orders are run, they are the population, and the plan is a number of seeds."
-    return table(head, rows, about) if rows else empty(NOTHING_DONE)
+    return framed(rows, columns, about, none=NOTHING_DONE, refused=unknown)
 
 
 # --- the rest ----------------------------------------------------------------------------------------------------------------------
@@ -462,6 +428,10 @@ def problems(study: Study) -> Fragment:
 def provenance(study: Study) -> Facts:
     """Code and environment of the records, with lines for the page footer."""
     return show_runs.provenance(study.results)
+
+
+def _measured(study: Study, one: Comparison) -> str:
+    return f"{_label(study)}{', %' if one.percent else ''}"
 
 
 def _label(study: Study) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.htmltable import empty, exact_cell, group_title, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.columns import Column, amount, framed, interval, label, number, words
+from cglsuite.reports.kit.htmltable import amount_cell, empty, titled
 from cglsuite.reports.kit.notices import verdict_badge
-from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.runs import best_pictures
 from cglsuite.reports.results.tuning import best_of_n as expected_bests
 from cglsuite.reports.studies.anatomy.page import statistics_table
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["best_of_n", "running_times", "statistics", "trials"]
 
 _KINDS = dict(zip(KINDS, ("seconds / Bare's", "framework"), strict=True))
+_RATIO, _SHARE = (2, 1.0), (2, 100.0)
+_UNITS = dict(zip(KINDS, (_RATIO, _SHARE), strict=True))
 _CLOCKS = (
     "Clocks of different machines are compared as ratios only. Ours are of records with the same scenario, backbone, seeds and machine, "
     "over the whole stream without saving checkpoints. A ratio also depends on when training stops, on the hardware, and on what else ran "
@@ -41,49 +42,26 @@ def running_times(ledger: Ledger) -> Fragment:
 def _printed(ratios: pd.DataFrame) -> Fragment | None:
     if ratios.empty:
         return None
-    head = [head_cell("method", "name"), head_cell("verdict"), head_cell("ratio"), head_cell("printed seconds", "number")]
-    head += [
-        head_cell(text, "number") for text in ("published", "ours", "95 % interval", "n", "ours / published", "90 % interval", "p, Holm")
+    columns = [
+        label("method", "method", lambda row: row["variant"].partition("; ")[0].removeprefix("size=")),
+        *(words("verdict", lambda row: verdict_badge(row["verdict"])), words("ratio", lambda row: _KINDS[row["kind"]], "nowrap")),
+        number("printed seconds", "seconds", lambda row: 0 if row["seconds"] >= 1000 else 1),
+        *(_ratio("published"), _ratio("ours")),
+        interval("95 % interval", lambda row: _UNITS[row["kind"]]),
+        number("n", lambda row: None if pd.isna(row["our_n"]) else int(row["our_n"])),
+        *(amount("ours / published", "factor", _RATIO), interval("90 % interval", _RATIO, "factor_low", "factor_high")),
+        *(number("p, Holm", "p_holm", 3), words("why", "reason", "quiet long")),
     ]
-    head.append(head_cell("why"))
-    rows: list[list[Fragment]] = []
-    parts: Any = ratios.groupby(["paper", "dataset", "setting"], sort=False)
-    for (paper, dataset, setting), part in parts:
-        rows.append([group_title(f"{paper}, {dataset} in {setting}", len(head))])
-        rows += [_ratio(row) for row in as_rows(part)]
     counts = ", ".join(f"{n} {verdict}" for verdict, n in ratio_counts(ratios).items())
     about = f" – {counts}. {RATIO_RULE[0].upper()}{RATIO_RULE[1:]}. {_CLOCKS}"
-    return table(head, rows, join([element("strong", "Printed running times"), about]))
+    return framed(
+        ratios, columns, titled("Printed running times", about), by=lambda row: f"{row['paper']}, {row['dataset']} in {row['setting']}"
+    )
 
 
-def _ratio(row: Mapping[str, Any]) -> list[Fragment]:
-    size = row["variant"].partition("; ")[0].removeprefix("size=")
-    scale, digits = _scale(row["kind"])
-    cells = [row_head(row["method"], size), element("td", verdict_badge(row["verdict"]))]
-    cells.append(element("td", _KINDS[row["kind"]], class_="nowrap"))
-    cells.append(number_cell(row["seconds"], 0 if row["seconds"] >= 1000 else 1))
-    cells += [_number(row["published"], scale, digits), _number(row["ours"], scale, digits)]
-    cells += [_interval(row["low"], row["high"], scale, digits), number_cell(None if pd.isna(row["our_n"]) else int(row["our_n"]), 0)]
-    cells += [_number(row["factor"], 1.0, 2), _interval(row["factor_low"], row["factor_high"], 1.0, 2)]
-    return [*cells, number_cell(row["p_holm"], 3), element("td", row["reason"], class_="quiet long")]
-
-
-def _scale(kind: str) -> tuple[float, int]:
+def _ratio(head: str) -> Column:
     """Shares are in percent."""
-    return (100.0, 2) if kind == KINDS[1] else (1.0, 2)
-
-
-def _number(value: float, scale: float, digits: int) -> Fragment:
-    if value != value:
-        return number_cell(None)
-    unit = " %" if scale != 1.0 else ""
-    return exact_cell(f"{number_text(scale * value, digits)}{unit}", value=value)
-
-
-def _interval(low: float, high: float, scale: float, digits: int) -> Fragment:
-    if low != low:
-        return number_cell(None)
-    return exact_cell(f"{number_text(scale * low, digits)} to {number_text(scale * high, digits)}", low=low, high=high)
+    return Column(head, lambda row: amount_cell(row[head], *_UNITS[row["kind"]], unit=" %" if row["kind"] == KINDS[1] else ""))
 
 
 def _ours(times: pd.DataFrame) -> Fragment | None:
@@ -91,23 +69,18 @@ def _ours(times: pd.DataFrame) -> Fragment | None:
     known = times[times["n"] > 0]
     if known.empty:
         return None
-    numbers = ("n", "seconds / Bare's", "95 % interval", "framework, %", "95 % interval, %")
-    why = [head_cell("why")] if (known["reason"] != "").any() else []
-    head = [head_cell("method", "name"), *(head_cell(text, "number") for text in numbers), *why]
-    rows: list[list[Fragment]] = []
-    parts: Any = known.groupby(["preset", "overrides", "backbone"], sort=False)
-    for (preset, overrides, backbone), part in parts:
-        rows.append([group_title(", ".join(filter(None, (preset, backbone, overrides))), len(head))])
-        for row in as_rows(part):
-            cells = [row_head(row["method"]), number_cell(row["n"], 0), _number(row["ratio"], 1.0, 2)]
-            cells += [_interval(row["low"], row["high"], 1.0, 2), number_cell(100 * row["share"], 2)]
-            cells.append(_interval(row["share_low"], row["share_high"], 100.0, 2))
-            rows.append([*cells, *([element("td", row["reason"], class_="quiet long")] if why else [])])
-    about = (
+    columns = [
+        *(label("method"), number("n"), amount("seconds / Bare's", "ratio", _RATIO), interval("95 % interval", _RATIO)),
+        number("framework, %", lambda row: 100 * row["share"], 2),
+        interval("95 % interval, %", _SHARE, "share_low", "share_high"),
+        *([words("why", "reason", "quiet long")] if (known["reason"] != "").any() else []),
+    ]
+    said = (
         " – geometric means over repetitions; intervals from three repetitions on. Framework: the share of the time in which neither the "
         "method nor training nor evaluation runs."
     )
-    return table(head, rows, join([element("strong", "Our running times"), about, f" {_CLOCKS}"]))
+    about = titled("Our running times", said, f" {_CLOCKS}")
+    return framed(known, columns, about, by=lambda row: ", ".join(filter(None, (row["preset"], row["backbone"], row["overrides"]))))
 
 
 # --- tuning ----------------------------------------------------------------------------------------------------------------------
@@ -120,15 +93,13 @@ def trials(ledger: Ledger) -> Fragment:
         return empty("No row has been compared: there is nothing to tune.")
     distinct = frame[["preset", "method_here", "our_trials"]].drop_duplicates()
     presets = list(dict.fromkeys(distinct["preset"]))
-    counts = {(row["method_here"], row["preset"]): int(row["our_trials"]) for row in as_rows(distinct)}
-    methods = list(dict.fromkeys(distinct["method_here"]))
-    head = [head_cell("method", "name"), *(head_cell(preset, "number") for preset in presets)]
-    rows = [[row_head(method), *(number_cell(counts.get((method, preset)), 0) for preset in presets)] for method in methods]
+    counts = distinct.groupby(["method_here", "preset"], sort=False)["our_trials"].last().unstack(sort=False).reset_index()
+    columns = [label("method", "method_here"), *(number(preset) for preset in presets)]
     paper = ledger.reproduction.paper
     theirs = f"{paper.name}: {paper.trials}" if paper.trials else f"{paper.name} does not say how many it tried"
-    unequal = " Methods with unequal numbers of trials were not tuned equally." if len(set(counts.values())) > 1 else ""
+    unequal = " Methods with unequal numbers of trials were not tuned equally." if distinct["our_trials"].nunique() > 1 else ""
     about = f"Number of settings from which our hyper-parameters were chosen on validation data; 1: nobody chose. {theirs}.{unequal}"
-    return table(head, rows, about)
+    return framed(counts, columns, about)
 
 
 def best_of_n(ledger: Ledger) -> Gallery | Fragment:

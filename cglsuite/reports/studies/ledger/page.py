@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,10 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reference.values import UNITS
-from cglsuite.reports.kit.htmltable import empty, exact_cell, head_cell, mean_std_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.columns import Column, framed, interval, label, mean_std, number, words
+from cglsuite.reports.kit.htmltable import empty, exact_cell, interval_cell, number_text, p_cell, row_head, titled
 from cglsuite.reports.kit.notices import Notes, key_box, notice, tile, verdict_badge
-from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.runs import Facts
+from cglsuite.reports.results.runs import SOURCES, Facts
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
 
 if TYPE_CHECKING:
@@ -22,23 +21,26 @@ if TYPE_CHECKING:
     from cglsuite.reports.studies.ledger.compute import Ledger
 
 __all__ = [
-    "count_cell",
+    "DIFFERENCE",
+    "OURS",
+    "P_HOLM",
+    "count",
+    "digits",
     "failed",
-    "interval_cell",
     "judged",
     "not_run",
     "not_runnable",
     "offset_table",
     "offsets",
     "overview",
-    "p_cell",
-    "printed_cell",
+    "printed",
     "provenance",
     "provenance_of",
     "totals",
+    "unit",
     "unit_digits",
     "unreached",
-    "verdict_cell",
+    "verdict",
     "waiting",
 ]
 
@@ -105,15 +107,11 @@ def totals(ledger: Ledger) -> Fragment:
     """The number of rows per verdict, by data set and setting."""
     if ledger.rows.empty:
         return empty("There are no published values to reproduce here.")
-    shown = [verdict for verdict in VERDICTS if verdict in ledger.counts]
-    rows = []
-    parts: Any = ledger.rows.groupby(["dataset", "setting"], sort=False)
-    for (dataset, setting), part in parts:
-        counts = [int((part["verdict"] == verdict).sum()) for verdict in shown]
-        cells = [element("td", setting), number_cell(len(part), 0), *(number_cell(n or None, 0) for n in counts)]
-        rows.append([row_head(dataset), *cells])
-    head = [head_cell("data set", "name"), head_cell("setting"), head_cell("values", "number"), *(head_cell(v, "number") for v in shown)]
-    return table(head, rows)
+    parts: Any = ledger.rows.groupby(["dataset", "setting"], sort=False)["verdict"]
+    none = dict.fromkeys(VERDICTS, 0)
+    rows = [none | {"dataset": of, "setting": where, "values": len(part), **part.value_counts()} for (of, where), part in parts]
+    counts = [number(verdict, zero=False) for verdict in VERDICTS if verdict in ledger.counts]
+    return framed(rows, [label("data set", "dataset"), words("setting"), number("values"), *counts])
 
 
 # --- compared rows ---------------------------------------------------------------------------------------------------------------
@@ -132,71 +130,77 @@ def _parts(rows: pd.DataFrame) -> Any:
 
 
 def _table(title: str, part: pd.DataFrame) -> Fragment:
-    numbers = ("published", "published n", "ours", "our n", "trials", "difference", "90 % interval", "margin", "smallest margin", "p, Holm")
-    head = [head_cell("method", "name"), head_cell("verdict"), head_cell("metric"), *(head_cell(text, "number") for text in numbers)]
-    head += [head_cell(text) for text in ("unit", "table", "records")]
+    notes = Notes()
+    columns = [
+        Column("method", _method, "name"),
+        verdict(notes),
+        Column(
+            "metric",
+            lambda row: element("td", f"{row['metric']} ", element("br"), element("code", row["metric_here"]), class_="name"),
+            None,
+        ),
+        *(printed(notes), number("published n", lambda row: _known(row["published_n"])), OURS, count("our n", notes)),
+        number("trials", lambda row: _known(row["our_trials"])),
+        *(DIFFERENCE, interval("90 % interval", unit, plus=True), number("margin", digits=digits)),
+        *(number("smallest margin", "smallest_margin", digits), P_HOLM, words("unit")),
+        Column("table", lambda row: element("td", row["table"], element("br"), element("span", row["variant"], class_="quiet")), None),
+        Column("records", lambda row: _keys(row["records"]), None),
+    ]
     presets = ", ".join(dict.fromkeys(part["preset"]))
     about = f"preset {presets}; difference = ours − published, in the unit of the row; smallest margin: with which it would be equivalent; "
     about += "trials: from how many settings ours were chosen"
-    notes = Notes()
-    shown = table(head, [_cells(row, notes) for row in as_rows(part)], join([element("strong", title), f" – {about}"]))
-    return join([shown, notes.listed()])
+    return join([framed(part, columns, titled(title, f" – {about}")), notes.listed()])
 
 
-def _cells(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
-    digits, verdict = unit_digits(row["unit"]), verdict_cell(row, notes)
-    metric = element("td", f"{row['metric']} ", element("br"), element("code", row["metric_here"]), class_="name")
-    where = [element("td", row["unit"]), element("td", row["table"], element("br"), element("span", row["variant"], class_="quiet"))]
-    ours = mean_std_cell(row["our_mean"], row["our_std"], scale=1.0, digits=digits)
-    numbers = [printed_cell(row, notes), number_cell(_known(row["published_n"]), 0), ours, count_cell(row, notes)]
-    numbers.append(number_cell(_known(row["our_trials"]), 0))
-    numbers += [number_cell(row["difference"], digits, plus=True), interval_cell(row, digits)]
-    numbers += [number_cell(row[name], digits) for name in ("margin", "smallest_margin")]
-    numbers.append(p_cell(row["p_holm"]))
+def _method(row: Mapping[str, Any]) -> Fragment:
     same = str(row["method_here"]).replace("-", "").lower() == str(row["method"]).replace("-", "").lower()
     backbone = row["backbone"] if row["backbone"] != "GCN" else ""
-    head = row_head(row["method"], "" if same else f"here {row['method_here']}", backbone, row["overrides"])
-    return [head, verdict, metric, *numbers, *where, _keys(row["records"])]
+    return row_head(row["method"], "" if same else f"here {row['method_here']}", backbone, row["overrides"])
 
 
-def verdict_cell(row: Mapping[str, Any], notes: Notes) -> Fragment:
+def verdict(notes: Notes) -> Column:
     """The verdict, with a note on its reason."""
-    return element("td", *notes.mark(verdict_badge(row["verdict"]), row["reason"]), class_="nowrap")
+    return words("verdict", lambda row: join(notes.mark(verdict_badge(row["verdict"]), row["reason"])), "nowrap")
 
 
-def printed_cell(row: Mapping[str, Any], notes: Notes) -> Fragment:
+def printed(notes: Notes) -> Column:
     """The published value as it is printed, with a note on what is known of it."""
-    text = row["shown"].replace("-", "−")
-    known = "; ".join(filter(None, (row["remark"], row["unit_note"])))
-    return element("td", *notes.mark(text, known), class_="number nowrap", data_value=repr(float(row["published_mean"])))
+
+    def cell(row: Mapping[str, Any]) -> Fragment:
+        known = "; ".join(filter(None, (row["remark"], row["unit_note"])))
+        return exact_cell(*notes.mark(row["shown"].replace("-", "−"), known), value=row["published_mean"])
+
+    return Column("published", cell)
 
 
-def count_cell(row: Mapping[str, Any], notes: Notes) -> Fragment:
+def count(head: str, notes: Notes) -> Column:
     """Number of records or repetitions, and the planned number if some are missing, with a note on why, or on their settings."""
-    n, planned = int(row["our_n"]), int(row["planned_n"])
-    text = str(n) if n == planned else f"{n} of {planned}"
-    return element("td", *notes.mark(text, row["lacking"]), class_="number nowrap", data_value=repr(float(n)))
 
+    def cell(row: Mapping[str, Any]) -> Fragment:
+        n, planned = int(row["our_n"]), int(row["planned_n"])
+        return exact_cell(*notes.mark(str(n) if n == planned else f"{n} of {planned}", row["lacking"]), value=n)
 
-def interval_cell(row: Mapping[str, Any], digits: int) -> Fragment:
-    """``low`` to ``high`` of a row."""
-    low, high = row["low"], row["high"]
-    if math.isnan(low):
-        return number_cell(None)
-    text = f"{number_text(low, digits, plus=True)} to {number_text(high, digits, plus=True)}"
-    return exact_cell(text, low=low, high=high)
-
-
-def p_cell(value: float) -> Fragment:
-    """A p value to three digits."""
-    if math.isnan(value):
-        return number_cell(None)
-    return element("td", "< 0.001" if value < 0.001 else f"{value:.3f}", class_="number", data_value=repr(float(value)))
+    return Column(head, cell)
 
 
 def unit_digits(unit: str) -> int:
     """Number of digits, as in papers: one for units of the order of 100, three for units of the order of 1."""
     return 1 if UNITS[unit].scale > 1 else 3
+
+
+def digits(row: Mapping[str, Any]) -> int:
+    """The digits of a row's numbers, which are in the unit that is printed."""
+    return unit_digits(row["unit"])
+
+
+def unit(row: Mapping[str, Any]) -> tuple[int, float]:
+    """The same for columns of means and intervals."""
+    return digits(row), 1.0
+
+
+OURS = mean_std("ours", unit, "our_mean", "our_std")
+DIFFERENCE = number("difference", "difference", digits, plus=True)
+P_HOLM = Column("p, Holm", lambda row: p_cell(row["p_holm"]))
 
 
 def _known(value: Any) -> Any:
@@ -221,20 +225,19 @@ def offsets(ledger: Ledger) -> Fragment:
 
 def offset_table(frame: pd.DataFrame) -> Fragment:
     """The same of what :func:`cglsuite.reports.studies.ledger.judging.offsets` returns, of one ledger or several."""
-    if frame.empty:
-        return empty("No row has been compared: there is no offset.")
-    rows = []
-    for row in as_rows(frame):
-        digits = unit_digits(row["unit"])
-        cells = [row_head(f"{row['paper']}, table {row['table']}"), element("td", row["metric"]), element("td", row["unit"])]
-        cells += [number_cell(row["rows"], 0), number_cell(row["higher"], 0), number_cell(row["mean"], digits, plus=True)]
-        cells.append(element("td", row["reason"], class_="quiet long") if row["reason"] else interval_cell(row, digits))
-        rows.append(cells)
-    head = [head_cell("table", "name"), head_cell("metric"), head_cell("unit")]
-    head += [head_cell(text, "number") for text in ("rows", "ours higher", "mean difference", "95 % interval")]
+
+    def interval_of(row: Mapping[str, Any]) -> Fragment:
+        if row["reason"]:
+            return element("td", row["reason"], class_="quiet long")
+        return interval_cell(row["low"], row["high"], digits(row), plus=True)
+
+    columns = [
+        *(label("table", lambda row: f"{row['paper']}, table {row['table']}"), words("metric"), words("unit"), number("rows")),
+        *(number("ours higher", "higher"), number("mean difference", "mean", digits, plus=True), Column("95 % interval", interval_of)),
+    ]
     about = "Ours − published, over the rows of a table that have a verdict. Rows of a preset share orders, splits and seeds: these are "
     about += "drawn jointly, and published errors are taken as fully correlated. How many rows are higher is a description, not a test."
-    return table(head, rows, about)
+    return framed(frame, columns, about, none="No row has been compared: there is no offset.")
 
 
 # --- the others ------------------------------------------------------------------------------------------------------------------
@@ -254,14 +257,19 @@ def failed(ledger: Ledger) -> Fragment:
 
 def waiting(rows: pd.DataFrame) -> Fragment:
     """By preset, method and reason: rows that have no value yet."""
-    shown = []
-    parts: Any = rows.groupby(["preset", "method", "reason"], sort=False)
-    for (preset, method, reason), part in parts:
-        metrics = ", ".join(dict.fromkeys(part["metric"]))
-        cells = [element("td", preset, class_="name"), number_cell(len(part), 0), element("td", metrics)]
-        shown.append([row_head(method), *cells, element("td", reason, class_="long")])
-    head = [head_cell("method", "name"), head_cell("preset", "name"), head_cell("values", "number"), head_cell("metrics"), head_cell("why")]
-    return table(head, shown)
+    parts: Any = rows.groupby(["preset", "method", "reason"], sort=False)["metric"]
+    columns = [
+        label("method"),
+        words("preset", class_="name", kind="name"),
+        number("values"),
+        words("metrics"),
+        words("why", "reason", "long"),
+    ]
+    return framed(parts.agg(values="size", metrics=_listed).reset_index(), columns)
+
+
+def _listed(texts: pd.Series) -> str:
+    return ", ".join(dict.fromkeys(texts))
 
 
 def not_runnable(ledger: Ledger) -> Fragment:
@@ -272,16 +280,13 @@ def not_runnable(ledger: Ledger) -> Fragment:
 def unreached(rows: pd.DataFrame) -> Fragment:
     """The same of the rows of one ledger or several."""
     rows = rows[rows["verdict"] == "not runnable here"]
-    if rows.empty:
-        return empty("Every row can be run here.")
-    shown = []
-    parts: Any = rows.groupby("reason", sort=False)
-    for reason, part in sorted(parts, key=lambda one: -len(one[1])):
-        where = ", ".join(dict.fromkeys(f"{row['dataset']} {row['setting']}" for row in as_rows(part)))
-        methods = ", ".join(dict.fromkeys(part["method"]))
-        numbers = [number_cell(len(part), 0), element("td", where, class_="long"), element("td", methods, class_="long")]
-        shown.append([element("th", reason, scope="row", class_="long"), *numbers])
-    return table([head_cell("why"), head_cell("values", "number"), head_cell("data sets"), head_cell("methods")], shown)
+    parts: Any = rows.assign(where=rows["dataset"] + " " + rows["setting"]).groupby("reason", sort=False)
+    shown = parts.agg(values=("method", "size"), where=("where", _listed), methods=("method", _listed)).reset_index()
+    columns = [
+        Column("why", lambda row: element("th", row["reason"], scope="row", class_="long"), None),
+        *(number("values"), words("data sets", "where", "long"), words("methods", class_="long")),
+    ]
+    return framed(shown.sort_values("values", ascending=False, kind="stable"), columns, none="Every row can be run here.")
 
 
 def provenance(ledger: Ledger) -> Facts:
@@ -294,16 +299,9 @@ def provenance_of(title: str, published: int, results: Sequence[CampaignResults]
     from cglsuite import __version__
     from cglsuite.reports.results.tables import sources
 
-    used = [one for one in results if one.used]
-    frames = [sources(one) for one in used]
-    rows = []
-    if frames:
-        kinds = pd.concat(frames).groupby(["distribution", "version", "source"], sort=True)["records"].sum().reset_index()
-        for row in as_rows(kinds):
-            source = element("td", element("code", row["source"][:_KEY_LENGTH]), title=row["source"])
-            rows.append([row_head(row["distribution"]), element("td", row["version"]), source, number_cell(row["records"], 0)])
-    head = [head_cell("distribution", "name"), head_cell("version"), head_cell("source"), head_cell("records", "number")]
+    frames = [sources(one) for one in results if one.used]
+    made: Any = pd.concat(frames).groupby(["distribution", "version", "source"], sort=True)["records"].sum().reset_index() if frames else ()
     about = "Code that made the records; source: first digits of the SHA-256 of its files."
     cells = sum(len(one.used) for one in results)
     footer = (f"{title}: {published} published values, {cells} records.", f"cglsuite {__version__}.")
-    return Facts(table(head, rows, about) if rows else empty("No cell of these rows has a result yet."), footer)
+    return Facts(framed(made, SOURCES[:-1], about, none="No cell of these rows has a result yet."), footer)

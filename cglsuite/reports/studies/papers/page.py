@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.reports.kit.columns import Column, framed, interval, label, number, words
 from cglsuite.reports.kit.htmltable import (
     empty,
     exact_cell,
-    group_title,
+    folded,
     head_cell,
+    interval_cell,
     mean_std_cell,
     number_cell,
     number_text,
     row_head,
     table,
+    titled,
 )
-from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
+from cglsuite.reports.kit.notices import Notes, badge, key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.studies.ledger import page as ledger
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, saturated
-from cglsuite.reports.studies.ledger.page import (
-    count_cell,
-    interval_cell,
-    offset_table,
-    p_cell,
-    printed_cell,
-    provenance_of,
-    unit_digits,
-    unreached,
-    verdict_cell,
-)
 from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, misses, plain_reason, share
 
 if TYPE_CHECKING:
@@ -117,36 +110,26 @@ def tables(papers: Papers) -> Fragment:
     """Per paper and table: how many printed values are reached, run and agree."""
     if papers.summary.empty:
         return empty("There are no published values to reproduce here.")
-    names = _shown(papers)
-    head = [head_cell("table", "name"), *(head_cell(_unbroken(name), "number") for name in names), head_cell("share", "number")]
-    rows: list[list[Fragment]] = []
     parts: Any = papers.summary.groupby("paper", sort=False)
+    rows: list[Mapping[str, Any]] = []
     for paper, part in parts:
-        rows.append([group_title(str(paper), len(head))])
-        rows += [[row_head(f"table {row['table']}"), *_counted(row, names)] for row in as_rows(part)]
+        rows += [{**row, "title": f"table {row['table']}"} for row in as_rows(part)]
         if len(part) > 1:
-            rows.append([row_head("all tables"), *_counted({name: int(part[name].sum()) for name in _COUNTS}, names)])
-    rows.append([row_head("all papers"), *_counted(papers.totals, names)])
+            rows.append({"paper": paper, "title": "all tables", **{name: int(part[name].sum()) for name in _COUNTS}})
+    rows.append({"paper": "", "title": "all papers", **papers.totals})
+    columns = [label("table", "title")]
+    columns += [number(name.replace(" = ", _UNBROKEN), name, zero=False) for name in _COUNTS if name != "failed" or papers.totals[name]]
+    columns.append(Column("share", lambda row: _percent(share(row))))
     about = (
         "Printed: values in the table. Reachable: with the data and methods at hand. Run: with a value of ours. No verdict: one or two "
         "repetitions, or nothing printed to test against. n = 1: rows over a single repetition, whatever else they are. Share: of the rows "
         "that have a test, those that are equivalent. A mechanism counts if it is confirmed on repetitions or data sets on which it was "
         "not found."
     )
-    return table(head, rows, about)
+    return framed(rows, columns, about, by="paper")
 
 
-def _shown(papers: Papers) -> list[str]:
-    """The counts that the table has columns for: failures only where there are any."""
-    return [name for name in _COUNTS if name != "failed" or papers.totals[name]]
-
-
-def _unbroken(name: str) -> str:
-    return name.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-
-
-def _counted(row: Mapping[str, Any], names: Iterable[str]) -> list[Fragment]:
-    return [*(number_cell(row[name] or None, 0) for name in names), _percent(share(row))]
+_UNBROKEN = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
 def _percent(part: float | None) -> Fragment:
@@ -157,29 +140,22 @@ def cells(papers: Papers) -> Fragment:
     """Per paper and data set: the plan, what was run, and hours."""
     if papers.cells.empty:
         return empty("No cell is planned.")
-    names = ("planned", "done", "missing", "absent", "hours", "expected_hours", "untimed")
-    titles = ("cells planned", "done", "to run", "without data", "hours run", "hours to run", "of unknown time")
-    head = [head_cell("data set", "name"), *(head_cell(text, "number") for text in titles)]
-    rows: list[list[Fragment]] = []
-    parts: Any = papers.cells.groupby("paper", sort=False)
-    for paper, part in parts:
-        rows.append([group_title(str(paper), len(head))])
-        rows += [[row_head(row["dataset"]), *_amounts(row, names)] for row in as_rows(part)]
-    rows.append([row_head("all papers"), *_amounts({name: papers.cells[name].sum() for name in names}, names)])
+    rows = [*as_rows(papers.cells), {"paper": "", "dataset": "all papers", **{name: papers.cells[name].sum() for name in _HOURS}}]
+    numbers = [number(head, of, 1 if "hours" in of else 0, zero=False) for of, head in _HOURS.items()]
     about = (
         "Cells that several tables share count once per paper. Hours of one worker: those of the records, and as many as the missing cells "
         "will take if they are like the records of their preset and method; cells without such a record are of unknown time."
     )
-    return table(head, rows, about)
+    return framed(rows, [label("data set", "dataset"), *numbers], about, by="paper")
 
 
-def _amounts(row: Mapping[str, Any], names: Iterable[str]) -> list[Fragment]:
-    return [number_cell(row[name] or None, 1 if "hours" in name else 0) for name in names]
+_HOURS = {"planned": "cells planned", "done": "done", "missing": "to run", "absent": "without data", "hours": "hours run"}
+_HOURS |= {"expected_hours": "hours to run", "untimed": "of unknown time"}
 
 
 def offsets(papers: Papers) -> Fragment:
     """By table and metric: whether it is off as a whole."""
-    return offset_table(papers.offsets)
+    return ledger.offset_table(papers.offsets)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------------------
@@ -188,39 +164,26 @@ def offsets(papers: Papers) -> Fragment:
 def missed(papers: Papers) -> Fragment:
     """Every value that differs, with the mechanisms that explain it."""
     rows = misses(papers)
-    if rows.empty:
-        return empty("No value differs.")
-    head = [head_cell("method", "name"), head_cell("where", "name"), head_cell("metric")]
-    head += [head_cell(text, "number") for text in ("published", "ours", "n", "difference", "90 % interval", "p, Holm")]
-    head.append(head_cell("mechanism"))
     explained = int((rows["mechanism"] != "").sum())
     about = f"{len(rows)} values differ, the largest difference first; {explained} have a mechanism that holds on what it was not found on."
     notes = Notes()
-    return join([table(head, [_miss(row, notes) for row in as_rows(rows)], about), notes.listed()])
-
-
-def _miss(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
-    digits = unit_digits(row["unit"])
-    mechanism = element("td", row["mechanism"] or "none confirmed", class_="long" if row["mechanism"] else "quiet long")
-    return [
-        *_place(row),
-        *_means(row, notes),
-        number_cell(row["difference"], digits, plus=True),
-        interval_cell(row, digits),
-        p_cell(row["p_holm"]),
-        mechanism,
+    columns = [
+        *(*_PLACE, ledger.printed(notes), ledger.OURS, ledger.count("n", notes), ledger.DIFFERENCE),
+        *(interval("90 % interval", ledger.unit, plus=True), ledger.P_HOLM, Column("mechanism", _mechanism, None)),
     ]
+    return join([framed(rows, columns, about, none="No value differs."), notes.listed()])
 
 
-def _place(row: Mapping[str, Any]) -> list[Fragment]:
-    where = f"{row['paper']}, table {row['table']}: {row['dataset']}, {row['setting']}"
+def _mechanism(row: Mapping[str, Any]) -> Fragment:
+    return element("td", row["mechanism"] or "none confirmed", class_="long" if row["mechanism"] else "quiet long")
+
+
+def _where(row: Mapping[str, Any]) -> Fragment:
     variant = element("span", f" {row['variant']}", class_="quiet") if row["variant"] else None
-    return [row_head(row["method"]), element("td", where, variant, class_="name"), element("td", row["metric"])]
+    return join([f"{row['paper']}, table {row['table']}: {row['dataset']}, {row['setting']}", variant])
 
 
-def _means(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
-    ours = mean_std_cell(row["our_mean"], row["our_std"], scale=1.0, digits=unit_digits(row["unit"]))
-    return [printed_cell(row, notes), ours, count_cell(row, notes)]
+_PLACE = [label("method"), words("where", _where, "name", "name"), words("metric")]
 
 
 def compared(papers: Papers) -> Fragment:
@@ -233,24 +196,13 @@ def compared(papers: Papers) -> Fragment:
 
 
 def _folded(title: str, part: pd.DataFrame) -> Fragment:
-    counts = part["verdict"].value_counts()
+    counts, notes = part["verdict"].value_counts(), Notes()
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in JUDGED if verdict in counts)
-    head = [head_cell("method", "name"), head_cell("where", "name"), head_cell("metric"), head_cell("verdict")]
-    head += [head_cell(text, "number") for text in ("published", "ours", "n", "difference", "smallest margin")]
-    notes = Notes()
-    shown = table(head, [_compared(row, notes) for row in as_rows(part)])
-    return element("details", element("summary", element("strong", title), f": {said}"), shown, notes.listed())
-
-
-def _compared(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
-    digits = unit_digits(row["unit"])
-    return [
-        *_place(row),
-        verdict_cell(row, notes),
-        *_means(row, notes),
-        number_cell(row["difference"], digits, plus=True),
-        number_cell(row["smallest_margin"], digits),
+    columns = [
+        *(*_PLACE, ledger.verdict(notes), ledger.printed(notes), ledger.OURS, ledger.count("n", notes), ledger.DIFFERENCE),
+        number("smallest margin", "smallest_margin", ledger.digits),
     ]
+    return folded(title, f": {said}", framed(part, columns), notes.listed())
 
 
 # --- why -------------------------------------------------------------------------------------------------------------------------
@@ -258,32 +210,29 @@ def _compared(row: Mapping[str, Any], notes: Notes) -> list[Fragment]:
 
 def mechanisms(papers: Papers) -> Fragment:
     """Every named mechanism with the rows on which it was checked."""
-    rows: list[list[Fragment]] = []
-    numbers = ("repetitions", "held out", "gap", "left", "effect, held out", "95 % interval")
-    head = [head_cell("row", "name"), head_cell("state"), *(head_cell(text, "number") for text in numbers), head_cell("why")]
-    for ledger in papers.ledgers:
-        checks = papers.checks[ledger.reproduction.paper.name]
-        parts: Any = checks.groupby(["mechanism", "change", "reason"], sort=False)
-        for (name, change, reason), part in parts:
-            rows.append([group_title(f"{name} ({change}): {reason}", len(head))])
-            rows += [_check(row, ledger.rows.loc[row["row"]].to_dict()) for row in as_rows(part)]
-    if not rows:
-        return empty("No named mechanism is about a value that was run.")
+    rows = [
+        {**one.rows.loc[check["row"]].to_dict(), **check}
+        for one in papers.ledgers
+        for check in as_rows(papers.checks[one.reproduction.paper.name])
+    ]
+    columns = [
+        Column("row", _checked, "name"),
+        words("state", lambda row: badge(row["state"], _STATES[row["state"]])),
+        *(number("repetitions", "n", zero=False), number("held out", "held_out", zero=False)),
+        *(number(head, of, ledger.digits, plus=True) for head, of in (("gap", "gap"), ("left", "left"), ("effect, held out", "effect"))),
+        *(interval("95 % interval", ledger.unit, plus=True), words("why", class_="quiet long")),
+    ]
     about = (
         "Gap: published − ours over the repetitions that have a record with the change and one without; left: what the change leaves of "
         "it. A mechanism closes the gap where at most half is left. It is confirmed where it closes on three repetitions or more that "
         "were held out."
     )
-    return table(head, rows, about)
+    none = "No named mechanism is about a value that was run."
+    return framed(rows, columns, about, none=none, by=lambda row: f"{row['mechanism']} ({row['change']}): {row['reason']}")
 
 
-def _check(check: Mapping[str, Any], row: Mapping[str, Any]) -> list[Fragment]:
-    digits = unit_digits(row["unit"])
-    badge = element("td", element("span", check["state"], class_=f"badge {_STATES[check['state']]}"))
-    name = row_head(row["method"], f"{row['paper']}, {row['dataset']}, {row['setting']}, {row['metric']}")
-    counts = [number_cell(check["n"] or None, 0), number_cell(check["held_out"] or None, 0)]
-    sizes = [number_cell(check[column], digits, plus=True) for column in ("gap", "left", "effect")]
-    return [name, badge, *counts, *sizes, interval_cell(check, digits), element("td", check["why"], class_="quiet long")]
+def _checked(row: Mapping[str, Any]) -> Fragment:
+    return row_head(row["method"], f"{row['paper']}, {row['dataset']}, {row['setting']}, {row['metric']}")
 
 
 def disagreements(papers: Papers) -> Fragment:
@@ -314,7 +263,7 @@ def _crossing(one: Crossing) -> Fragment:
                 *ours,
                 number_cell(effect["n"], 0),
                 number_cell(effect["effect"], 1, plus=True),
-                interval_cell(effect, 1),
+                interval_cell(effect["low"], effect["high"], 1, plus=True),
                 element("td", known, class_="quiet long"),
             ]
         )
@@ -326,7 +275,7 @@ def _crossing(one: Crossing) -> Fragment:
     said = answer(one)
     settings = f"; {asked['given']}" if asked["given"] else ""
     about = f" – in percent; mean ± standard deviation over order seeds{settings}. {said or 'Records are missing.'}"
-    return table(head, rows, join([element("strong", title), about]))
+    return table(head, rows, titled(title, about))
 
 
 def _own(numbers: pd.Series) -> Fragment:
@@ -337,23 +286,19 @@ def _own(numbers: pd.Series) -> Fragment:
 def not_run(papers: Papers) -> Fragment:
     """By preset: how many values wait for cells."""
     rows = papers.rows[papers.rows["verdict"] == "not run"]
-    if rows.empty:
-        return empty("Every row that can be run here has been run.")
-    shown = []
-    parts: Any = rows.groupby(["paper", "preset"], sort=False)
-    for (paper, preset), part in parts:
-        methods = ", ".join(dict.fromkeys(part["method"]))
-        shown.append([row_head(preset), element("td", paper), number_cell(len(part), 0), element("td", methods, class_="long")])
-    return table([head_cell("preset", "name"), head_cell("paper"), head_cell("values", "number"), head_cell("methods")], shown)
+    parts: Any = rows.groupby(["paper", "preset"], sort=False)["method"]
+    shown = parts.agg(values="size", methods=lambda some: ", ".join(dict.fromkeys(some))).reset_index()
+    columns = [label("preset"), words("paper"), number("values"), words("methods", class_="long")]
+    return framed(shown, columns, none="Every row that can be run here has been run.")
 
 
 def not_runnable(papers: Papers) -> Fragment:
     """By reason: what cannot be reached, the most frequent first."""
     rows = papers.rows
-    return unreached(rows.assign(reason=rows["reason"].map(plain_reason)))
+    return ledger.unreached(rows.assign(reason=rows["reason"].map(plain_reason)))
 
 
 def provenance(papers: Papers) -> Facts:
     """Code that made the records behind the rows, with lines for the page footer."""
-    results = [one for ledger in papers.ledgers for one in ledger.results]
-    return provenance_of(papers.title, len(papers.rows), results)
+    results = [results for one in papers.ledgers for results in one.results]
+    return ledger.provenance_of(papers.title, len(papers.rows), results)
