@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite import __version__
 from cglsuite.markup import Fragment, element, join
-from cglsuite.reports.kit.htmltable import empty, head_cell, table
-from cglsuite.reports.kit.notices import notice
+from cglsuite.reports.kit.columns import framed, label, words
+from cglsuite.reports.kit.htmltable import empty
+from cglsuite.reports.kit.notices import badge, notice
 from cglsuite.reports.kit.text import plain_text
 from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.results import runs as show_runs
@@ -165,17 +166,13 @@ def _number(n: int, word: str) -> str:
 
 
 def _reports(rendered: Sequence[RenderedReport]) -> Fragment:
-    rows = [
-        [
-            element("th", element("a", report.path.stem, href=report.path.name), scope="row", class_="name"),
-            element("td", element("span", report.status, class_=f"badge {'good' if report.done else 'bad'}")),
-            element("td", f"{report.seconds:.0f} s", class_="number"),
-            element("td", plain_text(report.reason), class_="long"),
-        ]
-        for report in rendered
+    columns = [
+        label("report", lambda report: element("a", report.path.stem, href=report.path.name)),
+        words("state", lambda report: badge(report.status, "good" if report.done else "bad")),
+        words("rendered in", lambda report: f"{report.seconds:.0f} s", "number", "number"),
+        words("reason", lambda report: plain_text(report.reason), "long"),
     ]
-    head = [head_cell("report", "name"), head_cell("state"), head_cell("rendered in", "number"), head_cell("reason")]
-    return part("reports", "Reports", table(head, rows))
+    return part("reports", "Reports", framed(rendered, columns))
 
 
 def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board], *, datasets: bool = False) -> Fragment:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.htmltable import definition_list, head_cell, number_cell, row_head, table
-from cglsuite.reports.kit.notices import notice, tile
+from cglsuite.reports.kit.columns import framed, label, number, words
+from cglsuite.reports.kit.htmltable import definition_list
+from cglsuite.reports.kit.notices import badge, notice, tile
 from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.site.index import part
 
@@ -65,39 +67,35 @@ def _checks(records: Iterable[Mapping[str, Any]]) -> Fragment:
     for record in records:
         for finding in record["findings"]:
             counts.setdefault(finding["check"], Counter())[finding["verdict"]] += 1
-    verdicts = ("verified", "unverified", "noted", "refused")
-    head = [head_cell("check", "name"), *(head_cell(verdict, "number") for verdict in verdicts), head_cell("what it says")]
-    rows = [
-        [
-            row_head(name),
-            *(number_cell(counted[verdict] or None, 0) for verdict in verdicts),
-            element("td", _CHECKS.get(name, ""), class_="long"),
-        ]
-        for name, counted in counts.items()
+    columns = [
+        label("check", lambda row: row[0]),
+        *(number(verdict, partial(_counted, verdict=verdict), zero=False) for verdict in _BADGES),
+        words("what it says", lambda row: _CHECKS.get(row[0], ""), "long"),
     ]
-    return table(head, rows)
+    return framed(counts.items(), columns)
+
+
+def _counted(row: tuple[str, Counter[str]], verdict: str) -> int:
+    return row[1][verdict]
 
 
 def _records(records: Sequence[Mapping[str, Any]]) -> Fragment:
     """Refused ones first; each with every finding that is not simply in order."""
     order = list(_BADGES)[::-1]
     shown = sorted(records, key=lambda record: order.index(record["outcome"]))[:_MOST]
-    head = [head_cell("record", "name"), head_cell("outcome"), head_cell("rerun"), head_cell("file"), head_cell("findings")]
     left = len(records) - len(shown)
     caption = f"The first {_MOST:,} of {len(records):,} records; report.json has them all." if left else None
-    return table(head, [_row(record) for record in shown], caption)
+    columns = [
+        label("record", lambda record: record["label"] or "no record"),
+        words("outcome", lambda record: badge(record["outcome"], _BADGES[record["outcome"]])),
+        words("rerun", lambda record: record["rerun"] or "–", "nowrap"),
+        words("file", lambda record: element("code", record["file"]), "long"),
+        words("findings", _findings, "long"),
+    ]
+    return framed(shown, columns, caption)
 
 
-def _row(record: Mapping[str, Any]) -> list[Fragment]:
-    told = [f for f in record["findings"] if f["verdict"] != "verified"]
-    lines = [
-        element("div", element("span", f["check"], class_=f"badge {_BADGES[f['verdict']]}"), f" {f['reason']}" if f["reason"] else None)
-        for f in told
-    ]
-    return [
-        row_head(record["label"] or "no record"),
-        element("td", element("span", record["outcome"], class_=f"badge {_BADGES[record['outcome']]}")),
-        element("td", record["rerun"] or "–", class_="nowrap"),
-        element("td", element("code", record["file"]), class_="long"),
-        element("td", *lines, class_="long"),
-    ]
+def _findings(record: Mapping[str, Any]) -> Fragment:
+    found = [one for one in record["findings"] if one["verdict"] != "verified"]
+    badges = ((badge(one["check"], _BADGES[one["verdict"]]), f" {one['reason']}" if one["reason"] else None) for one in found)
+    return join(element("div", *content) for content in badges)

@@ -68,7 +68,7 @@ def build_site(
     files: dict[str, dict[str, str]] = {}
     told(f"reading the records of {store.path}")
     with Gathered(store, catalogue) as gathered:
-        site = Site(title=title, names=Names(), footer=footer, own=gathered.unmarked)
+        site = Site(title=title, names=Names(), footer=footer, catalogue=catalogue, own=gathered.unmarked)
         for number, preset in enumerate(gathered.presets, start=1):
             told(f"{number} of {len(gathered.presets)}: {preset}")
             records = list(gathered.of(preset))
@@ -79,16 +79,16 @@ def build_site(
             stem = site.names.stem("scenario", preset)
             files[preset] = {"page": f"{stem}.html", "board": f"feeds/boards/{stem}.json", "records": f"feeds/records/{stem}.csv"}
             metrics = sorted({name for some in records for name in some.record.metrics})
-            writer.write(files[preset]["page"], pages.scenario_page(site, catalogue, one, files[preset]["records"]))
+            writer.write(files[preset]["page"], pages.scenario_page(site, one, files[preset]["records"]))
             writer.write(files[preset]["board"], feeds.board_json(one, when))
             writer.write_lines(files[preset]["records"], feeds.records_csv(records, metrics))
             one.parts = {level: part.without_records() for level, part in one.parts.items()}
             scenarios.append(one)
-        _overviews(site, catalogue, writer, scenarios, gathered)
+        _overviews(site, writer, scenarios, gathered)
     lines = (line for one in scenarios for line in feeds.boards_csv(one))
     writer.write_lines("feeds/boards.csv", _after(feeds.csv_line(feeds.BOARD_COLUMNS), lines))
     writer.write("feeds/index.json", feeds.index_json(title, when, scenarios, files))
-    writer.write("feeds.html", pages.feeds_page(site, catalogue, scenarios, files))
+    writer.write("feeds.html", pages.feeds_page(site, scenarios, files))
     writer.write(LISTING, json.dumps({"files": [*writer.files, LISTING]}, indent=1) + "\n")
     return Built(
         index=out / "index.html",
@@ -117,25 +117,25 @@ def _scenario(
     return None
 
 
-def _overviews(site: Site, catalogue: Catalogue, writer: _Writer, scenarios: list[Scenario], gathered: Gathered) -> None:
+def _overviews(site: Site, writer: _Writer, scenarios: list[Scenario], gathered: Gathered) -> None:
     """The pages over all scenarios, of methods, data sets and papers."""
     by_method: dict[str, list[Scenario]] = {}
     by_dataset: dict[str, list[Scenario]] = {}
     for one in scenarios:
         by_dataset.setdefault(one.dataset, []).append(one)
-        for name in {s.row.method for part in one.parts.values() for s in part.standings}:
+        for name in one.methods:
             by_method.setdefault(name, []).append(one)
-    writer.write("index.html", pages.index_page(site, catalogue, scenarios, gathered))
-    writer.write("across.html", pages.across_page(site, catalogue, scenarios))
-    writer.write("methods.html", methods_page(site, catalogue, by_method))
-    writer.write("datasets.html", pages.datasets_page(site, catalogue, scenarios))
-    writer.write("papers.html", papers_page(site, catalogue, scenarios))
+    writer.write("index.html", pages.index_page(site, scenarios, gathered))
+    writer.write("across.html", pages.across_page(site, scenarios))
+    writer.write("methods.html", methods_page(site, by_method))
+    writer.write("datasets.html", pages.datasets_page(site, scenarios))
+    writer.write("papers.html", papers_page(site, scenarios))
     for name, some in by_method.items():
-        writer.write(site.names.page("method", name), method_page(site, catalogue, name, some))
+        writer.write(site.names.page("method", name), method_page(site, name, some))
     for name, some in by_dataset.items():
-        writer.write(site.names.page("dataset", name), pages.dataset_page(site, catalogue, name, some))
+        writer.write(site.names.page("dataset", name), pages.dataset_page(site, name, some))
     for paper in PAPERS:
-        writer.write(site.names.page("paper", paper.name), paper_page(site, catalogue, paper, scenarios))
+        writer.write(site.names.page("paper", paper.name), paper_page(site, paper, scenarios))
 
 
 class _Writer:

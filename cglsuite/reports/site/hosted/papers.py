@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from cglsuite.markup import Content, Fragment, element
+from cglsuite.markup import Content, Fragment, element, fold, join
 from cglsuite.reference import published_results
 from cglsuite.reference.papers import PAPERS, Paper
 from cglsuite.reference.values import shown_value
-from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.columns import Column, framed, label, number, words
+from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, number_text
 from cglsuite.reports.kit.notices import verdict_badge
 from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.site.hosted.parts import Site, navigation
+from cglsuite.reports.site.hosted.parts import Site
 from cglsuite.reports.site.hosted.standings import LEVELS, Scenario
-from cglsuite.reports.site.index import boards_page, part
-
-if TYPE_CHECKING:
-    from cglsuite.host import Catalogue
+from cglsuite.reports.site.index import part
 
 __all__ = ["paper_page", "papers_page"]
 
 
-def papers_page(site: Site, catalogue: Catalogue, scenarios: Sequence[Scenario]) -> str:
+def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
     """A row per paper."""
-    rows = []
-    for paper in PAPERS:
-        compared = _compared(paper, scenarios)
-        verdicts = Counter(row["verdict"] for _, _, row in compared)
-        link = element("a", paper.name, href=site.names.page("paper", paper.name))
-        numbers = [len(_published(paper)), len({_identity(row) for _, _, row in compared}), verdicts["equivalent"], verdicts["different"]]
-        rows.append([element("th", link, class_="name", scope="row"), *(number_cell(n, 0) for n in numbers)])
-    head = [head_cell("paper", "name"), head_cell("published values", "number"), head_cell("with a result here", "number")]
-    head += [head_cell("equivalent", "number"), head_cell("different", "number")]
-    header = element("header", navigation(site, "papers.html"), element("h1", "Papers"))
-    return boards_page(f"Papers – {site.title}", catalogue, [header, table(head, rows)], (), site.footer)
+    compared = {paper.name: [row for _, _, row in _compared(paper, scenarios)] for paper in PAPERS}
+    columns = [
+        label("paper", lambda paper: site.link("paper", paper.name)),
+        number("published values", lambda paper: len(_published(paper))),
+        number("with a result here", lambda paper: len({_identity(row) for row in compared[paper.name]})),
+        *(number(verdict, partial(_judged, compared, verdict=verdict)) for verdict in ("equivalent", "different")),
+    ]
+    return site.page("Papers", framed(PAPERS, columns), here="papers.html")
 
 
-def paper_page(site: Site, catalogue: Catalogue, paper: Paper, scenarios: Sequence[Scenario]) -> str:
+def _judged(compared: Mapping[str, Sequence[Mapping[str, Any]]], paper: Paper, verdict: str) -> int:
+    return sum(row["verdict"] == verdict for row in compared[paper.name])
+
+
+def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
     """Published values with a result of ours, by table and scenario; then those without one, folded."""
     published, compared = _published(paper), _compared(paper, scenarios)
     facts: dict[Content, Content] = {
@@ -46,38 +45,18 @@ def paper_page(site: Site, catalogue: Catalogue, paper: Paper, scenarios: Sequen
         "printed deviation": paper.spread,
         "values": f"{len(published)} published, {len({_identity(row) for _, _, row in compared})} with a result here",
     }
-    header = element("header", navigation(site, ""), element("h1", paper.name), definition_list(facts.items()))
-    parts = [header]
+    parts = []
     ours = "Equivalent and different are the outcomes of two tests (Holm over a table); undecided means that more repetitions are needed."
     for level in LEVELS:
-        rows = [_row(site, one, row) for of, one, row in compared if of == level]
+        rows = [{**row, "scenario": one} for of, one, row in compared if of == level]
         if rows:
-            head = [
-                head_cell("method", "name"),
-                head_cell("scenario"),
-                head_cell("table"),
-                head_cell("metric"),
-                head_cell("published", "number"),
-            ]
-            head += [
-                head_cell("here", "number"),
-                head_cell("records", "number"),
-                head_cell("difference, points", "number"),
-                head_cell("verdict"),
-            ]
-            parts.append(
-                part(
-                    level,
-                    f"{site.results(level)} beside published values",
-                    table(head, rows, ours),
-                )
-            )
+            parts.append(part(level, f"{site.results(level)} beside published values", framed(rows, _columns(site), ours)))
     if not compared:
         parts.append(part("verified", "Results beside published values", empty("No result here is comparable with a published value yet.")))
     known = {_identity(row) for _, _, row in compared}
     left = [row for row in published if _identity(row) not in known]
     parts.append(part("left", "Published values without a result here", _without(left)))
-    return boards_page(f"{paper.name} – {site.title}", catalogue, parts, (), site.footer)
+    return site.page(paper.name, *parts, head=[definition_list(facts.items())])
 
 
 def _published(paper: Paper) -> list[dict[str, Any]]:
@@ -103,37 +82,28 @@ def _identity(row: Mapping[str, Any]) -> int:
     return int(row["row"])
 
 
-def _row(site: Site, one: Scenario, row: Mapping[str, Any]) -> list[Fragment]:
-    named = element("a", row["method"], href=site.names.page("method", row["method"]))
-    variant = element("span", f" {row['variant']}", class_="quiet") if row["variant"] else None
-    spread = "" if row["std"] != row["std"] else f" ± {number_text(row['std'], 1)}"
+def _columns(site: Site) -> list[Column]:
+    def method(row: Mapping[str, Any]) -> Fragment:
+        variant = element("span", f" {row['variant']}", class_="quiet") if row["variant"] else None
+        return join([site.link("method", row["method"]), variant])
+
     return [
-        element("th", named, variant, class_="name", scope="row"),
-        element("td", element("a", one.title, href=site.names.page("scenario", one.preset)), class_="nowrap"),
-        element("td", str(row["table"])),
-        element("td", str(row["label"])),
-        element("td", str(row["shown"]), class_="number"),
-        exact_cell(number_text(row["mean"], 1), element("span", spread, class_="sd"), value=row["mean"]),
-        number_cell(row["n"], 0),
-        number_cell(row["difference"], 1, plus=True),
-        element("td", verdict_badge(row["verdict"], title=row["reason"] or None)),
+        label("method", method),
+        words("scenario", lambda row: site.link("scenario", row["scenario"].preset, row["scenario"].title), "nowrap"),
+        *(words("table"), words("metric", "label"), words("published", "shown", "number", "number"), Column("here", _here)),
+        *(number("records", "n"), number("difference, points", "difference", 1, plus=True)),
+        words("verdict", lambda row: verdict_badge(row["verdict"], title=row["reason"] or None)),
     ]
+
+
+def _here(row: Mapping[str, Any]) -> Fragment:
+    spread = "" if row["std"] != row["std"] else f" ± {number_text(row['std'], 1)}"
+    return exact_cell(number_text(row["mean"], 1), element("span", spread, class_="sd"), value=row["mean"])
 
 
 def _without(left: Sequence[Mapping[str, Any]]) -> Fragment:
     if not left:
         return empty("Every published value has a result here.")
-    rows = [
-        [
-            row_head(row["method"]),
-            *(element("td", str(row[name])) for name in ("dataset", "setting", "table", "metric")),
-            element("td", shown_value(row), class_="number"),
-        ]
-        for row in left
-    ]
-    head = [
-        head_cell("method", "name"),
-        *(head_cell(text) for text in ("data set", "setting", "table", "metric")),
-        head_cell("published", "number"),
-    ]
-    return element("details", element("summary", f"{len(left)} published values"), table(head, rows))
+    columns = [label("method"), words("data set", "dataset"), *map(words, ("setting", "table", "metric"))]
+    columns.append(words("published", shown_value, "number", "number"))
+    return fold(f"{len(left)} published values", framed(left, columns))

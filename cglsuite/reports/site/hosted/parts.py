@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.htmltable import exact_cell, head_cell, number_cell, number_text, table
-from cglsuite.reports.site.boards import LEVEL, Column, Score
+from cglsuite.reports.kit.columns import Column, framed, label, number, words
+from cglsuite.reports.kit.htmltable import exact_cell, number_cell, number_text
+from cglsuite.reports.site import boards
+from cglsuite.reports.site.boards import LEVEL
 from cglsuite.reports.site.hosted.names import Names
 from cglsuite.reports.site.hosted.standings import LEVELS, Scenario, Standing
+from cglsuite.reports.site.index import boards_page
 
-__all__ = ["Site", "badge", "level_notes", "meaning", "navigation", "scenario_table", "score_cell"]
+if TYPE_CHECKING:
+    from cglsuite.host import Catalogue
+
+__all__ = ["Site", "badge", "level_notes", "meaning", "scenario_table", "score_cell"]
 
 _MEANING = {
     "verified": "Whoever hosts this page recomputed keys, settings, bounds and metrics of these records, the method passed "
@@ -25,7 +33,7 @@ _OWN = "Nothing was submitted to this folder, so nothing in it was verified by a
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The title of the site, the names of its pages, and the footer of all of them.
+    """The title of the site, the names of its pages, the footer of all of them, and the catalogue that knows what they are about.
 
     Args:
         own: nobody has submitted to the folder. Then pages say once that nothing in it was verified, and show its records as results.
@@ -34,17 +42,30 @@ class Site:
     title: str
     names: Names
     footer: str
+    catalogue: Catalogue
     own: bool = False
+
+    def page(
+        self, title: str, *parts: Fragment | None, here: str = "", head: Iterable[Content] = (), shown: Sequence[boards.Board] = ()
+    ) -> str:
+        """A page: links to the overview pages, its title with ``head`` below it, and its parts; ``shown`` are the boards in them."""
+        header = element("header", _navigation(self, here), element("h1", title), *head)
+        name = title if here == "index.html" else f"{title} – {self.title}"
+        return boards_page(name, self.catalogue, [header, *(one for one in parts if one is not None)], shown, self.footer)
 
     @property
     def levels(self) -> tuple[str, ...]:
         """The levels that tables count."""
         return LEVELS[1:] if self.own else LEVELS
 
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """The heads of columns with the numbers of records."""
-        return ("records",) if self.own else ("verified records", "unverified")
+    def counts(self, of: Callable[..., int]) -> list[Column]:
+        """Columns with the numbers of records; ``of`` counts those of a row at a ``level``."""
+        heads = ("records",) if self.own else ("verified records", "unverified")
+        return [number(head, partial(of, level=level), zero=False) for head, level in zip(heads, self.levels, strict=True)]
+
+    def link(self, kind: str, name: str, shown: str = "") -> Fragment:
+        """A link to the page of a scenario, method, data set or paper."""
+        return element("a", shown or name, href=self.names.page(kind, name))
 
     @property
     def leading(self) -> str:
@@ -56,7 +77,7 @@ class Site:
         return "Results" if self.own else f"{level.capitalize()} results"
 
 
-def navigation(site: Site, here: str) -> Fragment:
+def _navigation(site: Site, here: str) -> Fragment:
     """Links to the overview pages."""
     pages = {"index.html": "Scenarios", "across.html": "Across scenarios", "methods.html": "Methods", "datasets.html": "Data sets"}
     pages |= {"papers.html": "Papers", "feeds.html": "Feeds"}
@@ -94,7 +115,7 @@ def level_notes(site: Site, standing: Standing, level: str) -> Fragment:
     return join(parts)
 
 
-def score_cell(score: Score | None, column: Column) -> Fragment:
+def score_cell(score: boards.Score | None, column: boards.Column) -> Fragment:
     """A mean with its deviation and interval; a dash without a score."""
     if score is None:
         return number_cell(None)
@@ -107,7 +128,7 @@ def score_cell(score: Score | None, column: Column) -> Fragment:
     return exact_cell(*shown, value=score.mean)
 
 
-def _shown(value: float, column: Column) -> str:
+def _shown(value: float, column: boards.Column) -> str:
     return number_text(value * column.scale, column.digits)
 
 
@@ -117,27 +138,27 @@ def scenario_table(site: Site, scenarios: Sequence[Scenario], *, dataset: bool =
     Args:
         dataset: with a column of data sets. grouped: all are of one setting and level, which are left out.
     """
-    head = [head_cell("scenario", "name"), *([head_cell("data set")] if dataset else [])]
-    head += [] if grouped else [head_cell("setting"), head_cell("level")]
-    head += [head_cell("best method" if site.own else "best verified method"), head_cell(f"its score, {LEVEL:.0%} interval", "number")]
-    head += [head_cell(text, "number") for text in ("methods", *site.counted)]
-    return table(head, [_row(site, one, dataset, grouped) for one in scenarios])
 
+    def title(one: Scenario) -> Fragment:
+        changes = element("div", one.changes, class_="changes") if one.changes else None
+        return join([site.link("scenario", one.preset, one.title), changes])
 
-def _row(site: Site, one: Scenario, dataset: bool, grouped: bool) -> list[Fragment]:
-    leading = one.parts.get(site.leading)
-    best = next((s for s in leading.standings if s.rank == 1), None) if leading is not None else None
-    methods = {s.row.method for part in one.parts.values() for s in part.standings}
-    link = element("a", one.title, href=site.names.page("scenario", one.preset))
-    changes = element("div", one.changes, class_="changes") if one.changes else None
-    cells = [element("th", link, changes, class_="name", scope="row")]
-    if dataset:
-        cells.append(element("td", element("a", one.dataset, href=site.names.page("dataset", one.dataset)), class_="nowrap"))
-    cells += [] if grouped else [element("td", one.setting, class_="nowrap"), element("td", one.problem)]
-    if leading is None or best is None:
-        cells += [element("td", "none yet", class_="quiet"), number_cell(None)]
-    else:
-        column = leading.board.first
-        name = element("a", best.row.group.label, href=site.names.page("method", best.row.method))
-        cells += [element("td", name), score_cell(best.row.scores[column.name], column)]
-    return [*cells, number_cell(len(methods), 0), *(number_cell(one.count(level) or None, 0) for level in site.levels)]
+    def best(one: Scenario) -> Fragment:
+        first = one.best(site.leading)
+        if first is None:
+            return element("td", "none yet", class_="quiet")
+        return element("td", site.link("method", first.row.method, first.row.group.label))
+
+    def score(one: Scenario) -> Fragment:
+        first = one.best(site.leading)
+        if first is None:
+            return number_cell(None)
+        column = one.parts[site.leading].board.first
+        return score_cell(first.row.scores[column.name], column)
+
+    columns = [label("scenario", title)]
+    columns += [words("data set", lambda one: site.link("dataset", one.dataset), "nowrap")] if dataset else []
+    columns += [] if grouped else [words("setting", lambda one: one.setting, "nowrap"), words("level", lambda one: one.problem)]
+    columns += [Column("best method" if site.own else "best verified method", best, None)]
+    columns += [Column(f"its score, {LEVEL:.0%} interval", score), number("methods", lambda one: len(one.methods))]
+    return framed(scenarios, [*columns, *site.counts(Scenario.count)])

@@ -92,6 +92,15 @@ class Scenario:
         """The part that stands for the scenario: of verified records if there are any."""
         return next(self.parts[level] for level in LEVELS if level in self.parts)
 
+    @property
+    def methods(self) -> list[str]:
+        """All methods with a record, each once."""
+        return list(dict.fromkeys(s.row.method for part in self.parts.values() for s in part.standings))
+
+    def best(self, level: str) -> Standing | None:
+        """The first on the board of a level."""
+        return next((one for one in self.parts[level].standings if one.rank == 1), None) if level in self.parts else None
+
     def count(self, level: str) -> int:
         """The number of records on the board of a level."""
         return sum(one.records for one in self.parts[level].standings) if level in self.parts else 0

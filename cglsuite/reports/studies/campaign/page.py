@@ -7,22 +7,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Fragment, element, join
+from cglsuite.markup import Fragment, element, fold, join
 from cglsuite.reference.values import ARTEFACT
-from cglsuite.reports.kit.htmltable import (
-    empty,
-    exact_cell,
-    group_title,
-    head_cell,
-    mean_std_cell,
-    number_cell,
-    number_text,
-    row_head,
-    table,
-)
+from cglsuite.reports.kit.columns import Column, framed, interval, label, mean_std, number, words
+from cglsuite.reports.kit.htmltable import empty
 from cglsuite.reports.kit.notices import verdict_badge
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import metric_words
@@ -44,9 +35,6 @@ __all__ = ["curves", "matrices", "matrix", "names", "published"]
 _FOLD_ABOVE = 12
 
 
-# --- the campaign ----------------------------------------------------------------------------------------------------------------
-
-
 # --- results ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -60,18 +48,27 @@ def published(results: CampaignResults) -> Fragment:
     frame = compare(results)
     if frame.empty:
         return empty("No paper prints a value for these presets, methods and metrics (or a switch of the preset was overridden).")
-    head = [head_cell("method", "name"), head_cell("metric", "name"), head_cell("ours, %", "number"), head_cell("n", "number")]
-    head += [head_cell(t, "number") for t in ("published, %", "difference", "90 % interval", "smallest margin")]
-    head += [head_cell("verdict"), head_cell("source")]
     notes = _footnotes(frame)
-    rows: list[list[Fragment]] = []
-    for preset, part in frame.groupby("preset", sort=False):
-        rows.append([group_title(results.preset_title(str(preset)), len(head))])
-        rows += [_published_row(results, row, notes) for row in as_rows(part)]
-    shown = table(head, rows, f"{_judged(frame)}; {_RULE}. {_spreads(frame)}")
+
+    def metric(row: Mapping[str, Any]) -> Fragment:
+        spec = results.metrics[row["metric"]]
+        return element("td", f"{row['label']} ", element("code", spec.name), class_="name", title=spec.formula)
+
+    def source(row: Mapping[str, Any]) -> Fragment:
+        marks = ", ".join(map(str, sorted(notes.index(note) + 1 for note in itertools.chain(*_notes_of(row)))))
+        return join([f"{row['paper']}, table {row['table']}", element("sup", f" {marks}") if marks else None])
+
+    columns = [
+        *(label("method", "method", "variant"), Column("metric", metric, "name"), mean_std("ours, %", _POINTS), number("n")),
+        *(Column("published, %", _printed), number("difference", digits=1, plus=True), interval("90 % interval", _POINTS, plus=True)),
+        *(number("smallest margin", "smallest_margin", 1), Column("verdict", _verdict, None), words("source", source, "nowrap")),
+    ]
+    about = f"{_judged(frame)}; {_RULE}. {_spreads(frame)}"
+    shown = framed(frame, columns, about, by=lambda row: results.preset_title(row["preset"]))
     return join([shown, element("ol", *(element("li", text) for text in notes), class_="footnotes")]) if notes else shown
 
 
+_POINTS = (1, 1.0)
 _RULE = (
     "difference = ours − published, in points; equivalent: its 90 % interval lies within the margin (2 points, 3 for differences of "
     "performance); different: p ≤ 0.05 by Welch's test, Holm over the rows of a table; smallest margin: that would be met"
@@ -112,30 +109,13 @@ def _notes_of(row: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
     return noted(*row["footnotes"]), noted(*row["remarks"]), noted(row["unit_note"])
 
 
-def _published_row(results: CampaignResults, row: Mapping[str, Any], notes: Sequence[str]) -> list[Fragment]:
-    metric = results.metrics[row["metric"]]
+def _printed(row: Mapping[str, Any]) -> Fragment:
+    return element("td", row["shown"].replace("-", "−"), class_="number", data_value=repr(float(row["published"])))
+
+
+def _verdict(row: Mapping[str, Any]) -> Fragment:
     shown = "not comparable" if not row["comparable"] else "artefact" if row["verdict"] == ARTEFACT else ""
-    why = row["reason"] or "; ".join(row["footnotes"]) or None
-    marks = ", ".join(map(str, sorted(notes.index(note) + 1 for note in itertools.chain(*_notes_of(row)))))
-    source = [f"{row['paper']}, table {row['table']}", element("sup", f" {marks}") if marks else None]
-    return [
-        row_head(row["method"], row["variant"]),
-        element("td", f"{row['label']} ", element("code", metric.name), class_="name", title=metric.formula),
-        mean_std_cell(row["mean"], row["std"], scale=1.0, digits=1),
-        number_cell(row["n"], digits=0),
-        element("td", row["shown"].replace("-", "−"), class_="number", data_value=repr(float(row["published"]))),
-        number_cell(row["difference"], digits=1, plus=True),
-        _interval_cell(row["low"], row["high"]),
-        number_cell(row["smallest_margin"], digits=1),
-        element("td", verdict_badge(row["verdict"], shown), title=why),
-        element("td", *source, class_="nowrap"),
-    ]
-
-
-def _interval_cell(low: float, high: float) -> Fragment:
-    if math.isnan(low):
-        return number_cell(None)
-    return exact_cell(f"{number_text(low, 1, plus=True)} to {number_text(high, 1, plus=True)}", low=low, high=high)
+    return element("td", verdict_badge(row["verdict"], shown), title=row["reason"] or "; ".join(row["footnotes"]) or None)
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------------------
@@ -246,11 +226,11 @@ def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str
 
 def names(catalogue: Catalogue, kind: str) -> Fragment:
     """The catalogue's entries of a kind: name, summary, provider."""
-    rows = []
-    for entry in catalogue.entries(kind):
-        cells = [element("td", entry.spec.summary, class_="long"), element("td", entry.provider, class_="quiet nowrap")]
-        rows.append([row_head(entry.name), *cells])
-    if not rows:
-        return empty(f"No plugin provides a {kind}.")
-    listed = table([head_cell(kind, "name"), head_cell("what it is"), head_cell("provided by")], rows)
-    return listed if len(rows) <= _FOLD_ABOVE else element("details", element("summary", f"{len(rows)} {kind}s"), listed)
+    every = catalogue.entries(kind)
+    columns = [
+        label(kind, lambda entry: entry.name),
+        words("what it is", lambda entry: entry.spec.summary, "long"),
+        words("provided by", lambda entry: entry.provider, "quiet nowrap"),
+    ]
+    listed = framed(every, columns, none=f"No plugin provides a {kind}.")
+    return listed if len(every) <= _FOLD_ABOVE else fold(f"{len(every)} {kind}s", listed)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Fragment, element, join
-from cglsuite.reports.kit.htmltable import definition_list, empty, group_title, head_cell, number_cell, number_text, row_head, table
-from cglsuite.reports.kit.notices import key_box
+from cglsuite.reports.kit.columns import Column, framed, label, number, words
+from cglsuite.reports.kit.htmltable import definition_list, empty, number_cell, number_text, titled
+from cglsuite.reports.kit.notices import badge, key_box
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results import runs as show_runs
@@ -49,25 +50,20 @@ def begin_boxes() -> Gallery:
 
 def begin_tests() -> Fragment:
     """Figure 7 (b): our tests of the printed means next to the paper's."""
-    rows: list[list[Fragment]] = []
-    agreeing = total = 0
-    head = [head_cell("first − second", "name"), *(head_cell(text, "number") for text in ("ranks", "t", "p", "t, printed", "p, printed"))]
-    head.append(head_cell("to every printed digit"))
-    for panel in category_study.begin_figure_7():
-        frame = category_study.printed_tests(panel)
-        rows.append([group_title(f"{panel.metric}, {panel.setting}", len(head))])
-        rows += [_begin_row(row) for row in as_rows(frame)]
-        agreeing, total = agreeing + int(frame["agrees"].sum()), total + len(frame)
-    about = (
-        f"{agreeing} of {total} tests agree to every printed digit; for the others, the printed tables give the values shown here. {_SHORT}"
-    )
-    return table(head, rows, about)
+    rows = [
+        {**row, "title": _title(panel)} for panel in category_study.begin_figure_7() for row in as_rows(category_study.printed_tests(panel))
+    ]
+    columns = [
+        *(_PAIR, _COUNTS, number("t", digits=4), _p("p", "p"), number("t, printed", "printed_t", 4), _p("p, printed", "printed_p")),
+        words("to every printed digit", lambda row: badge("yes", "good") if row["agrees"] else badge("no", "note")),
+    ]
+    agreeing = sum(bool(row["agrees"]) for row in rows)
+    about = f"{agreeing} of {len(rows)} tests agree to every printed digit; for the others, the printed tables give the values shown here. "
+    return framed(rows, columns, about + _SHORT, by="title")
 
 
-def _begin_row(row: Mapping[str, Any]) -> list[Fragment]:
-    badge = element("span", "yes" if row["agrees"] else "no", class_=f"badge {'good' if row['agrees'] else 'note'}")
-    numbers = [number_cell(row["t"], 4), _p_cell(row["p"], 4), number_cell(row["printed_t"], 4), _p_cell(row["printed_p"], 4)]
-    return [_pair(row), _counts(row), *numbers, element("td", badge)]
+def _title(panel: Ranked) -> str:
+    return f"{panel.metric}, {panel.setting}"
 
 
 def begin_averages() -> Fragment:
@@ -109,54 +105,50 @@ def boxes(study: CategoryStudy) -> Gallery | Fragment:
 
 def tests(study: CategoryStudy) -> Fragment:
     """Welch's tests between categories, by metric and setting; or the reason for a refusal."""
-    rows: list[list[Fragment]] = []
-    head = [
-        head_cell("first − second", "name"),
-        *(head_cell(text, "number") for text in ("ranks", "t", "df", "p", "difference of mean ranks")),
-    ]
-    head.append(head_cell("95 % interval", "number"))
+    rows: list[Mapping[str, Any]] = []
     for panel in study.ranked:
-        rows.append([group_title(f"{panel.metric}, {panel.setting}", len(head))])
         if panel.refused or len(panel.categories) < 2:
             reason = panel.refused or "fewer than two categories have a method here"
-            rows.append([row_head("all pairs"), element("td", f"refused: {reason}", class_="quiet long", colspan=len(head) - 1)])
-            continue
-        rows += [_test_row(row, len(head)) for row in as_rows(panel.tests)]
+            rows.append({"title": _title(panel), "first": "all pairs", "refused": reason})
+        else:
+            rows += [{**row, "title": _title(panel)} for row in as_rows(panel.tests)]
+    columns = [
+        *(_PAIR, _COUNTS, number("t", digits=4), number("df", digits=1), _p("p", "p")),
+        *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95 % interval", _interval)),
+    ]
     about = (
         "Welch's t-tests of ranks, as in BeGin's Figure 7; a negative t favours the first. These p values are no evidence by themselves. "
     )
     about += _SHORT
-    return table(head, rows, about) if rows else empty(_nothing(study))
+    return framed(rows, columns, about, none=_nothing(study), by="title", refused=_unfit)
 
 
-def _test_row(row: Mapping[str, Any], width: int) -> list[Fragment]:
-    name = _pair(row)
-    if row["refused"]:
-        return [name, _counts(row), element("td", f"refused: {row['refused']}", class_="quiet long", colspan=width - 2)]
+def _unfit(row: Mapping[str, Any]) -> tuple[int, str] | None:
+    return (2 if "second" in row else 1, f"refused: {row['refused']}") if row["refused"] else None
+
+
+def _interval(row: Mapping[str, Any]) -> Fragment:
     text = f"{number_text(row['low'], 2, plus=True)} to {number_text(row['high'], 2, plus=True)}"
-    interval = element("td", text, class_="number", data_low=repr(float(row["low"])), data_high=repr(float(row["high"])))
-    cells = [number_cell(row["t"], 4), number_cell(row["df"], 1), _p_cell(row["p"], 4), number_cell(row["estimate"], 2, plus=True)]
-    return [name, _counts(row), *cells, interval]
+    return element("td", text, class_="number", data_low=repr(float(row["low"])), data_high=repr(float(row["high"])))
 
 
 def beside(study: CategoryStudy) -> Fragment:
     """Our mean ranks by category beside those of the printed tables, over the same methods in the same scenarios."""
     frame = category_study.beside_print(study)
-    if frame.empty:
-        return empty("No scenario of this campaign is a paper's protocol unchanged with printed values of methods in a category.")
-    head = [head_cell("category", "name")]
-    head += [head_cell(text, "number") for text in ("scenarios", "ranks", "mean rank, ours", "mean rank, printed", "difference")]
-    rows: list[list[Fragment]] = []
-    for (metric, setting), part in frame.groupby(["metric", "setting"], sort=False):
-        tau = part["tau"].iloc[0]
-        agreement = f"; Kendall's τ of {part['methods'].iloc[0]} methods' average ranks: {number_text(tau, 2)}" if tau == tau else ""
-        rows.append([group_title(f"{metric}, {setting}{agreement}", len(head))])
-        for row in as_rows(part):
-            numbers = [number_cell(row["scenarios"], 0), number_cell(row["ranks"], 0)]
-            numbers += [number_cell(row[side], 2) for side in ("ours", "printed")]
-            rows.append([row_head(row["category"]), *numbers, number_cell(row["ours"] - row["printed"], 2, plus=True)])
+
+    def title(row: Mapping[str, Any]) -> str:
+        tau, n = row["tau"], row["methods"]
+        agreement = f"; Kendall's τ of {n} methods' average ranks: {number_text(tau, 2)}" if tau == tau else ""
+        return f"{row['metric']}, {row['setting']}{agreement}"
+
+    columns = [
+        *(label("category"), number("scenarios"), number("ranks"), number("mean rank, ours", "ours", 2)),
+        number("mean rank, printed", "printed", 2),
+        number("difference", lambda row: row["ours"] - row["printed"], 2, plus=True),
+    ]
     about = "Methods are ranked within each scenario by our means and by the printed ones, over the methods that have both; 1 is best. "
-    return table(head, rows, about + f"Ties share {_TIES[study.ties]}.")
+    none = "No scenario of this campaign is a paper's protocol unchanged with printed values of methods in a category."
+    return framed(frame, columns, about + f"Ties share {_TIES[study.ties]}.", none=none, by=title)
 
 
 def averages(study: CategoryStudy) -> Fragment:
@@ -203,29 +195,32 @@ def _average_tables(panels: Sequence[Ranked], ties: str) -> Fragment:
         shown = list(some)
         by_setting = {panel.setting: {row["method"]: row for row in as_rows(panel.averages)} for panel in shown}
         methods = list(dict.fromkeys(name for by_method in by_setting.values() for name in by_method))
-        rows = [[row_head(method), *(_average(by_method.get(method)) for by_method in by_setting.values())] for method in methods]
-        head = [head_cell("method", "name"), *(head_cell(setting, "number") for setting in by_setting)]
+        columns = [label("method", str), *(_average(setting, by_method) for setting, by_method in by_setting.items())]
         refused = "; ".join(f"{panel.setting}: refused: {panel.refused}" for panel in shown if panel.refused)
         about = f": average rank among all methods but joint training (number of scenarios); ties share {_TIES[ties]}"
-        parts.append(table(head, rows, join([element("strong", metric), about, f"; {refused}" if refused else None])))
+        parts.append(framed(methods, columns, titled(metric, about, f"; {refused}" if refused else None)))
     return join(parts)
 
 
-def _average(row: Mapping[str, Any] | None) -> Fragment:
-    if row is None:
-        return number_cell(None)
-    number = element("span", f" ({row['n_scenarios']})", class_="sd")
-    return element(
-        "td", number_text(row["rank"], 2), number, class_="number", data_value=repr(float(row["rank"])), data_n=row["n_scenarios"]
-    )
+def _average(setting: str, by_method: Mapping[str, Mapping[str, Any]]) -> Column:
+    def cell(method: str) -> Fragment:
+        if method not in by_method:
+            return number_cell(None)
+        rank, n = float(by_method[method]["rank"]), by_method[method]["n_scenarios"]
+        shown = element("span", f" ({n})", class_="sd")
+        return element("td", number_text(rank, 2), shown, class_="number", data_value=repr(rank), data_n=n)
+
+    return Column(setting, cell)
 
 
-def _pair(row: Mapping[str, Any]) -> Fragment:
-    return row_head(" − ".join(SHORT_NAMES.get(row[name], row[name]) for name in ("first", "second")))
+_PAIR = label(
+    "first − second", lambda row: " − ".join(SHORT_NAMES.get(row[name], row[name]) for name in ("first", "second") if name in row)
+)
+_COUNTS = words("ranks", lambda row: f"{row['n']}, {row['n_second']}", "number", "number")
 
 
-def _counts(row: Mapping[str, Any]) -> Fragment:
-    return element("td", f"{row['n']}, {row['n_second']}", class_="number")
+def _p(head: str, of: str) -> Column:
+    return Column(head, lambda row: _p_cell(row[of], 4))
 
 
 def _p_cell(value: float, digits: int) -> Fragment:

@@ -197,6 +197,11 @@ def _tried(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Co
     return found
 
 
+def _fit(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Comparison, Any]]:
+    """The same without the refused ones, whose reasons the tables give."""
+    return [(one, found) for one, found in _tried(study, function) if not isinstance(found, stats.Refused)]
+
+
 def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
     level = percent_text(1 - study.question.alpha)
     ways = list(dict.fromkeys(_way(row) for row in as_rows(frame) if not row["refused"]))
@@ -250,13 +255,7 @@ def _kind(verdict: str) -> str:
 
 def intervals(study: Study) -> Gallery | Fragment:
     """One figure per scenario: all differences with their intervals, and the smallest interesting difference."""
-    pictures = []
-    for one in study.comparisons:
-        try:
-            frame = one.tests
-        except stats.Refused:
-            continue  # the table of differences shows this refusal
-        pictures.append(_interval_picture(study, one, frame))
+    pictures = [_interval_picture(study, one, tests) for one, tests in _fit(study, lambda one: one.tests)]
     return Gallery(tuple(pictures)) if pictures else empty("No scenario has two methods with a value.")
 
 
@@ -313,11 +312,7 @@ def _differing(test: stats.Friedman) -> str:
 def rank_diagrams(study: Study) -> Gallery | Fragment:
     """One critical-difference diagram per scenario with enough data."""
     pictures = []
-    for one in study.comparisons:
-        try:
-            test = comparison.friedman(one)
-        except stats.Refused:
-            continue  # the table of ranks shows this refusal
+    for one, test in _fit(study, comparison.friedman):
 
         def draw(theme: Theme, test: stats.Friedman = test, one: Comparison = one) -> Any:
             return rank_figure(test, theme, title=one.name, order=study.methods)
@@ -332,11 +327,7 @@ def rank_diagrams(study: Study) -> Gallery | Fragment:
 def rank_spreads(study: Study) -> Gallery | Fragment:
     """One figure per scenario with enough data: the rank of every method within each block as a point, with quartiles and mean."""
     pictures = []
-    for one in study.comparisons:
-        try:
-            table = comparison.block_ranks(one)
-        except stats.Refused:
-            continue  # the table of ranks shows this refusal
+    for one, table in _fit(study, comparison.block_ranks):
         rows = [(str(method), table.loc[method].to_numpy(dtype=np.float64)) for method in table.mean(axis=1).sort_values().index]
         pictures.append(_box_picture(study, one, rows, "rank, 1 = best", f"a point per {one.block}", whole=True))
     return Gallery(tuple(pictures)) if pictures else empty("No scenario allows ranks within blocks: the table above gives the reasons.")

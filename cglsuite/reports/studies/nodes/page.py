@@ -5,13 +5,15 @@ Formats what :mod:`cglsuite.reports.studies.nodes.compute` computes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cglsuite.markup import Fragment, element
+from cglsuite.reports.kit.columns import Column, framed, label, number, words
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
-from cglsuite.reports.kit.htmltable import empty, head_cell, mean_std_cell, number_cell, row_head, table
+from cglsuite.reports.kit.htmltable import empty, mean_std_cell, number_cell
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
@@ -45,27 +47,29 @@ def message(items: NodeItems) -> Fragment:
 
 def node_groups(items: NodeItems) -> Fragment:
     """Per method, the items better and worse than the mean of their task: their number, and mean ± deviation of their attributes."""
-    rows: list[list[Fragment]] = []
-    head = [head_cell("method", "name"), head_cell("answered"), head_cell("items", "number"), head_cell("share, %", "number")]
-    head += [head_cell(words, "number") for words in ATTRIBUTES.values()]
-    frame = group_summary(items.frame)
-    for row in as_rows(frame):
-        cells = [element("td", _answered(row["group"])), number_cell(row["n"], 0), number_cell(100 * row["share"], 1)]
-        for name in ATTRIBUTES:
-            known = int(row[f"{name}_n"])
-            remark = f" (n={known})" if known != row["n"] else ""
-            digits = 3 if name == "homophily" else 2
-            cells.append(
-                mean_std_cell(row[f"{name}_mean"], row[f"{name}_std"], scale=1.0, digits=digits, remark=remark)
-                if known
-                else number_cell(None)
-            )
-        rows.append([row_head(row["method"]), *cells])
+    columns = [
+        *(label("method"), words("answered", lambda row: _answered(row["group"])), number("items", "n")),
+        number("share, %", lambda row: 100 * row["share"], 1),
+        *(_attribute(name, title) for name, title in ATTRIBUTES.items()),
+    ]
     runs = items.frame[["order", "split", "init"]].drop_duplicates()
     seeds = "; ".join(f"{row['order']}/{row['split']}/{row['init']}" for row in as_rows(runs))
     score = "F1 of the predicted set of labels" if items.several_labels else "1 for the right class, else 0"
     about = f"mean ± sample standard deviation over items; an item's score: {score}; seeds (order/split/init): {seeds}"
-    return table(head, rows, preset_caption(items.preset, [items.variant] if items.variant else [], about))
+    return framed(group_summary(items.frame), columns, preset_caption(items.preset, [items.variant] if items.variant else [], about))
+
+
+def _attribute(name: str, title: str) -> Column:
+    """Mean and deviation over the items whose attribute is known."""
+
+    def cell(row: Mapping[str, Any]) -> Fragment:
+        known = int(row[f"{name}_n"])
+        if not known:
+            return number_cell(None)
+        remark = f" (n={known})" if known != row["n"] else ""
+        return mean_std_cell(row[f"{name}_mean"], row[f"{name}_std"], scale=1.0, digits=3 if name == "homophily" else 2, remark=remark)
+
+    return Column(title, cell)
 
 
 def node_distributions(items: NodeItems) -> Gallery | Fragment:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +10,9 @@ import numpy as np
 from cglsuite import stats
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.reports.kit.columns import Column, framed, label, mean_std, number, words
 from cglsuite.reports.kit.components import COMPONENT_NAMES, components_table
-from cglsuite.reports.kit.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table, two_lines
+from cglsuite.reports.kit.htmltable import empty, number_cell, number_text, row_head, two_lines
 from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
@@ -130,70 +130,72 @@ def sensitivity(study: OrderStudy) -> Fragment:
 
 def _sensitivity_table(design: Design, unit: str, frame: pd.DataFrame) -> Fragment:
     rows, notes = as_rows(frame), Notes()
-    columns = _Columns(
-        published=any(row["published"] for row in rows),
-        interval=any(row[f"{name}_low"] == row[f"{name}_low"] for row in rows for name in ("aopd", "mopd")),
-    )
+    published = any(row["published"] for row in rows)
+    ends = any(row[f"{name}_low"] == row[f"{name}_low"] for row in rows for name in ("aopd", "mopd"))
     draws = sorted(set(frame["k"].dropna()))
-    number = f"k = {draws[0]:.0f}" if len(draws) == 1 else "k runs"
-    head = [head_cell("method", "name"), head_cell("orders", "number"), head_cell("repeats", "number")]
+    drawn = f"k = {draws[0]:.0f}" if len(draws) == 1 else "k runs"
+    columns = [label("method"), number("orders", "n_orders"), Column("repeats", lambda row: _repeats(row, notes))]
     for name in ("AOPD", "MOPD"):
-        head.append(head_cell(name, "number"))
-        head += [two_lines(f"{name}, 95 %", "interval")] if columns.interval else []
-        head.append(two_lines(f"{name}, {number}", "orders | null"))
-        head += [two_lines(name, "published")] if columns.published else []
-    head.append(two_lines("AOPD, half", "5 to 95 %"))
-    body = [_sensitivity_row(design, row, notes, columns, len(head)) for row in rows]
+        columns += _opd(design, name, drawn, notes, ends=ends, published=published)
+    half = two_lines("AOPD, half", "5 to 95 %")
+    columns.append(_interval(half, design, notes, "half_", lambda row: "fewer than 4 orders: no halves"))
     details = [f"over {orders.UNITS[unit]}, per {unit}", f"{design.performance}, in points" if design.percent else design.performance]
     reasons = sorted(set(frame["aopd_refused"]) - {""})
-    details += [] if columns.interval or not reasons else [f"no interval ({reasons[0]})"]
-    return join([table(head, body, _caption(design, "; ".join(details))), notes.listed()])
+    details += [] if ends or not reasons else [f"no interval ({reasons[0]})"]
+    shown = framed(rows, columns, _caption(design, "; ".join(details)), refused=_unfit)
+    return join([shown, notes.listed()])
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of a table of OPDs, without those that would be empty."""
-
-    published: bool
-    interval: bool
+def _unfit(row: Mapping[str, Any]) -> tuple[int, str] | None:
+    return (1, f"refused: {row['refused']}") if row["refused"] else None
 
 
-def _sensitivity_row(design: Design, row: Mapping[str, Any], notes: Notes, columns: _Columns, width: int) -> list[Fragment]:
-    if row["refused"]:
-        return [row_head(row["method"]), element("td", f"refused: {row['refused']}", class_="long quiet", colspan=width - 1)]
-    scale, digits = (100.0, 1) if design.percent else (1.0, 4)
-    repeats = notes.mark(number_text(row["n_repeats"], 0), "" if row["seeds_shared"] else _UNSHARED)
-    cells = [row_head(row["method"]), number_cell(row["n_orders"], 0), element("td", *repeats, class_="number")]
-    for name in ("aopd", "mopd"):
-        cells.append(mean_std_cell(row[name], row[f"{name}_std"], scale=scale, digits=digits))
-        if columns.interval:
-            cells.append(_interval(row[f"{name}_low"], row[f"{name}_high"], scale, digits, notes, row[f"{name}_refused"]))
-        cells.append(_beside_null(row, name, scale, digits, notes))
-        if columns.published:
-            cells.append(_printed(row["published"].get(name.upper()), row["n_orders"], notes))
-    cells.append(_interval(row["half_low"], row["half_high"], scale, digits, notes, "fewer than 4 orders: no halves"))
-    return cells
+def _unit(design: Design) -> tuple[int, float]:
+    return (1, 100.0) if design.percent else (4, 1.0)
+
+
+def _repeats(row: Mapping[str, Any], notes: Notes) -> Fragment:
+    shown = notes.mark(number_text(row["n_repeats"], 0), "" if row["seeds_shared"] else _UNSHARED)
+    return element("td", *shown, class_="number")
+
+
+def _opd(design: Design, head: str, drawn: str, notes: Notes, *, ends: bool, published: bool) -> list[Column]:
+    """The columns of an OPD, without those that would be empty."""
+    name, unit = head.lower(), _unit(design)
+    interval = _interval(two_lines(f"{head}, 95 %", "interval"), design, notes, f"{name}_", lambda row: row[f"{name}_refused"])
+    beside = Column(two_lines(head, "published"), lambda row: _printed(row["published"].get(head), row["n_orders"], notes))
+    return [
+        mean_std(head, unit, name, f"{name}_std"),
+        *([interval] if ends else []),
+        Column(two_lines(f"{head}, {drawn}", "orders | null"), lambda row: _beside_null(row, name, unit, notes)),
+        *([beside] if published else []),
+    ]
 
 
 _UNSHARED = "every order has a seed of its own, so this OPD counts the noise of seeds in full"
 
 
-def _interval(low: float, high: float, scale: float, digits: int, notes: Notes, reason: str) -> Fragment:
-    if low != low:
-        return element("td", *notes.mark("–", reason), class_="number quiet")
-    text = f"{number_text(scale * low, digits)} to {number_text(scale * high, digits)}"
-    return element("td", text, class_="number nowrap")
+def _interval(head: str | Fragment, design: Design, notes: Notes, name: str, why: Callable[[Mapping[str, Any]], str]) -> Column:
+    """The interval between two items of a row, or a dash with a note on why there is none."""
+
+    def cell(row: Mapping[str, Any]) -> Fragment:
+        low, high, (digits, scale) = row[f"{name}low"], row[f"{name}high"], _unit(design)
+        if low != low:
+            return element("td", *notes.mark("–", why(row)), class_="number quiet")
+        return element("td", " to ".join(number_text(scale * end, digits) for end in (low, high)), class_="number nowrap")
+
+    return Column(head, cell)
 
 
-def _beside_null(row: Mapping[str, Any], name: str, scale: float, digits: int, notes: Notes) -> Fragment:
+def _beside_null(row: Mapping[str, Any], name: str, unit: tuple[int, float], notes: Notes) -> Fragment:
     if row["no_null"]:
         return element("td", *notes.mark("–", row["no_null"]), class_="number quiet")
-    ours, null = row[f"{name}_k"], row[f"null_{name}"]
     basis = f"over {row['k']:.0f} orders, and over {row['k']:.0f} seeds of "
     basis += "one order" if row["null_orders"] == 1 else f"one order (mean of {row['null_orders']:.0f} orders)"
     if row["k"] < row["n_orders"]:
         basis += f"; expected value over all choices of {row['k']:.0f} of the {row['n_orders']:.0f} orders"
-    text = f"{number_text(scale * ours, digits)} | {number_text(scale * null, digits)}"
+    (digits, scale), null = unit, row[f"null_{name}"]
+    text = " | ".join(number_text(scale * value, digits) for value in (row[f"{name}_k"], null))
     return element("td", *notes.mark(text, basis), class_="number nowrap", data_value=repr(float(null)))
 
 
@@ -289,19 +291,13 @@ def comparisons(study: OrderStudy) -> Fragment:
 
 
 def _comparison_table(study: OrderStudy, design: Design, frame: pd.DataFrame) -> Fragment:
-    scale, digits, notes = (100.0, 1, Notes()) if design.percent else (1.0, 4, Notes())
-    head = [head_cell("method", "name"), head_cell("orders", "number"), head_cell("AA ± std", "number")]
-    head += [head_cell(text, "number") for text in ("95 % interval", "lowest", "highest", "mean rank", "first, % of orders")]
-    rows = []
-    for row in as_rows(frame):
-        cells = [
-            row_head(row["method"]),
-            number_cell(row["n_orders"], 0),
-            mean_std_cell(row["mean"], row["std"], scale=scale, digits=digits),
-        ]
-        cells.append(_interval(row["low"], row["high"], scale, digits, notes, str(row["interval"])))
-        cells += [number_cell(scale * row[name], digits) for name in ("lowest", "highest")]
-        rows.append([*cells, number_cell(row["rank"], 2), number_cell(100 * row["first"], 0)])
+    (digits, scale), notes = _unit(design), Notes()
+    columns = [
+        *(label("method"), number("orders", "n_orders"), mean_std("AA ± std", _unit(design))),
+        _interval("95 % interval", design, notes, "", lambda row: str(row["interval"])),
+        *(number("lowest", lambda row: scale * row["lowest"], digits), number("highest", lambda row: scale * row["highest"], digits)),
+        *(number("mean rank", "rank", 2), number("first, % of orders", lambda row: 100 * row["first"])),
+    ]
     kinds = sorted(set(frame["interval"].dropna()) & {"BCa", "t"})
     details = (
         f"seeds averaged within an order; std and interval{' (' + ', '.join(kinds) + ')' if kinds else ''} over orders; ties share ranks"
@@ -310,7 +306,7 @@ def _comparison_table(study: OrderStudy, design: Design, frame: pd.DataFrame) ->
         details += f"; Kendall's W of the rankings: {orders.concordance(study, design.key):.2f}"
     except stats.Refused as refusal:
         details += f"; Kendall's W: refused ({refusal})"
-    return join([table(head, rows, _caption(design, details)), notes.listed()])
+    return join([framed(frame, columns, _caption(design, details)), notes.listed()])
 
 
 def flips(study: OrderStudy) -> Gallery | Fragment:
@@ -402,12 +398,20 @@ def left_out(study: OrderStudy) -> Fragment:
     frame = orders.left_out(study)
     if frame.empty:
         return element("p", "Every record is used in every table.")
-    rows = []
-    for row in as_rows(frame):
+
+    def methods(row: Mapping[str, Any]) -> str:
         everyone = set(row["methods"]) >= set(study.of(row["design"])["method"])
-        words = ["all methods" if everyone else ", ".join(row["methods"]), "; ".join(row["what"]), row["reason"]]
-        rows.append([row_head(study.designs[row["design"]].title), *(element("td", text, class_="long") for text in words)])
-    return table([head_cell(text) for text in ("scenario", "method", "left out of", "reason")], rows, "Seeds: split/init.")
+        return "all methods" if everyone else ", ".join(row["methods"])
+
+    columns = [
+        Column("scenario", lambda row: row_head(study.designs[row["design"]].title), None),
+        *(
+            words("method", methods, "long"),
+            words("left out of", lambda row: "; ".join(row["what"]), "long"),
+            words("reason", class_="long"),
+        ),
+    ]
+    return framed(frame, columns, "Seeds: split/init.")
 
 
 def problems(study: OrderStudy) -> Fragment:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.reports.kit.columns import Column, framed, label, number, words
 from cglsuite.reports.kit.courses import Course, course_figure
 from cglsuite.reports.kit.figures import legend_picture
 from cglsuite.reports.kit.htmltable import empty, group_title, head_cell, number_cell, number_text, row_head, table
@@ -100,20 +101,13 @@ def streams(study: TaskFreeStudy) -> Fragment:
     frame = stream_tables.streams(study)
     if frame.empty:
         return empty(_NOTHING if not study.groups else _NOT_DEALT)
-    names = ["steps × items", "latent tasks", "overlap index", "as delivered", "mixing entropy", "tasks at a time"]
-    names += ["never drawn, %", "drawn at most"]
-    rows: list[list[Fragment]] = []
-    base = ""
-    for row in as_rows(frame):
-        stream = study.streams[row["preset"]]
-        if study.base(stream.preset) != base:
-            base = study.base(stream.preset)
-            rows.append([group_title(base, len(names) + 1)])
-        size = element("td", f"{number_text(row['steps'], 0)} × {row['batch']}", class_="number nowrap")
-        cells = [size, number_cell(row["tasks"], 0), number_cell(row["overlap"], 3), number_cell(row["overlap_delivered"], 3)]
-        cells += [number_cell(row["entropy"], 3), number_cell(row["at_a_time"], 2), _percent(row["never"])]
-        rows.append([row_head(_figure_title(stream)), *cells, number_cell(row["most"], 0)])
-    head = [head_cell("stream", "name"), *(head_cell(name, "number") for name in names)]
+    columns = [
+        label("stream", lambda row: _figure_title(study.streams[row["preset"]])),
+        words("steps × items", lambda row: f"{number_text(row['steps'], 0)} × {row['batch']}", "number nowrap", "number"),
+        *(number("latent tasks", "tasks"), number("overlap index", "overlap", 3), number("as delivered", "overlap_delivered", 3)),
+        *(number("mixing entropy", "entropy", 3), number("tasks at a time", "at_a_time", 2)),
+        *(Column("never drawn, %", lambda row: _percent(row["never"])), number("drawn at most", "most")),
+    ]
     description = (
         f"Overlap index: share of steps at which no latent task has a share of {study.threshold:g} or more, as the schedule asks for it "
     )
@@ -121,7 +115,8 @@ def streams(study: TaskFreeStudy) -> Fragment:
         "and as delivered in whole items. Mixing entropy: 0 if every step has one latent task, 1 if all share every step equally. "
     )
     same = [stream.same for stream in study.streams.values()]
-    return table(head, rows, description + ("Hashes confirm that these are the streams of the records." if all(same) else ""))
+    description += "Hashes confirm that these are the streams of the records." if all(same) else ""
+    return framed(frame, columns, description, by=lambda row: study.base(row["preset"]))
 
 
 def _percent(share: float) -> Fragment:
@@ -175,22 +170,26 @@ def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: s
     frame = stream_tables.solved_hyperparameters(study, targets, knob)
     if frame.empty:
         return empty("There is nothing to solve for: no schedule has a number, or no target was given.")
-    words, rows = {"overlap": "overlap index", "entropy": "mixing entropy"}, []
-    head = [head_cell("wanted", "name"), head_cell("setting", "number"), head_cell("overlap index", "number")]
-    head.append(head_cell("mixing entropy", "number"))
-    for title, part in frame.groupby("title", sort=False):
-        first, stream = part.iloc[0], next(stream for stream in study.streams.values() if stream.title == title)
+    named = {"overlap": "overlap index", "entropy": "mixing entropy"}
+    streams = {stream.title: stream for stream in study.streams.values()}
+
+    def title(row: Mapping[str, Any]) -> str:
+        stream = streams[row["title"]]
         size = f"{stream.mixture.shape[1]} latent tasks in {len(stream.mixture)} steps of {stream.batch} items"
-        description = f"{first['schedule']}: {first['knob']} for {size}"
-        rows.append([group_title(f"{description}, as in {title}", len(head))])
-        for row in as_rows(part):
-            if row["refused"]:
-                cells = [element("td", f"none: {row['refused']}", class_="long quiet", colspan=3)]
-            else:
-                value = element("td", element("strong", f"{row['value']:.4g}"), class_="number", data_value=repr(row["value"]))
-                cells = [value, number_cell(row["overlap"], 3), number_cell(row["entropy"], 3)]
-            rows.append([row_head(f"{words[row['quantity']]} ≥ {row['target']:g}"), *cells])
-    return table(head, rows, "The smallest value of the hyper-parameter that reaches the target, and the resulting overlap and entropy.")
+        return f"{row['schedule']}: {row['knob']} for {size}, as in {row['title']}"
+
+    def setting(row: Mapping[str, Any]) -> Fragment:
+        return element("td", element("strong", f"{row['value']:.4g}"), class_="number", data_value=repr(row["value"]))
+
+    def unreached(row: Mapping[str, Any]) -> tuple[int, str] | None:
+        return (1, f"none: {row['refused']}") if row["refused"] else None
+
+    columns = [
+        label("wanted", lambda row: f"{named[row['quantity']]} ≥ {row['target']:g}"),
+        *(Column("setting", setting), number("overlap index", "overlap", 3), number("mixing entropy", "entropy", 3)),
+    ]
+    about = "The smallest value of the hyper-parameter that reaches the target, and the resulting overlap and entropy."
+    return framed(frame, columns, about, by=title, refused=unreached)
 
 
 # --- what methods make of it -----------------------------------------------------------------------------------------------------
@@ -259,26 +258,19 @@ def recoveries(study: TaskFreeStudy) -> Fragment:
     frame = performance_tables.recoveries(study)
     if frame.empty:
         return empty(_NOTHING)
-    head = [head_cell("method", "name"), head_cell("records", "number"), head_cell("falls per record", "number")]
-    head += [head_cell(name, "number") for name in ("made good, %", "median steps until then", "mean depth, points")]
-    rows: list[list[Fragment]] = []
     several = frame["backbone"].nunique() > 1
-    for preset, part in frame.groupby("preset", sort=False):
-        rows.append([group_title(study.title(str(preset)), len(head))])
-        for row in as_rows(part):
-            scale = 100.0 if row["percent"] else 1.0
-            cells = [
-                number_cell(row["n"], 0),
-                number_cell(row["dips"], 1),
-                number_cell(None) if _nan(row["recovered"]) else _percent(row["recovered"]),
-            ]
-            cells += [_steps(row["steps"]), number_cell(scale * row["depth"], 1 if scale > 1 else 4)]
-            rows.append([row_head(row["label"], row["backbone"] if several else ""), *cells])
+    columns = [
+        label("method", "label", lambda row: row["backbone"] if several else ""),
+        *(number("records", "n"), number("falls per record", "dips", 1)),
+        Column("made good, %", lambda row: number_cell(None) if _nan(row["recovered"]) else _percent(row["recovered"])),
+        Column("median steps until then", lambda row: _steps(row["steps"])),
+        number("mean depth, points", lambda row: (100.0 if row["percent"] else 1.0) * row["depth"], lambda row: 1 if row["percent"] else 4),
+    ]
     description = (
         "A fall begins at the evaluation at which a latent task is below 90 % of the best it had since it first arrived, and recovers "
     )
     description += "when it is back there. A fall that outlasts the stream counts as infinitely long; never: half or more of them do."
-    return table(head, rows, description)
+    return framed(frame, columns, description, by=lambda row: study.title(row["preset"]))
 
 
 def _nan(value: Any) -> bool:
