@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from cglsuite.reports.kit.htmltable import (
 )
 from cglsuite.reports.kit.rows import as_rows
 
-__all__ = ["Column", "amount", "framed", "interval", "label", "mean_std", "number", "words"]
+__all__ = ["Column", "amount", "crossed", "framed", "interval", "label", "mean_std", "number", "words"]
 
 Of = Callable[[Any], Any] | str
 """What a cell shows of a row: a function of the row, or the name of an item; if empty, the item that the column's head names."""
@@ -83,6 +83,11 @@ def words(head: str, of: Of = "", class_: str | None = None, kind: str | None = 
     """Text or a fragment, in cells of a class."""
     value = _value(head, of)
     return Column(head, lambda row: element("td", value(row), class_=class_), kind)
+
+
+def crossed(head: str, cells: Mapping[Any, Any], key: Any, cell: Callable[[Any], Fragment]) -> Column:
+    """Cells of a table of keys against keys, from what there is of a row and ``key``; a dash where there is nothing."""
+    return Column(head, lambda row: cell(cells[row, key]) if (row, key) in cells else number_cell(None))
 
 
 def _value(head: str, of: Of) -> Callable[[Any], Any]:

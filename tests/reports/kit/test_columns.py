@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from cglsuite.markup import Fragment, element
-from cglsuite.reports.kit.columns import Column, amount, framed, interval, label, mean_std, number, words
+from cglsuite.reports.kit.columns import Column, amount, crossed, framed, interval, label, mean_std, number, words
 from cglsuite.reports.kit.htmltable import two_lines
 
 ROWS = pd.DataFrame({"method": ["ewc", "bare"], "group": ["a", "b"], "n": [3, 0], "mean": [0.512, math.nan], "low": [0.4, math.nan]})
@@ -38,6 +38,13 @@ def test_units_scale_what_is_shown_and_no_exact_number() -> None:
 def test_a_mean_with_its_deviation() -> None:
     """Both in the unit of the column."""
     assert _lines(framed([{"mean": 0.5, "std": 0.01}], [mean_std("score", (1, 100.0))])) == [["score"], ["50.0 ± 1.0"]]
+
+
+def test_keys_against_keys() -> None:
+    """A dash where there is nothing of both."""
+    cells = {("ewc", "cora"): 1, ("bare", "pubmed"): 0}
+    columns = [label("method", str), *(crossed(name, cells, name, lambda n: element("td", n)) for name in ("cora", "pubmed"))]
+    assert _lines(framed(["ewc", "bare"], columns)) == [["method", "cora", "pubmed"], ["ewc", "1", "–"], ["bare", "–", "0"]]
 
 
 def test_rows_of_a_group_stand_below_its_title() -> None:

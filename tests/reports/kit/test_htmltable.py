@@ -5,22 +5,29 @@ from __future__ import annotations
 import pytest
 from report_lab import Tables
 
-from cglsuite.markup import Fragment
+from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.htmltable import (
+    amount_cell,
     data_table,
     definition_list,
     duration,
     exact_cell,
+    folded,
     group_title,
     head_cell,
+    interval_cell,
     mean_std_cell,
     number_cell,
     number_text,
+    p_cell,
     row_head,
     table,
+    titled,
     two_lines,
 )
 from cglsuite.reports.kit.text import listed, metric_words, scenario_words, value_text
+
+NAN = float("nan")
 
 
 @pytest.mark.parametrize(
@@ -64,6 +71,14 @@ def test_any_data_frame_can_be_shown() -> None:
         ),
         (mean_std_cell(0.5, float("nan"), scale=1.0, digits=3), '<td class="number" data-value="0.5">0.500<span class="sd"></span></td>'),
         (exact_cell("1 to 2", low=1, high=2.5), '<td class="number nowrap" data-low="1.0" data-high="2.5">1 to 2</td>'),
+        (amount_cell(-0.256, 1, 100.0, unit=" %"), '<td class="number nowrap" data-value="-0.256">−25.6 %</td>'),
+        (interval_cell(-0.1, 0.25, 1, 100.0, plus=True), '<td class="number nowrap" data-low="-0.1" data-high="0.25">−10.0 to +25.0</td>'),
+        (p_cell(0.0004), '<td class="number" data-value="0.0004">&lt; 0.001</td>'),
+        (p_cell(0.0404), '<td class="number" data-value="0.0404">0.040</td>'),
+        *((made, '<td class="number quiet">–</td>') for made in (amount_cell(NAN, 1), interval_cell(NAN, NAN, 1), p_cell(NAN))),
+        (folded("a<", ": b", element("i")), "<details><summary><strong>a&lt;</strong>: b</summary><i></i></details>"),
+        (titled("a", "b", None), "<strong>a</strong>b"),
+        (row_head(element("a", "x" * 99)), f'<th class="name" scope="row"><a>{"x" * 99}</a></th>'),
         (head_cell("n", "number"), '<th class="number" scope="col">n</th>'),
         (head_cell("n"), '<th scope="col">n</th>'),
         (two_lines("AOPD", "95 %"), '<th class="number nowrap" scope="col">AOPD<br><span class="quiet">95 %</span></th>'),

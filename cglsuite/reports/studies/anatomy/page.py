@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.columns import Column, amount, framed, label, mean_std, words
+from cglsuite.reports.kit.columns import Column, amount, crossed, framed, label, mean_std, words
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
 from cglsuite.reports.kit.htmltable import empty, exact_cell, number_cell, number_text, titled
 from cglsuite.reports.kit.notices import Notes, badge, key_box, notice
@@ -173,20 +173,15 @@ def scores(found: Anatomies) -> Fragment:
 
 
 def _scores(one: Anatomy) -> Fragment:
-    scored = {(row["label"], row["task"]): row for row in as_rows(one.scores)}
-    rows = [{"task": k, "title": name, **row} for k, (name, row) in enumerate(zip(one.names, as_rows(one.groups), strict=True))]
-    columns = [label(one.what, "title"), *([_counts("homophily")] if one.groups["homophily"].notna().any() else [])]
-    columns += [_scores_of(name, scored, (1, 100.0) if one.percent else (3, 1.0)) for name in dict.fromkeys(one.scores["label"])]
+    scores = {(row["task"], row["label"]): row for row in as_rows(one.scores)}
+    shown = mean_std("", (1, 100.0) if one.percent else (3, 1.0)).cell
+    homophily = Column(_COLUMNS["homophily"][0], lambda task: _counts("homophily").cell(one.groups.iloc[task]))
+    columns = [label(one.what, lambda task: one.names[task]), *([homophily] if one.groups["homophily"].notna().any() else [])]
+    columns += [crossed(name, scores, name, shown) for name in dict.fromkeys(one.scores["label"])]
     n = ", ".join(sorted({str(n) for n in one.scores["n"]}))
     unit = ", %" if one.percent else ""
     about = f" – {one.measure}{unit} on each task after the last; order {one.orders[0]}, {n} record{'' if n == '1' else 's'} per method"
-    return framed(rows, columns, titled(scenario_words(one.name), about))
-
-
-def _scores_of(name: str, scored: Mapping[tuple[str, int], Mapping[str, Any]], unit: tuple[int, float]) -> Column:
-    """The column of a method."""
-    shown = mean_std(name, unit)
-    return Column(name, lambda row: shown.cell(scored[name, row["task"]]) if (name, row["task"]) in scored else number_cell(None))
+    return framed(range(len(one.names)), columns, titled(scenario_words(one.name), about))
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------------------

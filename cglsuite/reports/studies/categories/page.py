@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.markup import Fragment, element, join
-from cglsuite.reports.kit.columns import Column, framed, label, number, words
-from cglsuite.reports.kit.htmltable import definition_list, empty, number_cell, number_text, titled
+from cglsuite.reports.kit.columns import Column, crossed, framed, label, number, words
+from cglsuite.reports.kit.htmltable import definition_list, empty, number_text, titled
 from cglsuite.reports.kit.notices import badge, key_box
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
@@ -193,24 +193,19 @@ def _average_tables(panels: Sequence[Ranked], ties: str) -> Fragment:
     parts = []
     for metric, some in itertools.groupby(panels, key=lambda panel: panel.metric):
         shown = list(some)
-        by_setting = {panel.setting: {row["method"]: row for row in as_rows(panel.averages)} for panel in shown}
-        methods = list(dict.fromkeys(name for by_method in by_setting.values() for name in by_method))
-        columns = [label("method", str), *(_average(setting, by_method) for setting, by_method in by_setting.items())]
+        ranks = {(row["method"], panel.setting): row for panel in shown for row in as_rows(panel.averages)}
+        methods = list(dict.fromkeys(method for method, _ in ranks))
+        columns = [label("method", str), *(crossed(panel.setting, ranks, panel.setting, _average) for panel in shown)]
         refused = "; ".join(f"{panel.setting}: refused: {panel.refused}" for panel in shown if panel.refused)
         about = f": average rank among all methods but joint training (number of scenarios); ties share {_TIES[ties]}"
         parts.append(framed(methods, columns, titled(metric, about, f"; {refused}" if refused else None)))
     return join(parts)
 
 
-def _average(setting: str, by_method: Mapping[str, Mapping[str, Any]]) -> Column:
-    def cell(method: str) -> Fragment:
-        if method not in by_method:
-            return number_cell(None)
-        rank, n = float(by_method[method]["rank"]), by_method[method]["n_scenarios"]
-        shown = element("span", f" ({n})", class_="sd")
-        return element("td", number_text(rank, 2), shown, class_="number", data_value=repr(rank), data_n=n)
-
-    return Column(setting, cell)
+def _average(row: Mapping[str, Any]) -> Fragment:
+    rank, n = float(row["rank"]), row["n_scenarios"]
+    shown = element("span", f" ({n})", class_="sd")
+    return element("td", number_text(rank, 2), shown, class_="number", data_value=repr(rank), data_n=n)
 
 
 _PAIR = label(

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.columns import Column, framed, label, number, words
+from cglsuite.reports.kit.columns import Column, crossed, framed, label, number, words
 from cglsuite.reports.kit.courses import Course, course_figure
 from cglsuite.reports.kit.figures import legend_picture
-from cglsuite.reports.kit.htmltable import empty, group_title, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.htmltable import empty, number_cell, number_text
 from cglsuite.reports.kit.notices import notice, tile
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
 from cglsuite.reports.kit.rows import as_rows
@@ -326,35 +327,32 @@ def contrast(study: Sweep, axis: str) -> Fragment:
     name, tables = axis.partition(".")[2] or axis, []
     for (design, rest), part in frame.groupby(["design", "rest"], sort=False):
         percent = study.percent[str(design)]
-        scale = 100.0 if percent else 1.0
+        unit = (1, 100.0) if percent else (4, 1.0)
         values = list(dict.fromkeys(part.sort_values("place")["value"]))
-        kept = [m for m in study.measures if m in set(part["measure"])]
-        head = [head_cell("method", "name")]
-        for measure in kept:
-            head += [head_cell(f"{study.measures[measure].label}, {name} = {value}", "number") for value in values]
-            head.append(head_cell(f"{study.measures[measure].label.split()[0]}: {values[-1]} − {values[0]}", "number"))
-        rows = [[group_title(", ".join(filter(None, [str(design), str(rest)])), len(head))]]
-        rows += [_contrast_row(str(label), own, kept, values, scale) for label, own in part.groupby("label", sort=False)]
+        points = {(row["label"], (row["measure"], row["value"])): row for row in as_rows(part)}
+        changes = {(row["label"], row["measure"]): row["change"] for row in as_rows(part)}
+        columns = [label("method", str)]
+        for measure in (measure for measure in study.measures if measure in set(part["measure"])):
+            title = study.measures[measure].label
+            columns += [crossed(f"{title}, {name} = {value}", points, (measure, value), partial(_point, unit=unit)) for value in values]
+            columns.append(crossed(f"{title.split()[0]}: {values[-1]} − {values[0]}", changes, measure, partial(_change, unit=unit)))
         counts = sorted({int(n) for n in part["n"]})
         units = f"n = {counts[0]}" if len(counts) == 1 else f"n from {counts[0]} to {counts[-1]}"
-        tables.append(table(head, rows, f"Means ± standard deviations{' in percent' if percent else ''}, {units}; changes in points."))
+        about = f"Means ± standard deviations{' in percent' if percent else ''}, {units}; changes in points."
+        group = ", ".join(filter(None, [str(design), str(rest)]))
+        tables.append(framed(list(dict.fromkeys(part["label"])), columns, about, by=lambda row, group=group: group))
     return join(tables)
 
 
-def _contrast_row(label: str, own: pd.DataFrame, measures: Sequence[str], values: Sequence[str], scale: float) -> list[Fragment]:
-    digits, cells = 1 if scale > 1 else 4, [row_head(label)]
-    for measure in measures:
-        points: Any = own[own["measure"] == measure].set_index("value")
-        for value in values:
-            if value not in points.index:
-                cells.append(number_cell(None))
-                continue
-            mean, std = float(points.loc[value, "mean"]), float(points.loc[value, "std"])
-            description = number_text(scale * mean, digits) + ("" if math.isnan(std) else f" ± {number_text(scale * std, digits)}")
-            cells.append(element("td", description, class_="number nowrap", data_value=repr(mean)))
-        change = float(points["change"].iloc[0]) if len(points) else math.nan
-        cells.append(number_cell(None) if math.isnan(change) else number_cell(scale * change, digits))
-    return cells
+def _point(row: Mapping[str, Any], unit: tuple[int, float]) -> Fragment:
+    (digits, scale), mean, std = unit, float(row["mean"]), float(row["std"])
+    spread = "" if math.isnan(std) else f" ± {number_text(scale * std, digits)}"
+    return element("td", number_text(scale * mean, digits) + spread, class_="number nowrap", data_value=repr(mean))
+
+
+def _change(change: float, unit: tuple[int, float]) -> Fragment:
+    digits, scale = unit
+    return number_cell(scale * change, digits)
 
 
 # --- what is missing, and whose code ---------------------------------------------------------------------------------------------
