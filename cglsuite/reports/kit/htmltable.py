@@ -138,9 +138,9 @@ def empty(text: str) -> Fragment:
     return element("p", text, class_="quiet empty")
 
 
-def folded(title: Content, about: Content, *content: Content) -> Fragment:
-    """What is shown when its title is clicked; ``about`` stands beside the title."""
-    return element("details", element("summary", element("strong", title), about), *content)
+def folded(title: Content, *content: Content) -> Fragment:
+    """What is shown when its title is clicked."""
+    return element("details", element("summary", title), *content)
 
 
 def definition_list(pairs: Iterable[tuple[Content, Content]]) -> Fragment:

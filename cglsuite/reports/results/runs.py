@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Fragment, element, fold, join
+from cglsuite.markup import Fragment, element, join
 from cglsuite.reports.kit.columns import Column, framed, label, number, words
 from cglsuite.reports.kit.figures import curve_figure
-from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, mean_std_cell, number_cell
+from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, folded, mean_std_cell, number_cell
 from cglsuite.reports.kit.mime import FACTS
 from cglsuite.reports.kit.notices import badge
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
@@ -158,7 +158,7 @@ def configurations(results: CampaignResults) -> Fragment:
         shared = common_configuration(results, str(preset))
         parts.append(framed(part, columns, preset_caption(str(preset), results.overrides_of(str(preset)))))
         values = {name: value_text(value) or "none" for name, value in shared.items()}
-        parts.append(fold(f"{len(shared)} shared values", _facts(values, code=True)))
+        parts.append(folded(f"{len(shared)} shared values", _facts(values, code=True)))
     return join(parts)
 
 

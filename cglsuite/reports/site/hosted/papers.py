@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cglsuite.markup import Content, Fragment, element, fold, join
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reference import published_results
 from cglsuite.reference.papers import PAPERS, Paper
 from cglsuite.reference.values import shown_value
 from cglsuite.reports.kit.columns import Column, framed, label, number, words
-from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, number_text
+from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, folded, number_text
 from cglsuite.reports.kit.notices import verdict_badge
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.site.hosted.parts import Site
@@ -106,4 +106,4 @@ def _without(left: Sequence[Mapping[str, Any]]) -> Fragment:
         return empty("Every published value has a result here.")
     columns = [label("method"), words("data set", "dataset"), *map(words, ("setting", "table", "metric"))]
     columns.append(words("published", shown_value, "number", "number"))
-    return fold(f"{len(left)} published values", framed(left, columns))
+    return folded(f"{len(left)} published values", framed(left, columns))

@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Fragment, element, fold, join
+from cglsuite.markup import Fragment, element, join
 from cglsuite.reference.values import ARTEFACT
 from cglsuite.reports.kit.columns import Column, framed, interval, label, mean_std, number, words
-from cglsuite.reports.kit.htmltable import empty
+from cglsuite.reports.kit.htmltable import empty, folded
 from cglsuite.reports.kit.notices import verdict_badge
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import metric_words
@@ -233,4 +233,4 @@ def names(catalogue: Catalogue, kind: str) -> Fragment:
         words("provided by", lambda entry: entry.provider, "quiet nowrap"),
     ]
     listed = framed(every, columns, none=f"No plugin provides a {kind}.")
-    return listed if len(every) <= _FOLD_ABOVE else fold(f"{len(every)} {kind}s", listed)
+    return listed if len(every) <= _FOLD_ABOVE else folded(f"{len(every)} {kind}s", listed)

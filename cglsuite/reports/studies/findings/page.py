@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.markup import Content, Fragment, element, fold, join
+from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.columns import Column, amount, framed, interval, label, number, words
 from cglsuite.reports.kit.htmltable import empty, folded, interval_cell, p_cell, titled
 from cglsuite.reports.kit.notices import badge, key_box, notice, tile
@@ -104,7 +104,7 @@ def pairs(findings: Findings) -> Fragment:
         if len(part):
             part = part.loc[part["estimate"].abs().sort_values(ascending=False, kind="stable").index]
             about = f": {len(part)} {'pair differs' if len(part) == 1 else 'pairs differ'}"
-            parts.append(folded(one.name, about, framed([_pair(row, one.percent) for row in as_rows(part)], _PAIR)))
+            parts.append(folded(titled(one.name, about), framed([_pair(row, one.percent) for row in as_rows(part)], _PAIR)))
     return join(parts)
 
 
@@ -169,7 +169,7 @@ def datasets(findings: Findings) -> Fragment:
     about = "Wilcoxon's signed-rank test over means of data sets; smallest p: the least that it can give with so many of them, whatever "
     about += "the values. Joint training and overridden switches are left out."
     shown = framed(frame, columns, about, by=lambda row: row["setting"].replace("-il", "-IL"))
-    return fold(f"{len(frame)} pairs of methods", shown)
+    return folded(f"{len(frame)} pairs of methods", shown)
 
 
 # --- protocols -------------------------------------------------------------------------------------------------------------------
@@ -215,7 +215,8 @@ def moved(findings: Findings) -> Fragment:
     parts = []
     for pair, part in frame.assign(percent=True).groupby(["first", "second"], sort=False):
         about = f": {int(part['different'].sum())} of {len(part)} methods move significantly"
-        parts.append(folded(" to ".join(findings.results.preset_title(str(one)) for one in pair), about, framed(part, columns)))
+        title = " to ".join(findings.results.preset_title(str(one)) for one in pair)
+        parts.append(folded(titled(title, about), framed(part, columns)))
     return join(parts)
 
 
@@ -261,7 +262,7 @@ def worth(findings: Findings) -> Fragment:
     parts: list[Content] = []
     for scenario, part in frame.groupby("scenario", sort=False):
         about = f": {int(part['better'].sum())} of {len(part)} methods gain significantly"
-        parts.append(folded(str(scenario), about, framed(part.sort_values("gain", ascending=False, kind="stable"), columns)))
+        parts.append(folded(titled(str(scenario), about), framed(part.sort_values("gain", ascending=False, kind="stable"), columns)))
     about = (
         "Gain over fine-tuning, paired over shared repetitions. Seconds: geometric mean of ratios of the same repetition on one class of "
         "machine. Bytes: what is kept beyond the model, the mean at the end. On the frontier: nothing but joint training gains as much for "

@@ -203,17 +203,13 @@ def _printed(row: Mapping[str, Any] | None, n_orders: float, notes: Notes) -> Fr
     if row is None:
         return number_cell(None)
     differs = row["n_orders"] is not None and row["n_orders"] != n_orders
-    details = [
-        f"{row['paper']}, table {row['table']}, 5 repeats" if "5 repeats" in row["note"] else f"{row['paper']}, table {row['table']}"
-    ]
-    details += (
-        [f"over {row['n_orders']} orders, different from ours: not comparable, since a range grows with the number of orders"]
-        if differs
-        else []
-    )
-    details += [row["remark"]] if row["remark"] else []
+    known = [f"{row['paper']}, table {row['table']}", "5 repeats" if "5 repeats" in row["note"] else ""]
+    details = [", ".join(filter(None, known)), _OTHER_ORDERS.format(row["n_orders"]) if differs else "", row["remark"]]
     text = element("span", str(row["printed"]), class_="quiet" if differs else None)
-    return element("td", *notes.mark(text, "; ".join(details)), class_="number nowrap", data_value=repr(float(row["mean"])))
+    return element("td", *notes.mark(text, "; ".join(filter(None, details))), class_="number nowrap", data_value=repr(float(row["mean"])))
+
+
+_OTHER_ORDERS = "over {} orders, different from ours: not comparable, since a range grows with the number of orders"
 
 
 def _caption(design: Design, details: str) -> Fragment:

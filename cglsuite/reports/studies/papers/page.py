@@ -202,7 +202,7 @@ def _folded(title: str, part: pd.DataFrame) -> Fragment:
         *(*_PLACE, ledger.verdict(notes), ledger.printed(notes), ledger.OURS, ledger.count("n", notes), ledger.DIFFERENCE),
         number("smallest margin", "smallest_margin", ledger.digits),
     ]
-    return folded(title, f": {said}", framed(part, columns), notes.listed())
+    return folded(titled(title, f": {said}"), framed(part, columns), notes.listed())
 
 
 # --- why -------------------------------------------------------------------------------------------------------------------------
