@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from cglsuite.reference.matching import Recipe
     from cglsuite.reports.results.results import ReportedCell
 
-__all__ = ["LEDGER", "Ledger", "besides", "load_ledger", "write_ledger"]
+__all__ = ["LEDGER", "Ledger", "besides", "load_ledger", "plain", "write_files", "write_ledger"]
 
 LEDGER = 3
 """Version of the ledger's files."""
@@ -272,7 +272,12 @@ def _compared(row: Mapping[str, Any], ours: Value) -> dict[str, Any]:
 def besides(ledger: Ledger) -> dict[str, Any]:
     """Running times as ratios, and statistics of the data sets, in JSON types."""
     frames = {"ratios": ledger.ratios, "times": ledger.times, "statistics": ledger.statistics}
-    return {name: json.loads(render_frame(frame, "json")) for name, frame in frames.items()}
+    return {name: plain(frame) for name, frame in frames.items()}
+
+
+def plain(frame: pd.DataFrame) -> Any:
+    """The rows of a frame in JSON types."""
+    return json.loads(render_frame(frame, "json")) if len(frame.columns) else []
 
 
 def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
@@ -295,15 +300,23 @@ def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
         },
         "published_trials": paper.trials,
         "verdicts": ledger.counts,
-        "offsets": json.loads(render_frame(ledger.offsets, "json")),
+        "offsets": plain(ledger.offsets),
         "ratio_rule": RATIO_RULE,
         **besides(ledger),
         "without_a_printed_value": ledger.reproduction.unprinted,
     }
-    rows = json.loads(render_frame(ledger.rows, "json"))
-    listed = [row | {"records": (row["records"] or "").split()} for row in rows]
-    text = json.dumps({**described, "rows": listed}, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
+    listed = [row | {"records": (row["records"] or "").split()} for row in plain(ledger.rows)]
+    return write_files(ledger.rows, {**described, "rows": listed}, folder)
+
+
+def write_files(rows: pd.DataFrame, described: Mapping[str, Any], folder: Path) -> list[Path]:
+    """The rows and the description of one ledger or several in a folder, atomically; their paths.
+
+    Raises:
+        StoreError: the disk is full or the folder cannot be written.
+    """
+    text = json.dumps(described, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
     paths = [folder / "ledger.csv", folder / "ledger.json"]
-    for path, content in zip(paths, (render_frame(ledger.rows, "csv"), text.encode()), strict=True):
+    for path, content in zip(paths, (render_frame(rows, "csv"), text.encode()), strict=True):
         write_atomic(path, content)
     return paths

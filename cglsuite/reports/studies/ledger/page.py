@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -24,7 +24,9 @@ __all__ = [
     "DIFFERENCE",
     "OURS",
     "P_HOLM",
+    "by_dataset",
     "count",
+    "counted",
     "digits",
     "failed",
     "judged",
@@ -67,16 +69,15 @@ def overview(ledger: Ledger) -> Fragment:
 def _message(ledger: Ledger) -> Fragment | None:
     """Key results: per data set and setting how many compared values have which verdict, and the largest difference."""
     lines = []
-    for (paper, dataset, setting), part in _parts(_judged(ledger)):
-        counts = part["verdict"].value_counts()
-        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in JUDGED if verdict in counts)
+    for title, part in _parts(_judged(ledger.rows)):
+        said = counted(part)
         tested = part[part["verdict"].isin(stats.AGREEMENTS) & part["points"].notna()]
         if len(tested):
             row = tested.loc[tested["points"].abs().idxmax()]
             size = number_text(row["points"], 1, plus=True)
             said += f"; the largest difference is {size} points ({row['method']}, {row['metric']}: {row['verdict']})"
         values = f"{len(part)} compared value{'s' * (len(part) != 1)}"
-        lines.append(element("li", element("strong", f"{paper}, {dataset} in {setting}"), f": of {values} {said}."))
+        lines.append(element("li", element("strong", title), f": of {values} {said}."))
     return key_box(lines) if lines else None
 
 
@@ -85,7 +86,7 @@ def _sentence(text: str) -> str:
 
 
 def _notices(ledger: Ledger) -> Iterable[Fragment]:
-    judged = _judged(ledger)
+    judged = _judged(ledger.rows)
     partial = judged[judged["our_n"] < judged["planned_n"]]
     if len(partial):
         yield notice(
@@ -99,8 +100,8 @@ def _notices(ledger: Ledger) -> Iterable[Fragment]:
         yield notice(f"{len(stale)} rows use records made by different code or on another class of machine:", *reasons[:3], *more)
 
 
-def _judged(ledger: Ledger) -> pd.DataFrame:
-    return ledger.rows[ledger.rows["verdict"].isin(JUDGED)]
+def _judged(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["verdict"].isin(JUDGED)]
 
 
 def totals(ledger: Ledger) -> Fragment:
@@ -119,14 +120,26 @@ def totals(ledger: Ledger) -> Fragment:
 
 def judged(ledger: Ledger) -> Fragment:
     """A table per data set and setting: published and ours, the difference, the verdict, the records."""
-    rows = _judged(ledger)
-    if rows.empty:
+    return by_dataset(ledger.rows, _table)
+
+
+def by_dataset(rows: pd.DataFrame, shown: Callable[[str, pd.DataFrame], Fragment]) -> Fragment:
+    """What is shown of the compared rows of one ledger or several, by paper, data set and setting, each under its title."""
+    compared = _judged(rows)
+    if compared.empty:
         return empty("No row has been compared: no cell has a result.")
-    return join(_table(f"{paper}, {dataset} in {setting}", part) for (paper, dataset, setting), part in _parts(rows))
+    return join(shown(title, part) for title, part in _parts(compared))
 
 
-def _parts(rows: pd.DataFrame) -> Any:
-    return rows.groupby(["paper", "dataset", "setting"], sort=False)
+def counted(part: pd.DataFrame) -> str:
+    """How many of some rows have which verdict, as text."""
+    counts = part["verdict"].value_counts()
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in JUDGED if verdict in counts)
+
+
+def _parts(rows: pd.DataFrame) -> Iterator[tuple[str, Any]]:
+    for (paper, dataset, setting), part in rows.groupby(["paper", "dataset", "setting"], sort=False):
+        yield f"{paper}, {dataset} in {setting}", part
 
 
 def _table(title: str, part: pd.DataFrame) -> Fragment:

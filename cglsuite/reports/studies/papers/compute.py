@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.atomic import write_atomic
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.records.frame import render_frame
 from cglsuite.cells.storage.store import Store
 from cglsuite.reference.reproduction import Selection, selections_of
 from cglsuite.reference.values import ARTEFACT, LEAST_RUNS
-from cglsuite.reports.studies.ledger.compute import COLUMNS, LEDGER, Ledger, load_ledger
+from cglsuite.reports.studies.ledger.compute import COLUMNS, LEDGER, Ledger, load_ledger, plain, write_files
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
 from cglsuite.reports.studies.papers.disagreements import Crossing, crossings
 from cglsuite.reports.studies.papers.mechanisms import checked, explained
@@ -219,18 +217,14 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
         "least_repetitions": LEAST_RUNS,
         "totals": papers.totals,
         "share_equivalent": share(papers.totals),
-        "tables": _plain(papers.summary),
-        "cells": _plain(papers.cells),
-        "offsets": _plain(papers.offsets),
-        "mechanisms": {name: _plain(checks) for name, checks in papers.checks.items()},
+        "tables": plain(papers.summary),
+        "cells": plain(papers.cells),
+        "offsets": plain(papers.offsets),
+        "mechanisms": {name: plain(checks) for name, checks in papers.checks.items()},
         "disagreements": [_crossing(one) for one in papers.crossings],
         "verdicts": {verdict: int((papers.rows["verdict"] == verdict).sum()) for verdict in VERDICTS},
     }
-    text = json.dumps(described, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
-    paths = [folder / "ledger.csv", folder / "ledger.json"]
-    for path, content in zip(paths, (render_frame(papers.rows, "csv"), text.encode()), strict=True):
-        write_atomic(path, content)
-    return paths
+    return write_files(papers.rows, described, folder)
 
 
 def share(counts: Mapping[str, int]) -> float | None:
@@ -241,12 +235,7 @@ def share(counts: Mapping[str, int]) -> float | None:
 
 def _crossing(one: Crossing) -> dict[str, Any]:
     frames = {"printed": one.printed, "ours": one.ours, "effects": one.effects, "protocols": one.protocols}
-    return {"question": dict(one.question)} | {name: _plain(frame) for name, frame in frames.items()}
-
-
-def _plain(frame: pd.DataFrame) -> Any:
-    """The rows of a frame in JSON types."""
-    return json.loads(render_frame(frame, "json")) if len(frame.columns) else []
+    return {"question": dict(one.question)} | {name: plain(frame) for name, frame in frames.items()}
 
 
 def misses(papers: Papers, verdicts: Sequence[str] = stats.AGREEMENTS[1:2]) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from cglsuite.reports.kit.htmltable import (
 from cglsuite.reports.kit.notices import Notes, badge, key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.ledger import page as ledger
-from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, saturated
+from cglsuite.reports.studies.ledger.judging import RULE, saturated
 from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, misses, plain_reason, share
 
 if TYPE_CHECKING:
@@ -188,21 +188,16 @@ _PLACE = [label("method"), words("where", _where, "name", "name"), words("metric
 
 def compared(papers: Papers) -> Fragment:
     """All compared values, folded by paper, data set and setting."""
-    rows = papers.rows[papers.rows["verdict"].isin(JUDGED)]
-    if rows.empty:
-        return empty("No row has been compared: no cell has a result.")
-    parts: Any = rows.groupby(["paper", "dataset", "setting"], sort=False)
-    return join(_folded(f"{paper}, {dataset} in {setting}", part) for (paper, dataset, setting), part in parts)
+    return ledger.by_dataset(papers.rows, _folded)
 
 
 def _folded(title: str, part: pd.DataFrame) -> Fragment:
-    counts, notes = part["verdict"].value_counts(), Notes()
-    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in JUDGED if verdict in counts)
+    notes = Notes()
     columns = [
         *(*_PLACE, ledger.verdict(notes), ledger.printed(notes), ledger.OURS, ledger.count("n", notes), ledger.DIFFERENCE),
         number("smallest margin", "smallest_margin", ledger.digits),
     ]
-    return folded(titled(title, f": {said}"), framed(part, columns), notes.listed())
+    return folded(titled(title, f": {ledger.counted(part)}"), framed(part, columns), notes.listed())
 
 
 # --- why -------------------------------------------------------------------------------------------------------------------------
