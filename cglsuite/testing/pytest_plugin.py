@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,20 @@ if TYPE_CHECKING:
     RunCell = Callable[..., Record]
 
 __all__ = ["run_cell", "suite_catalogue"]
+
+
+def pytest_report_header() -> list[str]:
+    """Which copy of each plugin of others the tests import; none is imported for that."""
+    from cglsuite.host.discovery import BUILT_IN, GROUP, normalised
+    from cglsuite.host.installed import installation
+
+    lines = set()
+    for point in importlib.metadata.entry_points(group=GROUP):
+        spec = importlib.util.find_spec(point.module.partition(".")[0])
+        place = None if spec is None else next(iter(spec.submodule_search_locations or ()), spec.origin)
+        if place and point.dist is not None and normalised(point.dist.name) not in BUILT_IN:
+            lines.add(f"plugin {point.dist.name} {point.dist.version}, {installation(point.dist.name, Path(place))}: {place}")
+    return sorted(lines)
 
 
 @pytest.fixture(scope="session")
