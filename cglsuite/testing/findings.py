@@ -102,8 +102,14 @@ def reported(entry: Entry, findings: Iterable[Finding], seen: Seen | None = None
         kept.append(finding)
         if seen is not None:
             seen(finding)
-    found = {"source": source_of(entry), "installation": entry.record.installation}
-    return CheckReport(kind=entry.kind, name=entry.name, provider=entry.provider, findings=tuple(kept), **found)
+    return CheckReport(
+        kind=entry.kind,
+        name=entry.name,
+        provider=entry.provider,
+        findings=tuple(kept),
+        source=source_of(entry),
+        installation=entry.record.installation,
+    )
 
 
 def source_of(entry: Entry) -> str:
