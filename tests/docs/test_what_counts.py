@@ -310,20 +310,22 @@ def put(case, content):
     elif os.path.exists(case["file"]):
         os.remove(case["file"])
 
+def found():
+    values = [str(importlib.import_module(case["module"]).value()) for case in cases]
+    seen = witnesses.witnessed()
+    noted, told = Inputs(key="", asked={}, read=seen, written_ns=0), set()
+    for case, value in zip(cases, values):
+        key = user_code([case["module"]]).digest
+        put(case, case["new"])
+        changes = set(noted.changes({name: witnesses.present(name) for name in seen})) - told
+        told |= changes
+        effect = "another key" if user_code([case["module"]]).digest != key else "second key" if changes else "nothing"
+        yield effect, sorted(changes), value != str(sys.modules[case["module"]].value())
+
 for case in cases:
     put(case, case["old"])
 witnesses.watch(Path("store"))
-values = [str(importlib.import_module(case["module"]).value()) for case in cases]
-seen = witnesses.witnessed()
-noted, told, found = Inputs(key="", asked={}, read=seen, written_ns=0), set(), []
-for case, value in zip(cases, values):
-    key = user_code([case["module"]]).digest
-    put(case, case["new"])
-    changes = set(noted.changes({name: witnesses.present(name) for name in seen})) - told
-    told |= changes
-    effect = "another key" if user_code([case["module"]]).digest != key else "second key" if changes else "nothing"
-    found.append([effect, sorted(changes), value != str(sys.modules[case["module"]].value())])
-print(json.dumps(found))
+print(json.dumps(list(found())))
 """
 
 
