@@ -25,8 +25,8 @@ PlannedState = Literal["ready", "n/a", "waiting"]
 class CellRequest:
     """One cell as requested on the command line or by a campaign: names, overrides of the preset by dotted key, seeds, device.
 
-    ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. Workers receive requests and resolve
-    them with their own catalogue.
+    ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. Workers receive requests and resolve them with
+    their own catalogue.
     """
 
     scenario: str

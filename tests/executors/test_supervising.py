@@ -1,4 +1,4 @@
-"""What a supervisor does with reports, of workers that only report: outcomes, replacements, limits, foreign code, shares."""
+"""What a supervisor makes of its workers' reports: outcomes, replacements, limits, foreign code, shares."""
 
 from __future__ import annotations
 
