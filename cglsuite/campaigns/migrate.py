@@ -189,7 +189,6 @@ def replanned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[Pla
         seeds=seeds,
         threads=cell["threads"],
         device=cell["device"],
-        slots=cell.get("slots", 0),
     )
     try:
         preset = engine.plan(request, catalogue)
@@ -225,7 +224,7 @@ def elsewhere(record: Record, here: Mapping[str, Any]) -> str:
 
 
 def _changes(record: Record, used: Mapping[str, Mapping[str, str]]) -> Iterator[Change]:
-    numerics = numerics_facts(record.cell["device"], record.cell["threads"], record.cell.get("slots", 0))
+    numerics = numerics_facts(record.cell["device"], record.cell["threads"])
     if (former := record.environment.get("numerics", numerics)) != numerics:
         yield Change("numerics", _kind(record), digest(former)[:12], digest(numerics)[:12])
     then = {part["role"]: part for part in record.makers if part["role"] != "metric"}

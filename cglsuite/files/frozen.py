@@ -14,7 +14,7 @@ import importlib.util
 import linecache
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -151,14 +151,21 @@ class _Source(importlib.machinery.SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules of a bundle, and nothing else below their top-level names."""
+    """Finds the modules of a bundle, and nothing else below their top-level names; their code finds no other user module."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
+    def __init__(self, bundle: Bundle, is_user_module: Callable[[str], bool]) -> None:
+        self.bundle, self.is_user_module = bundle, is_user_module
         self.tops = bundle.tops
+        self.looking = False
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
         if name.partition(".")[0] not in self.tops:
+            if path is None and not self.looking and self._asked_by_user() and self._is_users(name):
+                raise ModuleNotFoundError(
+                    f"No module named {name!r} in the code that was planned: it is imported by a name that is only known at run time. "
+                    f"Import it by its name ('import {name}') where the method is defined",
+                    name=name,
+                )
             return None
         planned = self.bundle.modules.get(name)
         if planned is None:
@@ -177,6 +184,21 @@ class _Finder:
             sourceless = place.endswith(".pyc")
             loader = (importlib.machinery.SourcelessFileLoader if sourceless else importlib.machinery.ExtensionFileLoader)(name, place)
         return importlib.util.spec_from_file_location(name, planned.path, loader=loader, submodule_search_locations=inside)
+
+    def _asked_by_user(self) -> bool:
+        """Whether a module of the bundle imports, or a class that came by value, and not a library that these use."""
+        frame = sys._getframe(2)
+        while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "importlib":
+            frame = frame.f_back
+        top = str(frame.f_globals.get("__name__")).partition(".")[0]
+        return top in self.tops or (top == "__main__" and frame.f_globals is not vars(sys.modules["__main__"]))
+
+    def _is_users(self, name: str) -> bool:
+        self.looking = True  # it looks for the module, too
+        try:
+            return self.is_user_module(name)
+        finally:
+            self.looking = False
 
 
 def _library_portions(name: str, path: Sequence[str] | None) -> list[str]:
@@ -197,8 +219,11 @@ def active() -> Bundle | None:
     return _ACTIVE[-1] if _ACTIVE else None
 
 
-def serve(bundle: Bundle) -> None:
+def serve(bundle: Bundle, is_user_module: Callable[[str], bool] = lambda name: False) -> None:
     """Import from this bundle from now on. For a process that has imported none of its modules, and serves no other bundle.
+
+    Args:
+        is_user_module: tells of a top-level name whether it is user code: what of it the bundle lacks, its modules cannot import.
 
     Raises:
         StoreError: it has.
@@ -207,4 +232,4 @@ def serve(bundle: Bundle) -> None:
         raise StoreError(f"this process has imported {', '.join(there) if active() is None else 'from another bundle'} already")
     if bundle.modules:
         _ACTIVE.append(bundle)
-        sys.meta_path.insert(0, _Finder(bundle))
+        sys.meta_path.insert(0, _Finder(bundle, is_user_module))

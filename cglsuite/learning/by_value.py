@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ def given(file: str) -> Any:
     if path.stem in _KEPT:
         return _KEPT[path.stem]
     try:
-        return cloudpickle.loads(path.with_suffix(".pkl").read_bytes())
+        obj, texts = cloudpickle.loads(path.with_suffix(".pkl").read_bytes())
     except AttributeError as error:  # of a module that is asked for a name, it would be taken for the name's absence
         raise ImportError(f"the class cannot be made again in this process: {error}") from error
+    for name, lines in texts.items():  # what ``inspect.getsource`` and ``torch.jit.script`` show is what runs, not what was saved since
+        linecache.cache[name] = sum(map(len, lines)), None, lines, name
+    return obj

@@ -16,6 +16,7 @@ import importlib
 import inspect
 import io
 import json
+import linecache
 import logging
 import re
 import sys
@@ -206,13 +207,13 @@ def _file(text: str, stem: str) -> Path:
 
 
 def _pickled(method: type[Method], found: Hashed) -> bytes:
-    """The class by value; modules go by name.
+    """The class by value, and the texts that its functions were written in; modules go by name.
 
     Raises:
         UsageError: something that it reads cannot be pickled; names it.
     """
     try:
-        return _dumped(method)
+        return _dumped((method, {file: lines for file in found.files if (lines := linecache.getlines(file))}))
     except Exception as error:
         culprit = _culprit(method) or "; ".join(map(str, found.unstable)) or f"{type(error).__name__}: {error}"
         raise UsageError(

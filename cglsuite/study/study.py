@@ -178,7 +178,7 @@ class Study:
 
     def why(self) -> str:
         """Why cells of classes were run or taken from the store: what of each class, its globals and its modules changed since the class of
-        that name was last given.
+        that name was last given, and which results are of other files or variables than the first.
 
         Example:
             >>> print(run(MyMethod, "synthetic-csbm").why())  # doctest: +SKIP
@@ -186,9 +186,15 @@ class Study:
         """
         if not self.classes:
             return "no method was given as a class: methods that are installed have the key of their sources"
-        return "\n".join(
-            f"{one.name}: {f'new key: {one.news}' if one.news else 'unchanged, so its key is as it was'}" for one in self.classes
-        )
+        lines = []
+        for one in self.classes:
+            lines.append(f"{one.name}: {f'new key: {one.news}' if one.news else 'unchanged, so its key is as it was'}")
+            read = [record.provenance.get("inputs", {}) for record in self.records if record.cell["method"] == one.name]
+            second = [inputs for inputs in read if "first_key" in inputs]
+            if second:
+                names = sorted({name for inputs in second for kind in ("files", "variables") for name in inputs.get(kind, ())})
+                lines[-1] += f"; but what it reads ({', '.join(names)}) is not what it first read: a second key"
+        return "\n".join(lines)
 
     @cached_property
     def results(self) -> CampaignResults:

@@ -25,9 +25,10 @@ ROOTS = ["frozen_pkg.method:value"]
 IN_A_WORKER = """
 import json, sys
 from pathlib import Path
+from cglsuite.cells.code.user import is_user_module
 from cglsuite.files.frozen import Bundle, serve
 sys.path.insert(0, {folder!r})
-serve(Bundle.from_json(json.loads({bundle!r}), Path({store!r})))
+serve(Bundle.from_json(json.loads({bundle!r}), Path({store!r})), is_user_module)
 {code}
 """
 
@@ -50,6 +51,28 @@ def worker(bundle: Bundle, tmp_path: Path, code: str) -> Any:
     words = {"folder": str(tmp_path / "site"), "bundle": json.dumps(bundle.to_json()), "store": str(tmp_path / "store"), "code": code}
     done = subprocess.run([sys.executable, "-c", IN_A_WORKER.format(**words)], capture_output=True, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("import importlib\nVALUE = importlib.import_module('frozen_' + 'other').VALUE\n", "a name that is only known at run time"),
+        ("VALUE = __import__('frozen_' + 'other').VALUE\n", "a name that is only known at run time"),
+        ("try:\n    import frozen_not_there\nexcept ModuleNotFoundError:\n    VALUE = 3\n", 3),
+        ("import importlib\nVALUE = importlib.import_module('colo' + 'rsys').rgb_to_hsv(0, 0, 0)[2]\n", 0),
+    ],
+    ids=["import-module", "dunder", "absent", "library"],
+)
+def test_planned_code_finds_no_user_module_that_was_not_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, seen: Any
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "frozen_by_name.py").write_text(text)
+    (tmp_path / "site" / "frozen_other.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    bundle = Bundle.keep(files_to_freeze(["frozen_by_name"]), tmp_path / "store")
+    found = worker(bundle, tmp_path, "import frozen_by_name; print(json.dumps(frozen_by_name.VALUE))")
+    assert seen in found if isinstance(seen, str) else found == seen
 
 
 def test_a_bundle_holds_what_is_imported_each_file_once(planned: Bundle, tmp_path: Path) -> None:

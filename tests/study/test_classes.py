@@ -153,6 +153,20 @@ def test_an_unchanged_class_has_its_file_and_a_change_is_told(monkeypatch: pytes
     assert more.news == "scaled changed; OTHER new; SCALE no longer used"
 
 
+def test_the_text_of_a_class_travels_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What torch.jit.script compiles in a worker is the code that was sent, whatever the file says by then."""
+    script = tmp_path / "script.py"
+    code = "import cglsuite as cgl\ndef f(x): return x\nclass Mine(cgl.Method):\n    def setup(self): return f\n"
+    script.write_text(code)
+    cells = Cells(monkeypatch)
+    exec(compile(code, str(script), "exec"), cells.module.__dict__)
+    path = as_plugin_file(cells.module.Mine).path
+    script.write_text(code.replace("return x", "return -x"))
+    reader = "import sys, inspect; from cglsuite.learning.by_value import given; print(inspect.getsource(given(sys.argv[1]).setup(0)))"
+    done = subprocess.run([sys.executable, "-c", reader, str(path)], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "def f(x): return x", done.stderr
+
+
 def test_a_pickle_that_lies_there_is_never_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = Cells(monkeypatch)
     path = as_plugin_file(cells(CELL)).path.with_suffix(".pkl")
@@ -206,7 +220,9 @@ def test_a_cached_function_travels(monkeypatch: pytest.MonkeyPatch) -> None:
         "import functools\n@functools.lru_cache(maxsize=7)\ndef k(): return 3\nclass Mine(cgl.Method):\n    def loss(self, b): return k()\n"
     )
     path = as_plugin_file(Cells(monkeypatch)(code)).path
-    script = "import sys, cloudpickle as c; k = c.load(open(sys.argv[1], 'rb')).loss.__globals__['k']; print(k(), k.cache_info().maxsize)"
+    script = (
+        "import sys, cloudpickle as c; k = c.load(open(sys.argv[1], 'rb'))[0].loss.__globals__['k']; print(k(), k.cache_info().maxsize)"
+    )
     done = subprocess.run([sys.executable, "-c", script, str(path.with_suffix(".pkl"))], capture_output=True, text=True, check=False)
     assert done.stdout == "3 7\n", done.stderr
 

@@ -6,6 +6,8 @@ import ast
 import contextlib
 import sys
 import types
+from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 
 from cglsuite.cells.code.objects import code_content, function_in, within
@@ -39,15 +41,22 @@ def set_constants(module: types.ModuleType | None) -> list[str]:
     if module is None or file is None:
         return []
     try:
-        tree = ast.parse(Path(file).read_bytes())
+        written = _constants(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return []
-    bound = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    found = []
+    return [name for name, value in written.items() if repr(vars(module).get(name)) != value]
+
+
+@lru_cache(maxsize=1024)
+def _constants(source: bytes) -> dict[str, str]:
+    """The literals that a module binds to a name which it binds only once, as text."""
+    tree = ast.parse(source)
+    bound = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    found = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and bound.count(name := node.targets[0].id) == 1:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and bound[name := node.targets[0].id] == 1:
             with contextlib.suppress(ValueError, TypeError):
                 value = ast.literal_eval(node.value)
-                if isinstance(value, (bool, int, float, complex, str, bytes, tuple)) and repr(vars(module).get(name)) != repr(value):
-                    found.append(name)
+                if isinstance(value, (bool, int, float, complex, str, bytes, tuple)):
+                    found[name] = repr(value)
     return found

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.code import witnesses
 from cglsuite.cells.code.noted import Digests, Inputs, noted_keys, read_inputs, write_inputs
+from cglsuite.cells.records.describe import foreign_code
 from cglsuite.errors import UsageError
 from cglsuite.hashing import digest
 
@@ -45,21 +46,28 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
     Args:
         to_run: where there is none, a cell gets a second key, and this is logged; otherwise it is read as it was run last.
     """
+    declared = witnesses.declared()
     now: dict[str, str | None] = {}
     changed, absent = Counter[str](), Counter[str]()
 
     def asked(noted: Sequence[Inputs]) -> Digests:
-        now.update({name: witnesses.present(name) for one in noted for name in one.read if name not in now})
-        fitting = [one for one in noted if not one.changes(now)]
+        names = {*declared, *(name for one in noted for name in one.read)}
+        now.update({name: witnesses.present(name) for name in names if name not in now})
+        changes = {one.key: one.changes(now, declared) for one in noted}
+        fitting = [one for one in noted if not changes[one.key]]
         if not fitting and to_run:
-            changed.update(noted[0].changes(now))
-            return {name: now[name] for one in noted for name in one.read}
+            changed.update(sorted(changes.values(), key=len)[0])
+            return {name: now[name] for name in names}
         best = next((one for one in fitting or noted if store.cached(one.key) is not None), (fitting or noted)[0])
         absent.update(name for name, content in best.read.items() if content is not None and now[name] is None)
         return best.asked
 
-    known = noted_keys(store.path, (p.key for p in cells if p.ready))
-    chosen = {p.key: asked(noted) for p in cells if p.key in known and (noted := read_inputs(store.path, p.key))}
+    noted = {key: read_inputs(store.path, key) for key in noted_keys(store.path, (p.key for p in cells if p.ready))}
+    for planned in cells if declared else ():  # of results that were made before anything was declared
+        known = planned.cell is None or planned.key in noted or store.cached(planned.key) is None
+        if not known and foreign_code(engine.sources(planned.cell, catalogue)):  # type: ignore[arg-type]
+            noted[planned.key] = [Inputs(key=planned.key, asked={}, read={}, written_ns=0)]
+    chosen = {key: asked(found) for key, found in noted.items() if found}
     requests = [dataclasses.replace(p.request, inputs=chosen[p.key]) for p in cells if chosen.get(p.key)]
     replanned = iter(engine.plan_all(requests, catalogue))
     for name, number in changed.items():

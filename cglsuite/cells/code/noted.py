@@ -34,9 +34,10 @@ class Inputs:
     read: Digests
     written_ns: int
 
-    def changes(self, now: Digests) -> list[str]:
-        """The witnesses that differ now. A file that is absent now is none of them: this may be another machine."""
-        return [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or n.startswith("$"))]
+    def changes(self, now: Digests, declared: Iterable[str] = ()) -> list[str]:
+        """The witnesses that differ now, or that were declared since. An absent file is none of them: this may be another machine."""
+        differing = [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or n.startswith("$"))]
+        return [*differing, *(name for name in declared if name not in self.read)]
 
 
 def write_inputs(store: Path, first: str, key: str, asked: Digests, read: Digests) -> None:

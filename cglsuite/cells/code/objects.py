@@ -60,11 +60,13 @@ class Hashed:
         parts: the digest of the class itself and of every global that it needs, by name.
         modules: the importable modules whose names it uses, ``"module"`` or ``"module:name"``, sorted.
         unstable: where values without a comparable content are, in words; each part that has one is new every time.
+        files: where the functions that count were written, as their code objects say; no part of the digest.
     """
 
     parts: Mapping[str, str]
     modules: tuple[str, ...]
     unstable: tuple[Unhashable, ...] = ()
+    files: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -120,6 +122,7 @@ class _Hasher:
     parts: dict[str, str] = field(default_factory=dict)
     modules: set[str] = field(default_factory=set)
     unstable: list[Unhashable] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
 
     def run(self, obj: type | types.FunctionType) -> Hashed:
         self.waiting: list[tuple[str, dict[str, Any], str]] = []
@@ -135,7 +138,7 @@ class _Hasher:
         while self.waiting:
             name, space, where = self.waiting.pop()
             self._part(f"{self._space(space)}{name}", space[name], where)
-        return Hashed(dict(sorted(self.parts.items())), tuple(sorted(self.modules)), tuple(self.unstable))
+        return Hashed(dict(sorted(self.parts.items())), tuple(sorted(self.modules)), tuple(self.unstable), tuple(sorted(self.files)))
 
     def _part(self, name: str, value: Any, where: str) -> None:
         self.seen: dict[int, tuple[int, Any]] = {}
@@ -268,6 +271,7 @@ class _Hasher:
         return tuple(found)
 
     def code(self, code: types.CodeType) -> Any:
+        self.files.add(code.co_filename)
         constants = tuple(self._constant(constant) for constant in code.co_consts)
         counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
         names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)

@@ -16,7 +16,8 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,6 +33,8 @@ _SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr/lib", "/usr/share")
 _SET_BY_THE_SUITE = ("CGLSUITE_", "OMP_", "MKL_", "CUDA_VISIBLE_DEVICES", "SLURM_", "DASK_", "PYTHONPATH", "PYTHONHASHSEED")
 _PLAIN: Any = type(os.environ)
 _LOOKUPS = frozenset({"get", "getenv", "setdefault", "pop", "__contains__"})
+_CALLERS = tuple(f"cglsuite.{room}." for room in ("campaigns", "cells", "cli", "executors", "host", "reports", "study", "testing"))
+"""Who calls these is not whose code they run: a script that runs cells opens no file of a method."""
 _MAPPINGS = ("os", "collections.abc")
 _SUBSCRIPT = frozenset({"BINARY_SUBSCR", "BINARY_OP"})
 _SETTLED_NS = 2_000_000_000
@@ -46,37 +49,53 @@ def variable_name(name: str) -> str | None:
 class _Watch:
     """What has been read in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, declared: dict[str, None]) -> None:
         self.on = False
         self.excluded: tuple[str, ...] = ()
         self.seen: dict[str, str | None] = {}
         self.unlike = set[str]()
         self.written = set[str]()
-        self.declared: dict[str, None] = {}
+        self.declared = declared
         self.users: dict[str, bool] = {}
         self.digests: dict[str, tuple[Stamp, str]] = {}
         self.lock = threading.RLock()
         self.busy = threading.local()
 
 
-_WATCH = _Watch()
+_WATCH = _Watch({})
+_HOOKED: list[bool] = []
 
 
-def watch(*excluded: Path) -> None:
-    """Note from now on what user code of this process reads.
+@contextmanager
+def watch(*excluded: Path) -> Iterator[None]:
+    """Note what user code of this process reads inside of the block.
 
     Args:
         excluded: folders that do not count, besides those of the interpreter, its libraries and the system.
     """
+    global _WATCH
+    before = _WATCH
+    _WATCH = _Watch(before.declared)
+    _WATCH.excluded = _not_counted(excluded)
+    if not _HOOKED:
+        _HOOKED.append(True)
+        sys.addaudithook(_on_event)  # for good: a hook cannot be removed
+    os.environ.__class__ = _WATCHED
+    _WATCH.on = True
+    try:
+        yield
+    finally:
+        _WATCH = before
+        if not before.on:
+            os.environ.__class__ = _PLAIN
+
+
+def _not_counted(excluded: Iterable[Path]) -> tuple[str, ...]:
     from cglsuite.datafiles import DataRoot
 
     root = DataRoot.from_environment()
     folders = [str(folder) for folder in (*excluded, root.cache, *root.folders, *sysconfig.get_paths().values())]
-    _WATCH.excluded = (*_SYSTEM, *{os.path.abspath(folder) for folder in folders}, *{os.path.realpath(folder) for folder in folders})
-    if not _WATCH.on:
-        sys.addaudithook(_on_event)
-        os.environ.__class__ = type("_Environ", (_PLAIN,), {"__getitem__": _look_up, "__setitem__": _set})
-        _WATCH.on = True
+    return (*_SYSTEM, *{os.path.abspath(folder) for folder in folders}, *{os.path.realpath(folder) for folder in folders})
 
 
 def watching() -> bool:
@@ -154,6 +173,8 @@ def declare(names: Iterable[str]) -> None:
 
 
 def _on_event(event: str, args: tuple[Any, ...]) -> None:
+    if not _WATCH.on:
+        return
     if event == "open":
         path, _, flags = args
         if isinstance(path, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
@@ -260,6 +281,9 @@ def _set(self: Any, key: Any, value: Any) -> None:
         _forget(f"${key}")
 
 
+_WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _look_up, "__setitem__": _set})
+
+
 def _look_at_variable(key: Any, value: str | None, frame: FrameType | None) -> None:
     if not isinstance(key, str) or key.startswith(_SET_BY_THE_SUITE) or f"${key}" in _WATCH.written:
         return
@@ -282,9 +306,9 @@ def _digest_of_text(text: str) -> str:
 
 
 def _user_of(frame: FrameType | None) -> FrameType | None:
-    """The user's code on whose behalf a library opens a file; ``None`` for an import, and for what a library opens at its own."""
+    """The user's code on whose behalf a library opens a file; ``None`` for an import, and for what the suite or a library opens itself."""
     while frame is not None and (kind := _kind(frame)) != "user":
-        frame = None if kind == "import" else frame.f_back
+        frame = None if kind == "suite" else frame.f_back
     return frame
 
 
@@ -292,8 +316,8 @@ def _kind(frame: FrameType) -> str:
     name = frame.f_globals.get("__name__")
     if not isinstance(name, str):
         return "library"
-    if name == "importlib._bootstrap":
-        return "import"
+    if name == "importlib._bootstrap" or name.startswith(_CALLERS):
+        return "suite"
     if name == "__main__":  # of a class that came by value, the globals are its own
         return "library" if frame.f_globals is vars(sys.modules["__main__"]) else "user"
     return "user" if _is_user(name.partition(".")[0]) else "library"

@@ -132,7 +132,7 @@ def cell(
     from cglsuite.cells.plan import CellRequest
 
     store, engine = open_store(store_path), load_engine()
-    watch_inputs(store.path)
+    ctx.with_resource(watch_inputs(store.path))
     catalogue = session.catalogue()
     if scenario.startswith(TINY_PREFIX):
         from cglsuite.testing import tiny_catalogue

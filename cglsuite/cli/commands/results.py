@@ -131,6 +131,10 @@ def results(
     chosen = list(store.completed_rows(catalogue, keys))
     if not chosen:
         _log.warning("no records in %s", store.path)
+    foreign = sorted({name for row in chosen for name, value in row.metrics.items() if value is not None} - set(catalogue.names("metric")))
+    if foreign:
+        what = "metrics of no installed plugin, as they were stored, perhaps by different formulas"
+        _log.warning("%s: %s; install their plugins, and they are computed from the matrices", what, ", ".join(foreign))
     write_table(results_frame(chosen, joint=joint_metrics(catalogue)), form or "csv", output)
 
 

@@ -50,6 +50,8 @@ def test_changed_files_and_variables_train_again_beside_the_old_record(
         module = __import__("scaled_by_a_file")
         study = cgl.run(module.Scaled, arrays(), overrides={"training.epochs": 3}, name="photo", progress=False, store=tmp_path / "store")
         assert study.outcome.counts == {"done": 1}
+        second = "but what it reads (SIGN, scaled_by_a_file:factor.json) is not what it first read: a second key" in study.why()
+        assert second == ("first_key" in study.records[0].provenance["inputs"])
         return study.records[0]
 
     first = run(1.0, "plus")
@@ -97,6 +99,11 @@ def test_a_file_that_is_absent_here_changes_nothing_and_a_variable_does() -> Non
     noted = Inputs(key=A, asked={}, read={"/c.json": A, "/new.json": None, "$MODE": B}, written_ns=0)
     assert noted.changes({"/c.json": None, "/new.json": None, "$MODE": B}) == []
     assert noted.changes({"/c.json": B, "/new.json": A, "$MODE": None}) == ["/c.json", "/new.json", "$MODE"]
+
+
+def test_a_result_made_before_a_file_was_declared_does_not_depend_on_it_yet() -> None:
+    noted = Inputs(key=A, asked={}, read={"/c.json": A}, written_ns=0)
+    assert noted.changes({"/c.json": A, "/new.bin": B}, ["/new.bin"]) == ["/new.bin"]
 
 
 def test_a_state_made_with_other_inputs_is_not_continued(tmp_path: Path) -> None:

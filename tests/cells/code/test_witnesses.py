@@ -18,13 +18,15 @@ import json, os, sys
 sys.path.insert(0, os.getcwd())
 from pathlib import Path
 from cglsuite.cells.code import witnesses
-witnesses.watch(Path("store"))
-import mine
-try:
-    seen = witnesses.witnessed()
-except Exception as error:
-    seen = str(error)
-print(json.dumps([seen, witnesses.written()]))
+with witnesses.watch(Path("store")):
+    import mine
+    try:
+        seen = witnesses.witnessed()
+    except Exception as error:
+        seen = str(error)
+    print(json.dumps([seen, witnesses.written()]))
+open("mine.py").close()
+assert not witnesses.watching() and not any("mine.py" in name for name in witnesses.witnessed())
 """
 
 
@@ -44,6 +46,7 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "code",
     [
@@ -82,6 +85,7 @@ def test_an_absent_file_counts_as_absent(tmp_path: Path) -> None:
     assert reads(tmp_path, code) == ({"mine:a.txt": None}, [])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "code",
     [
@@ -98,6 +102,7 @@ def test_what_user_code_writes_is_its_own(tmp_path: Path, code: str) -> None:
     assert {"mine:a.txt", "mine:b.txt"} & set(own)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "code",
     [
@@ -114,12 +119,26 @@ def test_folders_of_others_do_not_count(tmp_path: Path, code: str) -> None:
     assert reads(tmp_path, code, **{"store/x": "", "cache/x": ""})[0] == {}
 
 
+def test_what_the_suite_reads_is_not_its_callers(tmp_path: Path) -> None:
+    """A script that runs cells is below the suite on the stack, and no method's code."""
+    code = """
+        from cglsuite.cells import Store
+        from cglsuite.cells.storage.records import read_regular
+        Store("elsewhere").sweep()
+        from cglsuite.cells.code.noted import read_inputs, write_inputs
+        write_inputs(Path("elsewhere"), "a" * 64, "a" * 64, {}, {})
+        read_inputs(Path("elsewhere"), "a" * 64)
+    """
+    assert reads(tmp_path, "from pathlib import Path\n" + textwrap.dedent(code))[0] == {}
+
+
 def test_a_file_that_changes_between_two_readings_is_named(tmp_path: Path) -> None:
     code = "import subprocess\nopen('a.txt').read()\nsubprocess.run(['sh', '-c', 'echo 3 > a.txt'])\nopen('a.txt').read()"
     seen, _ = reads(tmp_path, code, **{"a.txt": "12"})
     assert "a.txt changed while cells trained" in seen
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "code",
     [
@@ -134,6 +153,7 @@ def test_a_variable_counts_that_user_code_looks_up(tmp_path: Path, code: str) ->
     assert reads(tmp_path, code) == ({"$MODE": sha256("fast")}, [])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "code",
     [

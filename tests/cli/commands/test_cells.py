@@ -507,6 +507,17 @@ def test_results_in_every_format(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     assert len(pd.read_parquet(tmp_path / "r.parquet")) == 11
 
 
+def test_results_name_metrics_of_plugins_that_are_not_here(capfd: pytest.CaptureFixture[str], store: Store) -> None:
+    call(capfd, *CELL)
+    assert "no installed plugin" not in call(capfd, "results")[2]
+    record = next(store.records())
+    store.put(replace(record, metrics={**record.metrics, "fancy": 0.5}))
+    status, out, err = call(capfd, "results")
+    assert status == 0
+    assert pd.read_csv(io.StringIO(out))["fancy"].tolist() == [0.5]
+    assert "metrics of no installed plugin, as they were stored, perhaps by different formulas: fancy" in err
+
+
 def test_results_without_a_store_or_records(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A mistyped store is an error, an empty one a warning."""
     status, out, err = call(capfd, "results", "--store", str(tmp_path / "absent"))
