@@ -324,8 +324,8 @@ def found():
 
 for case in cases:
     put(case, case["old"])
-witnesses.watch(Path("store"))
-print(json.dumps(list(found())))
+with witnesses.watch(Path("store")):
+    print(json.dumps(list(found())))
 """
 
 
