@@ -44,7 +44,6 @@
     timeout_s = 3600
     checkpoint_every_s = 10      # seconds of finished work that an interruption of a cell may cost; 0 saves every task
     threads = 1
-    # batch = 16                 # so many cells that differ in seeds or order train as one stacked model; "auto": on CUDA only
     executor = "local"           # or another one that is installed: cglsuite list executors
     watch = ["csv"]              # observers, as in --watch; their folders are relative to this file
     share_prefixes = true        # cells whose orders begin with the same tasks share their training; results are the same
@@ -91,7 +90,6 @@ from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.repeats import refuse_repeats
 from cglsuite.campaigns.search import parse_scope
-from cglsuite.cells.batching.companies import MOST_SLOTS
 from cglsuite.errors import UsageError, nearest
 from cglsuite.files.named import naming
 from cglsuite.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
@@ -276,7 +274,6 @@ class RunSection(_Section):
     timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
     checkpoint_every_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
     threads: Processes = 1
-    batch: Annotated[int, Field(ge=2, le=MOST_SLOTS)] | Literal["auto"] | None = None
     executor: Annotated[str, Field(min_length=1)] = "local"
     share_prefixes: bool = True
     watch: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []

@@ -6,7 +6,8 @@ sample that covers as many of the changed sources as possible, ``compare`` compa
 records that the sample covers under their new keys.
 
 A record is covered if *each* change between its sources and the current ones was part of a rerun that came out equal. A change of
-``twp.py`` is covered by cells of TWP only, a change of the core by cells of the same level.
+``twp.py`` is covered by cells of TWP only, a change of the core by cells of the same level. User code whose digest by the former rule
+(:mod:`cglsuite.cells.code.former`) is still that of the record has not changed, and needs no rerun.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.cells.keys import numerics_facts, torch_version
+from cglsuite.cells.code.former import former_digest
+from cglsuite.cells.code.user import is_ours
+from cglsuite.cells.keys import claimed_key, numerics_facts, references, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
@@ -67,12 +70,18 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A finished record whose cell can be planned now, under another key; ``former`` is what a rerun is compared with, if not with it."""
+    """A finished record whose cell can be planned now, under another key.
+
+    Attributes:
+        changes: what reruns have to cover. same: parts with another digest today, but the record's by the former rule for user code.
+        former: what a rerun is compared with, if not with the record.
+    """
 
     record: Record
     planned: PlannedCell
     used: Mapping[str, Mapping[str, str]]
     changes: frozenset[Change]
+    same: frozenset[Change] = frozenset()
     former: Record | None = None
 
     @property
@@ -129,7 +138,9 @@ def survey(
             result.left.append((record, reason))
         else:
             used = engine.sources(_cell(planned), catalogue)
-            made = Candidate(record=record, planned=planned, used=used, changes=frozenset(_changes(record, used)))
+            changes = frozenset(_changes(record, used))
+            same = frozenset(_same(record, changes, _cell(planned), catalogue))
+            made = Candidate(record=record, planned=planned, used=used, changes=changes - same, same=same)
             other = chosen.get(planned.key)
             if other is not None:
                 made, lost = (made, other) if len(made.changes) < len(other.changes) else (other, made)
@@ -178,7 +189,6 @@ def replanned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[Pla
         seeds=seeds,
         threads=cell["threads"],
         device=cell["device"],
-        slots=cell.get("slots", 0),
     )
     try:
         preset = engine.plan(request, catalogue)
@@ -214,7 +224,7 @@ def elsewhere(record: Record, here: Mapping[str, Any]) -> str:
 
 
 def _changes(record: Record, used: Mapping[str, Mapping[str, str]]) -> Iterator[Change]:
-    numerics = numerics_facts(record.cell["device"], record.cell["threads"], record.cell.get("slots", 0))
+    numerics = numerics_facts(record.cell["device"], record.cell["threads"])
     if (former := record.environment.get("numerics", numerics)) != numerics:
         yield Change("numerics", _kind(record), digest(former)[:12], digest(numerics)[:12])
     then = {part["role"]: part for part in record.makers if part["role"] != "metric"}
@@ -223,6 +233,17 @@ def _changes(record: Record, used: Mapping[str, Mapping[str, str]]) -> Iterator[
         if old != new:
             name = _kind(record) if role in ("core", "scenario") else str(used.get(role, then.get(role, {})).get("name", role))
             yield Change(role, name, old[:12], new[:12])
+
+
+def _same(record: Record, changes: Iterable[Change], cell: CellSpec, catalogue: Catalogue) -> Iterator[Change]:
+    """The changes of user code that are only of the rule, in records whose keys have today's form."""
+    then = {part["role"]: part["source"] for part in record.makers if part["role"] != "metric"}
+    numerics = record.environment.get("numerics", {})
+    if claimed_key(cell, then, record.environment.get("torch", ""), numerics) == record.key:
+        for change in changes:
+            roots = references(cell, catalogue).get(change.role, ())
+            if roots and not is_ours(roots[0]) and former_digest(roots) == then.get(change.role):
+                yield change
 
 
 def _kind(record: Record) -> str:
@@ -303,7 +324,8 @@ def rekey(
     versions: Mapping[str, str],
     remove_old: bool = False,
 ) -> tuple[list[Record], list[tuple[Candidate, str]]]:
-    """Write the records covered by the ``equal`` cells under the current keys; old ones are kept unless ``remove_old``.
+    """Write the records covered by the ``equal`` cells, or by the former rule, under the current keys; old ones are kept unless
+    ``remove_old``.
 
     Returns:
         The records written, and the unchanged candidates with the reason.
@@ -314,7 +336,7 @@ def rekey(
     left: list[tuple[Candidate, str]] = []
     for candidate in candidates:
         open_changes = sorted(candidate.changes - shown)
-        if open_changes or not rerun:
+        if open_changes or not (rerun or candidate.same):
             names = ", ".join(f"{c.role} {c.name}" for c in open_changes) or "the key's form"
             left.append((candidate, f"no rerun covers the changes of: {names}"))
             continue
@@ -345,6 +367,7 @@ def _rekeyed(candidate: Candidate, rerun: Sequence[str], date: str, versions: Ma
         "versions": dict(versions),
         "changes": [dataclasses.asdict(change) for change in sorted(candidate.changes)],
         "rerun": list(rerun),
+        **({"same_by_former_rule": [dataclasses.asdict(change) for change in sorted(candidate.same)]} if candidate.same else {}),
     }
     provenance = {**old.provenance, **providers(candidate.used), "migrated": [*(old.provenance.get("migrated") or ()), entry]}
     fields = {f.name: getattr(old, f.name) for f in dataclasses.fields(Record) if f.name != "schema"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fnmatch
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
 from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
-from cglsuite.cells.batching.companies import why_alone
 from cglsuite.cells.code.inputs import with_inputs
 from cglsuite.cells.device import planned_device
 from cglsuite.cells.engine import Engine, load_engine
@@ -59,9 +57,6 @@ class _Group:
         return all(fnmatch.fnmatchcase(value, pattern) for value, pattern in pairs)
 
 
-logger = logging.getLogger(__name__)
-AUTO_SLOTS = 16
-"""Slots of ``batch = "auto"`` on CUDA."""
 _CLASS_ORDER = "scenario.class_order"
 _ALWAYS = {*declared_switches(ScenarioSpec), *declared_switches(TrainingSpec)}
 
@@ -81,7 +76,6 @@ class _Planner:
         self.campaign, self.catalogue, self.store, self.to_run = campaign, catalogue, store, to_run
         self.engine = engine or load_engine()
         self.overrides = Overrides.of(overrides)
-        self._told = set[tuple[str, str, str]]()
         self.device = self._device(self.overrides.device or campaign.run.device, self.overrides.executor or campaign.run.executor)
         grid = campaign.grid
         backbones: list[str | None] = [*grid.backbones] or [None]
@@ -238,32 +232,10 @@ class _Planner:
             return self._settled(self.engine.plan_all(requests, self.catalogue))
 
     def _settled(self, cells: list[PlannedCell]) -> list[PlannedCell]:
-        """The cells with their inputs, in stacks where the campaign says so."""
-        if self.store is not None:
-            cells = with_inputs(cells, self.store, self.engine, self.catalogue, to_run=self.to_run)
-        return self._batched(cells)
-
-    def _batched(self, cells: list[PlannedCell]) -> list[PlannedCell]:
-        """The cells in stacks where the campaign says so and they can be; the others say why not, once per reason."""
-        batch = self.campaign.run.batch
-        slots = (AUTO_SLOTS if self.device == "cuda" else 0) if batch == "auto" else batch or 0
-        if not slots:
+        """The cells with their inputs."""
+        if self.store is None:
             return cells
-        reasons: dict[tuple[int, int], str] = {}  # cells that differ in seeds share their settings
-        requests = []
-        for planned in cells:
-            cell, request = planned.cell, planned.request
-            if cell is not None:
-                settings = id(cell.scenario), id(cell.method_hyperparameters)
-                if settings not in reasons:
-                    reasons[settings] = why_alone(cell, self.catalogue)
-                if not (reason := reasons[settings]):
-                    request = dataclasses.replace(request, slots=slots)
-                elif (request.scenario, request.method, reason) not in self._told:
-                    self._told.add((request.scenario, request.method, reason))
-                    logger.info("%s × %s is not batched: %s", request.scenario, request.method, reason)
-            requests.append(request)
-        return self.engine.plan_all(requests, self.catalogue)
+        return with_inputs(cells, self.store, self.engine, self.catalogue, to_run=self.to_run)
 
     def _at(self, group: _Group) -> contextlib.AbstractContextManager[None]:
         return _at(f"{self.campaign.where}: {group.scenario} × {group.method}")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from cglsuite.lazily import lazily
 
 if TYPE_CHECKING:
-    from cglsuite.cells.batching.together import run_cells
     from cglsuite.cells.drift import ForgettingSplit, split_forgetting
     from cglsuite.cells.keys import cell_key, design_key
     from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer, Observers
@@ -34,7 +33,6 @@ __all__ = [
     "resolve_cell",
     "results_frame",
     "run_cell",
-    "run_cells",
     "split_forgetting",
 ]
 
@@ -42,7 +40,6 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "records.frame": ("results_frame",),
-        "batching.together": ("run_cells",),
         "drift": ("ForgettingSplit", "split_forgetting"),
         "keys": ("cell_key", "design_key"),
         "observing.observers": ("Epoch", "ObservedCell", "Observer", "Observers"),

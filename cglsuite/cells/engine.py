@@ -79,8 +79,8 @@ class Engine:
             )
         except NotApplicable as error:
             return PlannedCell(request=request, state="n/a", reason=str(error))
-        if request.slots or request.inputs:
-            cell = dataclasses.replace(cell, slots=request.slots, inputs=request.inputs)
+        if request.inputs:
+            cell = dataclasses.replace(cell, inputs=request.inputs)
         return PlannedCell(request=request, state="ready", cell=cell, key=self.cell_key(cell, catalogue))
 
     def plan_all(self, requests: Iterable[CellRequest], catalogue: Catalogue) -> list[PlannedCell]:
@@ -103,7 +103,6 @@ class Engine:
                 id(request.overrides),
                 request.threads,
                 request.device,
-                request.slots,
                 id(request.inputs) if request.inputs else 0,
             )
             if (name := texts.get(same, "")) == "":

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cglsuite.specs import Seeds
 
 __all__ = [
-    "ARITHMETIC",
     "cell_key",
     "claimed_key",
     "design_key",
@@ -45,9 +44,6 @@ __all__ = [
 ]
 
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
-_BATCHED = "cglsuite.learning.batched.seated:make_runner"
-ARITHMETIC = "batched-1"
-"""What the numerics of a cell in a stack say of its arithmetic: sums are made in another order than by a cell that trains by itself."""
 _PRETRAINING = "cglsuite.learning.pretraining.weights:pretrain"
 
 
@@ -113,7 +109,7 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
         "torch": keyed_torch(torch_version(), cell.device),
         "device": cell.device,
-        "numerics": numerics_facts(cell.device, cell.threads, cell.slots),
+        "numerics": numerics_facts(cell.device, cell.threads),
     }
 
 
@@ -132,10 +128,9 @@ def keyed_torch(version: str, device: str) -> str:
     return version.partition("+")[0] if device == "cuda" else version
 
 
-def numerics_facts(device: str, threads: int, slots: int = 0) -> dict[str, Any]:
-    """Numerical settings of a cell, as its key and its record state them; of one in a stack of ``slots`` also the arithmetic."""
-    facts = dataclasses.asdict(numerics_of(device, threads))
-    return facts | {"arithmetic": ARITHMETIC, "slots": slots} if slots else facts
+def numerics_facts(device: str, threads: int) -> dict[str, Any]:
+    """Numerical settings of a cell, as its key and its record state them."""
+    return dataclasses.asdict(numerics_of(device, threads))
 
 
 def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
@@ -146,10 +141,10 @@ def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...
         "method": catalogue.method(cell.method).factory,
         "measure": catalogue.measure(cell.scenario.performance).factory,
     }
-    core: tuple[str, ...] = (_BATCHED,) if cell.slots else ()
+    core: tuple[str, ...] = ()
     if cell.pretraining != NO_PRETRAINING:
         factories["pretraining"] = catalogue.pretraining(cell.pretraining).factory
-        core = (*core, _PRETRAINING)
+        core = (_PRETRAINING,)
     if cell.scenario.task_free is not None:
         factories["schedule"] = catalogue.schedule(cell.scenario.task_free.schedule).factory
     factories["scenario"] = cell.scenario.builder

@@ -25,8 +25,8 @@ PlannedState = Literal["ready", "n/a", "waiting"]
 class CellRequest:
     """One cell as requested on the command line or by a campaign: names, overrides of the preset by dotted key, seeds, device.
 
-    ``backbone=None`` means the preset's. ``slots``, ``inputs``: see :class:`cglsuite.cells.CellSpec`. Workers receive requests and resolve
-    them with their own catalogue.
+    ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. Workers receive requests and resolve them with
+    their own catalogue.
     """
 
     scenario: str
@@ -36,7 +36,6 @@ class CellRequest:
     seeds: Seeds = Seeds()  # noqa: RUF009 - frozen
     threads: int = 1
     device: str = "cpu"
-    slots: int = 0
     inputs: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
@@ -47,7 +46,7 @@ class CellRequest:
 
     def to_json(self) -> dict[str, Any]:
         """JSON types only."""
-        return {name: value for name, value in asdict(self).items() if value or name not in ("slots", "inputs")}
+        return {name: value for name, value in asdict(self).items() if value or name != "inputs"}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellRequest:

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,13 +94,6 @@ def run_cell(
         TaskElsewhere: with ``in_common``, a task that this cell begins with is being trained on another machine.
         KeyboardInterrupt: passed on; checkpoints stay.
     """
-    if cell.slots and not _in_company():
-        from cglsuite.cells.batching.companies import side_by_side
-
-        told: dict[str, Any] = {"progress": progress, "in_common": in_common, "observers": observers}
-        told["checkpoint_every_s"] = checkpoint_every_s
-        alone: Record = side_by_side(cell, [partial(run_cell, cell, catalogue, store, **told)])[0]
-        return alone
     wake_collector()  # by now everything large is imported
     key = cell_key(cell, catalogue)
     if (cached := store.cached(key)) is not None:
@@ -108,10 +101,6 @@ def run_cell(
     prepare_device(cell.device)  # before the process is watched: what an accelerator's distribution registers is not the method's
     outcome: RunResult | None = None
     checkpoints = store_checkpoints(cell, catalogue, store, checkpoint_every_s)
-    if cell.slots:
-        from cglsuite.learning.batched.company import pause
-
-        checkpoints.pause = pause
     inputs = checkpoints.inputs
     observation = _observation(observers, cell, key)  # before the process is watched: what observers start is not the method's
     watch = Watch(cell, catalogue)
@@ -156,13 +145,6 @@ def run_cell(
             checkpoints.drop(prefix)
     _end(observation, record)
     return record
-
-
-def _in_company() -> bool:
-    """Whether cells run side by side here."""
-    from cglsuite.learning.batched.company import member
-
-    return member() is not None
 
 
 def _observation(observers: Observers | Sequence[Observer], cell: CellSpec, key: str) -> Observation | None:
@@ -236,12 +218,7 @@ def make_runner(
     cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream, on_task: Callable[[int], None] = lambda k: None
 ) -> TaskRunner | TaskFreeRunner:
     """The runner of a cell over its stream, whose models start from pre-trained weights where the cell says so."""
-    make: Callable[..., TaskRunner | TaskFreeRunner] = launch.make_runner
-    if cell.slots:
-        from cglsuite.learning.batched import seated
-
-        make = seated.make_runner
-    return make(
+    return launch.make_runner(
         stream,
         catalogue.resolve(catalogue.get("method", cell.method)),
         first_backbone(cell, catalogue, stream),
@@ -295,8 +272,6 @@ class StoreCheckpoints:
     def __init__(self, store: Store, family: str, every_s: float | None = None, inputs: Reading | None = None) -> None:
         self.store, self.family, self.inputs = store, family, inputs or Reading({}, None)
         self.before_save: Callable[[], None] = lambda: None
-        self.pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
-        """Called to wait; where several cells train in one thread, the others go on meanwhile."""
         given = variable("CGLSUITE_CHECKPOINT_EVERY") if every_s is None else every_s
         self.every_s = CHECKPOINT_EVERY_S if given is None else float(given)
         """How much finished work an interruption may cost, in seconds."""
@@ -332,7 +307,7 @@ class StoreCheckpoints:
                 level = logging.INFO if holder.here else logging.WARNING
                 logger.log(level, "waiting for a shared first task: %s", holder.wait)
                 waiting = True
-            self.pause(backoff.missed(name, near=holder is not None and holder.here))
+            time.sleep(backoff.missed(name, near=holder is not None and holder.here))
         with lease:
             yield not self.store.checkpoint_path(name).exists()
 
@@ -419,7 +394,7 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": torch.version.cuda if cell.device == "cuda" else None,
         **(_gpu() if cell.device == "cuda" else {}),
-        "numerics": numerics_facts(cell.device, cell.threads, cell.slots),
+        "numerics": numerics_facts(cell.device, cell.threads),
         **job_facts(),
     }
 

@@ -42,8 +42,7 @@ _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone"
 class CellSpec:
     """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is its display name.
 
-    ``slots``: the size of the stack that it trains in (:func:`cglsuite.cells.run_cells`); 0 = it trains by itself. ``inputs``: the digests
-    of what user code reads, where they are not those of an earlier result (:mod:`cglsuite.cells.code.inputs`).
+    ``inputs``: the digests of what user code reads, where they are not those of an earlier result (:mod:`cglsuite.cells.code.inputs`).
     """
 
     scenario: ScenarioSpec
@@ -59,7 +58,6 @@ class CellSpec:
     threads: int = 1
     device: str = "cpu"
     dtype: str = "float32"
-    slots: int = 0
     inputs: Mapping[str, str | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -30,10 +30,9 @@ class WorkerProcess:
 
     def __init__(self, plan: Path, store: Path, index: int, place: int, of: int, environment: Mapping[str, str]) -> None:
         self.index = index
-        self.held: dict[str, float] = {}
-        """The cells that it runs, with the time (``time.monotonic()``) when they began: several if they train as one stacked model."""
-        self.company = 0
-        """How many cells have run side by side since it last ran none."""
+        self.held: str | None = None
+        self.since = 0.0
+        """When the held cell began (``time.monotonic()``)."""
         self.overdue = False
         self.finished_s = math.inf
         self.foreign = ""

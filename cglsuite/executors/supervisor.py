@@ -181,7 +181,7 @@ class Supervisor:
 
     def _fill(self) -> None:
         """Start workers while there are cells without a holder."""
-        held = {key for w in self.workers for key in w.held}
+        held = {w.held for w in self.workers}
         indices = sorted(set(range(self.size)) - {w.index for w in self.workers})
         free = (key for key in self.pending if key not in held and self._is_free(key))
         for index, _ in zip(indices, free, strict=False):
@@ -212,8 +212,7 @@ class Supervisor:
             self._hear(ready.data)
         for worker in list(self.workers):
             limit = self.options.timeout_s
-            # Cells that train side by side share the processor: together they have the time of all.
-            if limit is not None and worker.held and time.monotonic() - min(worker.held.values()) > limit * max(1, worker.company):
+            if limit is not None and worker.held is not None and time.monotonic() - worker.since > limit:
                 worker.overdue = True
                 worker.kill()
             if worker.has_ended() or time.monotonic() - worker.finished_s > GRACE_S:
@@ -225,16 +224,15 @@ class Supervisor:
         for event in worker.events():
             kind, key = event.pop("event"), event.get("key", "")
             if kind == "start":
-                worker.company = worker.company + 1 if worker.held else 1
-                worker.held[key] = time.monotonic()
+                worker.held, worker.since = key, time.monotonic()
                 if (planned := self.pending.get(key)) is not None and planned.cell is not None:
                     self.audience.started(key, planned.cell)
-                self._check_company(worker, key)
+                self._check_foreign(worker, key)
             elif kind == "end":
-                worker.held.pop(key, None)
+                worker.held = None
                 self._ended(key, event["status"], event["reason"])
             elif kind == "held":
-                worker.held.pop(key, None)
+                worker.held = None
                 self.backoff.missed(key)
                 self.audience.ended(key, lambda: None)
                 self.progress.left(key)
@@ -254,12 +252,12 @@ class Supervisor:
             elif kind == "finished":
                 worker.finished_s = time.monotonic()
 
-    def _check_company(self, worker: WorkerProcess, key: str) -> None:
+    def _check_foreign(self, worker: WorkerProcess, key: str) -> None:
         """Kill a worker that starts a cell with different foreign code from what it has run: a correct worker refuses it."""
         foreign = self.foreign.get(key, "")
         if worker.foreign not in ("", foreign):
             worker.kill()
-            worker.held.clear()
+            worker.held = None
             worker.finished_s = time.monotonic()
             reason = f"the worker was stopped: it started this cell after running code of {worker.foreign}, which must have changed "
             reason += "the suite's own code"
@@ -270,16 +268,14 @@ class Supervisor:
         """A worker has ended: account for its cell, and start another worker if cells are left."""
         self.workers.remove(worker)
         self.selector.unregister(worker.events_descriptor)
-        held, words = dict(worker.held), worker.last_words()
-        for key, since in held.items():
-            elapsed = time.monotonic() - since
+        key, words = worker.held, worker.last_words()
+        if key is not None:
+            elapsed = time.monotonic() - worker.since
             if worker.overdue:
-                side_by_side = f" for each of {worker.company} cells side by side" if worker.company > 1 else ""
-                reason = f"stopped after {elapsed:.0f} s (limit {self.options.timeout_s:g} s{side_by_side})"
-                self._record_failure(key, "timeout", reason, elapsed)
+                self._record_failure(key, "timeout", f"stopped after {elapsed:.0f} s (limit {self.options.timeout_s:g} s)", elapsed)
             else:
                 self._record_failure(key, "failed", worker.how_it_died() + (f". It printed: {words}" if words else ""), elapsed)
-        if not held and worker.finished_s == math.inf:
+        elif worker.finished_s == math.inf:
             self.stillborn += 1
         worker.close()
         if self.stillborn >= STILLBORN_LIMIT:
@@ -353,9 +349,9 @@ class Supervisor:
             while not worker.has_ended() and time.monotonic() < deadline:
                 time.sleep(STOP_POLL_S)
             worker.kill()
-            for key in worker.held:
-                self.store.withdraw_attempt(key, worker.process.pid)
-                self.store.discard_stale_lease(key)
+            if worker.held is not None:
+                self.store.withdraw_attempt(worker.held, worker.process.pid)
+                self.store.discard_stale_lease(worker.held)
             worker.close()
         self.workers.clear()
         self.audience.stopped()

@@ -16,12 +16,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.cells.batching.companies import company_of, side_by_side
 from cglsuite.cells.code.user import is_user_module
 from cglsuite.cells.code.witnesses import declare, watch
 from cglsuite.cells.engine import Engine, load_engine
@@ -82,44 +80,13 @@ class Worker:
         left = self._route(catalogue)
         try:
             while left:
-                held = self._pass(catalogue, left)
+                held = [key for key in left if not self._take(catalogue, key, self.requests[key])]
                 if len(held) == len(left):
                     return any(self._is_strange(key) for key in held)
                 left = held
         except _Worn:
             return True
         return False
-
-    def _pass(self, catalogue: Catalogue, keys: Sequence[str]) -> list[str]:
-        """Take each of ``keys``, those that train well together side by side; the keys that are not settled."""
-        held, coming = set[str](), dict.fromkeys(keys)
-        while coming:
-            company = self._company(catalogue, coming)
-            for key in company:
-                del coming[key]
-            works = [partial(self._take, catalogue, key, self.requests[key]) for key in company]
-            cell = self.planned[company[0]].cell if len(works) > 1 else None
-            settled = [works[0]()] if cell is None else side_by_side(cell, works)
-            held |= {key for key, done in zip(company, settled, strict=True) if not done}
-        return [key for key in keys if key in held]
-
-    def _company(self, catalogue: Catalogue, coming: Iterable[str]) -> list[str]:
-        """The first key, and all others that train well with it: where one ends, the next takes its slot."""
-        first, *others = coming
-        name = self._company_name(catalogue, first)
-        return [first, *(key for key in others if name and self._company_name(catalogue, key) == name)]
-
-    def _company_name(self, catalogue: Catalogue, key: str) -> str:
-        """What cells of one company have in common; empty for a cell that trains by itself, or that has an outcome already."""
-        request = self.requests[key]
-        if not request.slots or self.store.outcome(key, self.since_ns) is not None:
-            return ""
-        if key not in self.planned:
-            _limit_threads(request)
-            with contextlib.suppress(CglsuiteError):
-                self.planned[key] = self.engine.plan(request, catalogue)
-        planned = self.planned.get(key)
-        return "" if planned is None or planned.cell is None else company_of(planned.cell)
 
     def _is_strange(self, key: str) -> bool:
         """Whether foreign code other than the cell's has run in this process."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cglsuite.hashing import plain
+from cglsuite.host.installed import installation
 from cglsuite.markup import displayed
 from cglsuite.specs import Hyperparameter, PluginSpec
 from cglsuite.specs.switch import own_and_level_fields
@@ -49,6 +50,13 @@ class PluginRecord:
     def from_file(self) -> bool:
         """Whether this is a file that the user named (``--plugin``, ``--data``): its version is the hash of its content."""
         return self.entry_point == FILE
+
+    @property
+    def installation(self) -> str:
+        """``"editable"``, ``"installed"``, ``"plugin file"``, or that the imported code is another copy; empty without a file."""
+        if self.from_file or self.source is None:
+            return "plugin file" if self.from_file else ""
+        return installation(self.distribution, self.source)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON types, one key per field."""

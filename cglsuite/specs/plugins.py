@@ -142,9 +142,7 @@ class MethodSpec(PluginSpec):
     bounds only), ``"task-id"`` (at prediction), ``"task-boundaries"`` and ``"epochs"`` (several passes over a task). ``elsewhere`` names
     the methods that do the same in settings for which this one is not: whoever asks for it there is pointed to them. ``training`` maps
     switches of training (``{"weight_decay": 0.0}``) to the method's own defaults: they replace the protocol's, and give way to what a
-    preset says for the method (``ScenarioSpec.method_defaults``) and to what is asked. ``batchable``: several cells of the method may
-    train as one stacked model (``[run] batch`` of a campaign): it leaves the optimiser to the protocol, and differentiates its loss with
-    respect to parameters only in ``after_task``. A mapping names the values of hyper-parameters with which that holds.
+    preset says for the method (``ScenarioSpec.method_defaults``) and to what is asked.
     """
 
     kind: ClassVar[str] = "method"
@@ -155,7 +153,6 @@ class MethodSpec(PluginSpec):
     needs: tuple[str, ...] = ()
     category: str = "other"
     elsewhere: tuple[str, ...] = ()
-    batchable: bool | Mapping[str, Value] = field(default=False, hash=False)
     training: Mapping[str, Value] = field(default_factory=dict, hash=False)
     hyperparameters: tuple[Hyperparameter, ...] = ()
 

@@ -54,6 +54,7 @@ class CheckReport:
     Args:
         checks: the name of every check that there is for it, made or not.
         source: file and line of what was checked, as ``FILE:LINE``; empty where that is not known.
+        installation: how it came to be there: see :attr:`cglsuite.host.PluginRecord.installation`.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class CheckReport:
     findings: tuple[Finding, ...]
     checks: tuple[str, ...] = ()
     source: str = ""
+    installation: str = ""
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -100,7 +102,14 @@ def reported(entry: Entry, findings: Iterable[Finding], seen: Seen | None = None
         kept.append(finding)
         if seen is not None:
             seen(finding)
-    return CheckReport(kind=entry.kind, name=entry.name, provider=entry.provider, findings=tuple(kept), source=source_of(entry))
+    return CheckReport(
+        kind=entry.kind,
+        name=entry.name,
+        provider=entry.provider,
+        findings=tuple(kept),
+        source=source_of(entry),
+        installation=entry.record.installation,
+    )
 
 
 def source_of(entry: Entry) -> str:

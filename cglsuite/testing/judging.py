@@ -60,7 +60,7 @@ class Judge:
         entries = [e for kind in ("backbone", "dataset") for e in catalogue.entries(kind) if not e.name.startswith("testing-")]
         if name != FINE_TUNING:
             entries.append(catalogue.get("method", name))
-        source = source_of(entries[-1]) if name != FINE_TUNING else ""
+        source, copy = ("", "") if name == FINE_TUNING else (source_of(entries[-1]), entries[-1].record.installation)
         records = list({id(entry.record): entry.record for entry in entries}.values())
         blob = pickle.dumps({"name": name, "entries": entries, "records": records, "path": sys.path, **options})
         self._mine.sendall(len(blob).to_bytes(8, "big") + blob)
@@ -70,7 +70,8 @@ class Judge:
             if "refused" in answer:
                 raise PluginError(f"method {name!r} cannot be judged: {answer['refused']}")
             if "check" not in answer:
-                return CheckReport(kind="method", name=name, provider=answer["provider"], findings=tuple(findings), source=source)
+                told = tuple(findings)
+                return CheckReport(kind="method", name=name, provider=answer["provider"], findings=told, source=source, installation=copy)
             findings.append(Finding(**answer))
             if seen is not None:
                 seen(findings[-1])

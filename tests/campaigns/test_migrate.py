@@ -16,6 +16,8 @@ from cglsuite.campaigns.search import Candidate as SearchCandidate
 from cglsuite.campaigns.search import Search
 from cglsuite.cells import keys as keys_module
 from cglsuite.cells.code import sources
+from cglsuite.cells.code.former import former_digest
+from cglsuite.cells.code.user import is_ours
 from cglsuite.cells.engine import Engine, default_engine
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records import comparison
@@ -23,6 +25,7 @@ from cglsuite.cells.records.curves import Curves
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
+from cglsuite.files.named import naming
 from cglsuite.hashing import digest
 
 pytestmark = pytest.mark.plugins
@@ -477,3 +480,74 @@ def test_where_bits_can_be_compared(device: str, unlike: str, comparable: bool) 
     assert bool(said) is not comparable
     if said:
         assert said == f"was computed with {unlike} other, here it is {here[unlike]}: a rerun here cannot be compared bit by bit"
+
+
+# --- user code -----------------------------------------------------------------------------------------------------------------------
+
+PLUGIN = """
+from cglsuite import MethodSpec, hookimpl
+
+@hookimpl
+def cglsuite_methods():
+    return [MethodSpec(name="migrated", factory="migrated_method:M", summary="Scales.", levels=("NC",), settings=("class-il",))]
+"""
+METHOD = '''
+import cglsuite as cgl
+
+class M(cgl.Method):
+    """Words."""
+
+    def loss(self, batch):
+        return super().loss(batch) * 1.0
+'''
+
+
+def test_a_record_of_user_code_keeps_its_place_where_the_former_rule_says_that_the_code_is_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its record is listed before. Another docstring was free; another number needs a rerun, and so does what another rule digested."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    method = tmp_path / "migrated_method.py"
+    method.write_text(METHOD)
+    (tmp_path / "migrated_plugin.py").write_text(PLUGIN)
+    plugin = ("--plugin", str(tmp_path / "migrated_plugin.py"))
+    naming(plugins=plugin[1:])
+    catalogue, engine, store = load_catalogue(), default_engine(), Store(tmp_path / "store")
+    request = CellRequest(scenario=NODES, method="migrated", overrides=TINY)
+    today = keys_module.closure_digest
+
+    def former(roots: tuple[str, ...]) -> str:
+        return today(roots) if is_ours(roots[0]) else str(former_digest(roots))
+
+    with monkeypatch.context() as then:
+        then.setattr(keys_module, "closure_digest", former)
+        planned = engine.plan(request, catalogue)
+        assert planned.cell is not None
+        old = engine.run_cell(planned.cell, catalogue, store)
+        assert old.done
+    assert engine.plan(request, catalogue).key != old.key
+    assert main.run(["results", "--store", str(store.path), *plugin]) == 0
+    assert old.key in capfd.readouterr().out
+
+    def planned_again() -> list[str]:
+        return [s["key"] for s in report(capfd, str(store.path), *plugin, "--plan")[1]["sample"]]
+
+    method.write_text(METHOD.replace("* 1.0", "* 2.0"))
+    assert planned_again() == [old.key]
+    method.write_text(METHOD.replace("Words", "Other words"))
+    assert planned_again() == []
+    with monkeypatch.context() as other:
+        other.setattr(migrate, "claimed_key", lambda *_: digest("another form"))
+        assert planned_again() == [old.key]
+    assert "The user code of 1 of them has not changed since" in call(capfd, str(store.path), *plugin, "--plan")[1]
+    monkeypatch.setattr(migrate, "rerun_and_compare", lambda *_: pytest.fail("something was run"))
+    status, found = report(capfd, str(store.path), *plugin)
+    key = engine.plan(request, catalogue).key
+    assert (status, found["written"]) == (0, [{"from": old.key, "to": key}])
+    moved = store.cached(key)
+    assert moved is not None
+    (entry,) = moved.provenance["migrated"]
+    assert (entry["changes"], entry["rerun"]) == ([], [])
+    assert [(part["role"], part["name"]) for part in entry["same_by_former_rule"]] == [("method", "migrated")]
+    assert moved.matrix == old.matrix
+    assert store.cached(old.key) == old

@@ -47,7 +47,6 @@ def test_defaults() -> None:
             "timeout_s": None,
             "checkpoint_every_s": None,
             "threads": 1,
-            "batch": None,
             "executor": "local",
             "share_prefixes": True,
             "watch": [],
@@ -97,7 +96,6 @@ def test_every_key_is_read() -> None:
     timeout_s = 2.5
     checkpoint_every_s = 0
     threads = 3
-    batch = 16
     executor = "grid"
     share_prefixes = false
     watch = ["csv"]
@@ -138,7 +136,6 @@ def test_every_key_is_read() -> None:
             "timeout_s": 2.5,
             "checkpoint_every_s": 0,
             "threads": 3,
-            "batch": 16,
             "executor": "grid",
             "share_prefixes": False,
             "watch": ["csv"],

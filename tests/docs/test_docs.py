@@ -32,7 +32,7 @@ def named(page: Path) -> str:
 
 
 #: Pages whose blocks take several seconds each to follow; the README's are followed by day.
-AT_NIGHT = ("write-an-executor", "jupyter", "check-a-plugin", "audit", "batched-cells", "watch-a-run", "troubleshooting", "pyg")
+AT_NIGHT = ("write-an-executor", "jupyter", "check-a-plugin", "audit", "watch-a-run", "troubleshooting", "pyg")
 AT_NIGHT += ("publish-results", "write-a-measure", "write-a-scenario", "replay", "study-in-python", "several-machines", "records")
 AT_NIGHT += ("campaign-files", "task-free-streams", "forgetting", "pretraining", "links-and-graphs", "add-a-dataset")
 BY_DAY = [page for page in WITH_CODE if page.stem not in AT_NIGHT]

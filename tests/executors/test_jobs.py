@@ -203,7 +203,7 @@ def test_a_worker_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     script.chmod(0o755)
     monkeypatch.setattr(process.sys, "executable", str(script))
     made = WorkerProcess(tmp_path / "plan", tmp_path / "store", 1, 2, 5, {"PATH": os.environ["PATH"]})
-    assert (made.index, made.held, made.company, made.overdue, made.finished_s, made.foreign) == (1, {}, 0, False, math.inf, "")
+    assert (made.index, made.held, made.since, made.overdue, made.finished_s, made.foreign) == (1, None, 0.0, False, math.inf, "")
     assert not made.has_ended()
     assert os.getsid(made.process.pid) == made.process.pid
     deadline = time.monotonic() + 20

@@ -1,4 +1,4 @@
-"""What a supervisor does with what its workers report, with workers that only report: outcomes, replacements, limits, company, shares."""
+"""What a supervisor makes of its workers' reports: outcomes, replacements, limits, foreign code, shares."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Worker:
 
     def __init__(self, script: list[list[dict[str, Any]]], index: int, log: list[tuple[str, int]]) -> None:
         self.script, self.index, self.log = [list(events) for events in script], index, log
-        self.held: dict[str, float] = {}
-        self.company, self.overdue, self.finished_s, self.foreign = 0, False, math.inf, ""
+        self.held: str | None = None
+        self.since, self.overdue, self.finished_s, self.foreign = 0.0, False, math.inf, ""
         self.events_descriptor, writing = os.pipe()
         os.write(writing, b"x")
         os.close(writing)

@@ -17,7 +17,9 @@ from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Finding, 
 
 
 def entry(name: str = "mine", record: Any = None, **spec: Any) -> Any:
-    return SimpleNamespace(kind="method", name=name, provider="toy 1.0", spec=SimpleNamespace(**spec), record=record)
+    return SimpleNamespace(
+        kind="method", name=name, provider="toy 1.0", spec=SimpleNamespace(**spec), record=record or SimpleNamespace(installation="")
+    )
 
 
 def report(*statuses: str) -> CheckReport:

@@ -123,7 +123,6 @@ class FakeCell:
     threads: int
     device: str
     dtype: str = "float32"
-    slots: int = 0
 
     @property
     def configuration(self) -> dict[str, Any]:

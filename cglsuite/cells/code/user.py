@@ -28,7 +28,7 @@ from cglsuite.files.frozen import Stamp, active, stamp_of
 from cglsuite.hashing import digest
 from cglsuite.host.discovery import BUILT_IN, GROUP
 
-__all__ = ["UserCode", "files_to_freeze", "is_ours", "is_user_module", "places", "user_code"]
+__all__ = ["UserCode", "files_to_freeze", "is_ours", "is_user_module", "places", "plugin_packages", "user_code"]
 
 _ENDINGS = (*importlib.machinery.EXTENSION_SUFFIXES, ".py", ".pyc")  # as Python looks for them
 
@@ -87,7 +87,7 @@ def files_to_freeze(roots: Iterable[str]) -> dict[str, tuple[Path, bytes]]:
     """What has to be where this code runs, by module: the code behind ``roots``, and all of the plugins' packages that it is of."""
     code = user_code(roots)
     found = {name: (path, code.sources[name]) for name, path in code.files.items()}
-    for top in {name.partition(".")[0] for name in found} & _packages_of_plugins():
+    for top in {name.partition(".")[0] for name in found} & plugin_packages():
         for name, path in _modules_below(top, places(top)):
             if name not in found:
                 found[name] = path, path.read_bytes()
@@ -123,7 +123,7 @@ def _is_library(top: str, found: Sequence[Path]) -> bool:
     """Whether this is no user code: it lies where distributions are installed, and one that came from an index brought it."""
     if not found:
         return True
-    if top in _packages_of_plugins():
+    if top in plugin_packages():
         return False
     return all(_standard(place) or top in _brought(place.parent, stamp_of(place.parent)) for place in found)
 
@@ -166,7 +166,7 @@ def _from_a_place(info: Path) -> bool:
     return isinstance(facts, dict)
 
 
-def _packages_of_plugins() -> frozenset[str]:
+def plugin_packages() -> frozenset[str]:
     """The top-level packages and modules of every installed distribution with our entry point: a plugin may consist of several, and
     build on another."""
     return _plugin_packages(tuple((folder, stamp_of(Path(folder))) for folder in sys.path))

@@ -34,7 +34,6 @@ def describe(cell: CellSpec) -> dict[str, Any]:
             "threads": cell.threads,
             "device": cell.device,
             "dtype": cell.dtype,
-            **({"slots": cell.slots} if cell.slots else {}),
         },
         "scenario": plain(
             {

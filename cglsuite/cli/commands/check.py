@@ -76,7 +76,8 @@ def check(
     A method runs on tiny streams of every level and setting that it declares, in processes without hidden labels or scores. It must
     learn, repeat bit for bit, resume in another process, predict every item independently, and keep to the memory budget. Takes about a
     minute, or a few seconds with --quick. An executor takes as long: it runs cells that fail, die and hang, and is interrupted. A failed
-    check shows what was measured and the command that repeats it. The exit status is 4 if a check fails.
+    check shows what was measured and the command that repeats it. The first line names the distribution, its version, whether it is
+    editable or installed, and the file that was imported. The exit status is 4 if a check fails.
     """
     if (name is not None) + everything + (provider is not None) != 1:
         raise UsageError("expected one of NAME, --all and --provider DISTRIBUTION")
@@ -257,10 +258,9 @@ def _show(finding: Finding) -> None:
 
 def _lines(report: CheckReport, failed_only: bool = False) -> Iterator[str]:
     """One line per passed check, one paragraph per failed check, and a closing line."""
-    yield click.style(f"{report.kind} {report.name}", bold=True) + f"  {report.provider}"
+    imported = f", {report.installation}: {report.source}" if report.source else ""
+    yield click.style(f"{report.kind} {report.name}", bold=True) + f"  {report.provider}{imported}"
     shown = report.failed if failed_only else report
-    if report.failed and report.source:
-        yield f"  in {report.source}"
     for name, group in groupby(sorted(shown, key=_by_check(report)), key=lambda f: f.check):
         yield from _of_check(name, list(group))
     counts = {status: sum(f.status == status for f in report) for status in _COLOURS}
@@ -320,6 +320,7 @@ def _as_json(report: CheckReport, failed_only: bool = False) -> dict[str, Any]:
         "name": report.name,
         "provider": report.provider,
         "source": report.source,
+        "installation": report.installation,
         "passed": report.passed,
         "findings": [dataclasses.asdict(f) for f in (report.failed if failed_only else report)],
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cglsuite import __version__
+from cglsuite.cli.options import files_options
 from cglsuite.cli.output import heading, print_json, table
 from cglsuite.cli.session import Session, pass_session
 from cglsuite.errors import UsageError
@@ -51,6 +52,7 @@ FAILED = 1
 )
 @click.option("--remove-old", is_flag=True, help="Remove each old file once its record is written under the current key.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object instead of tables.")
+@files_options
 @pass_session
 def migrate(
     session: Session,
@@ -74,6 +76,8 @@ def migrate(
     If one differs, it is named and nothing is written. Records made under another torch version or CPU capability are left alone, as
     are cells that the current plugins plan differently. Old files are kept.
 
+    User code whose digest by the former rule for keys is still that of its record needs no rerun.
+
     Rounding differs between processors. Records from another one are compared by --against: a store into which the code before the change
     has computed some of the same cells on this machine (tests/tools/rerun.py in the repository does that).
 
@@ -88,12 +92,12 @@ def migrate(
         raise UsageError(f"there is no store at {store.path}: name the folder that holds cells/")
     here = core.machine()
     survey = core.survey(store, catalogue, engine, here=here, scenarios=scenarios, methods=methods)
-    comparable = survey.candidates
+    comparable = unshown = [candidate for candidate in survey.candidates if candidate.changes or not candidate.same]
     if against_path is not None:
         if not against_path.is_dir():
             raise UsageError(f"--against {against_path}: there is no store; expected the folder that holds cells/")
-        comparable = core.against(comparable, Store(against_path), here)
-        if not comparable and survey.candidates:
+        comparable = core.against(unshown, Store(against_path), here)
+        if unshown and not comparable:
             raise UsageError(
                 f"--against {against_path}: it holds no record, made on this machine, under the key of a record in {store.path}; "
                 "compute some of the same cells with the code before the change"
@@ -136,6 +140,7 @@ def _report(
     return {
         "current": survey.current,
         "candidates": len(survey.candidates),
+        "same_by_former_rule": sum(not candidate.changes for candidate in survey.candidates if candidate.same),
         "sample": [
             {
                 "key": c.record.key,
@@ -156,6 +161,8 @@ def _print(report: dict[str, Any], plan_only: bool) -> None:
     click.echo(
         f"{report['current']} records are under current keys, {report['candidates']} under old keys of cells that can still be planned."
     )
+    if same := report["same_by_former_rule"]:
+        click.echo(f"The user code of {same} of them has not changed since, by the former rule for its digest: they need no rerun.")
     if report["sample"]:
         click.echo(f"\n{heading('Run again')}")
         rows = [(s["outcome"], f"{s['seconds']:.1f} s", s["key"][:12], s["label"]) for s in report["sample"]]

@@ -23,7 +23,6 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.hashing import canonical, digest
 from cglsuite.markup import displayed
 from cglsuite.reports.kit.text import scenario_words, value_text
-from cglsuite.reports.results.cells import ReportedCell, by_arithmetic, told_apart
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 from cglsuite.specs import NO_PRETRAINING, MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -46,11 +45,30 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReportedCell:
+    """One planned cell and its record, if the store has one.
+
+    ``state``: the record's status (``done``, ``failed``, ...); ``missing``, ``n/a`` or ``waiting`` (for its search) if there is none.
+    ``stale``: empty, or how the record's code or machine class differs from the current one.
+    """
+
+    planned: PlannedCell
+    state: str
+    reason: str = ""
+    record: Record | None = None
+    stale: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result."""
+        return self.record is not None and self.record.done
+
+
+@dataclass(frozen=True, kw_only=True)
 class Group:
     """Records that differ only in their seeds, so a mean over them is meaningful.
 
-    ``variant`` names the settings that distinguish groups of the same preset, method and backbone; usually empty. ``pooled`` is the test by
-    which batched cells were pooled with the others; empty if there are none.
+    ``variant`` names the settings that distinguish groups of the same preset, method and backbone; usually empty.
     """
 
     preset: str
@@ -58,7 +76,6 @@ class Group:
     backbone: str
     variant: str
     cells: tuple[ReportedCell, ...]
-    pooled: str = ""
 
     @property
     def records(self) -> list[Record]:
@@ -329,7 +346,6 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engi
     made_with = str(record.environment.get("torch"))
     pairs: list[tuple[str, Any, Any]] = [("torch", keyed_torch(made_with, cell.device), keyed_torch(torch_version(), cell.device))]
     pairs += [("device", record.cell["device"], cell.device), ("threads", record.cell["threads"], cell.threads)]
-    pairs += [("slots of a stack", record.cell.get("slots", 0), cell.slots)]
     parts += [f"{name} {a}, now {b}" for name, a, b in pairs if str(a) != str(b)]
     return "; ".join(parts) or "different key version"
 
@@ -337,7 +353,6 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engi
 def group_cells(cells: Iterable[ReportedCell]) -> list[Group]:
     """Finished cells by preset, method, backbone and configuration; a group never mixes code or machine classes.
 
-    Batched cells are pooled with the others only where both were tested to be equivalent (:mod:`cglsuite.reports.results.cells`).
     If different code made the records of one group, those that are not stale count, else the most numerous. A record counts once.
     """
     families: dict[tuple[str, str, str], dict[str, list[ReportedCell]]] = defaultdict(lambda: defaultdict(list))
@@ -351,10 +366,8 @@ def group_cells(cells: Iterable[ReportedCell]) -> list[Group]:
     for (preset, method, backbone), by_configuration in families.items():
         variants = _variants([members[0].record for members in by_configuration.values() if members[0].record is not None])
         for members, variant in zip(by_configuration.values(), variants, strict=True):
-            for part in told_apart([_homogeneous(some) for some in by_arithmetic(members)]):
-                name = ", ".join(filter(None, (variant, part.said)))
-                group = Group(preset=preset, method=method, backbone=backbone, variant=name, cells=tuple(part.cells), pooled=part.pooled)
-                groups.append(group)
+            cells = tuple(_homogeneous(members))
+            groups.append(Group(preset=preset, method=method, backbone=backbone, variant=variant, cells=cells))
     return groups
 
 

@@ -214,10 +214,9 @@ def _method_cell(row: Row, around: Surroundings) -> Fragment:
     mark = None
     if row.verdict is not None and row.verdict.significant is False:
         mark = join([element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=row.verdict.summary)])
-    pooled = element("span", " with batched cells", class_="quiet", title=row.group.pooled) if row.group.pooled else None
     link = element("a", row.method, href=around.method(row.method))
     return element(
-        "th", link, variant, pooled, mark, around.note(row), class_="name", scope="row", title=row.verdict.summary if row.verdict else None
+        "th", link, variant, mark, around.note(row), class_="name", scope="row", title=row.verdict.summary if row.verdict else None
     )
 
 

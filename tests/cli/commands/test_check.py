@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -69,6 +70,23 @@ def test_failures_are_grouped_and_carry_their_fix() -> None:
     assert brief.count("FAILED") == 2
 
 
+def test_the_first_line_says_which_copy_was_imported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(["check", "average_performance", "--kind", "metric", "--only", "direction"]) == 0
+    first = click.unstyle(capsys.readouterr().out).splitlines()[0]
+    assert re.fullmatch(
+        r"metric average_performance  cglsuite-metrics [\d.]+, (editable|installed): /.*/cglsuite/metrics/__init__\.py", first
+    )
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from cglsuite import MetricSpec, hookimpl\n\n@hookimpl\ndef cglsuite_metrics():\n"
+        '    return [MetricSpec(name="mine", summary="s", formula="f", direction="up", factory="mine:mine")]\n\n'
+        "def mine(matrix):\n    return 1.0\n"
+    )
+    run(["check", "mine", "--plugin", str(plugin), "--only", "direction", "--json"])
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["installation"], found["source"]) == ("plugin file", f"{plugin}:7")
+
+
 def test_what_was_measured_is_named_with_its_stream_if_it_has_one() -> None:
     measured = [
         Finding(check="memory budget", status="ok", where="testing-links/task-il@testing-1", message="memory 3 items"),
@@ -100,6 +118,8 @@ def test_one_check_in_one_stream(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing else is run, and nothing but failures is printed where only these are asked for."""
     assert run(["check", "replay", "--only", "learns", "--where", "testing-links/class-il", "--json", "--seed", "5"]) == 0
     ((report,),) = [json.loads(capsys.readouterr().out)]
+    assert report["installation"] in ("editable", "installed")
+    assert "/replay.py:" in report["source"]
     assert [(f["check"], f["status"], f["where"]) for f in report["findings"]] == [("learns", "ok", "testing-links/class-il@testing-1")]
     assert run(["check", "--kind", "metric", "--all", "--only", "direction", "--where", "class-il", "--failed"]) == 0
     (last,) = capsys.readouterr().out.splitlines()

@@ -23,9 +23,7 @@ def board(preset: str, column: Column, values: dict[str, float | None], backbone
     rows = []
     for backbone in backbones:
         for name, value in values.items():
-            group: Any = SimpleNamespace(
-                label=name, method=name, backbone=backbone, variant="", pretraining="none", pooled="", records=[1, 2]
-            )
+            group: Any = SimpleNamespace(label=name, method=name, backbone=backbone, variant="", pretraining="none", records=[1, 2])
             scores = {} if value is None else {column.name: Score(mean=value, std=0.1, n=3, **more)}
             rows.append(Row(group=group, category="Rep", scores=scores))
     words = dict.fromkeys(("scenario", "dataset", "setting", "performance", "design"), "x")

@@ -22,7 +22,6 @@ BASELINES = (
             booktitle="Psychology of Learning and Motivation 24",
         ),
         factory="cglsuite:Method",
-        batchable=True,
         category="baseline",
         settings=_EVERYWHERE,
     ),
@@ -32,7 +31,6 @@ BASELINES = (
         summary="a fresh model on the union of all tasks so far; the upper bound",
         citation=Citation(authors=("Caruana",), title="Multitask Learning", year=1997, journal="Machine Learning 28"),
         factory="cglsuite_methods.baselines.joint:Joint",
-        batchable=True,
         category="baseline",
         settings=_EVERYWHERE,
         needs=("past-views",),
@@ -88,7 +86,6 @@ BASELINES = (
             authors=("Robins",), title="Catastrophic Forgetting, Rehearsal and Pseudorehearsal", year=1995, journal="Connection Science 7"
         ),
         factory="cglsuite_methods.baselines.replay:Replay",
-        batchable=True,
         category="baseline",
         needs=("task-boundaries",),
         hyperparameters=(

@@ -19,7 +19,6 @@ REGULARISATION = (
             authors=("Kirkpatrick", "others"), title="Overcoming catastrophic forgetting in neural networks", year=2017, journal="PNAS"
         ),
         factory="cglsuite_methods.regularisation.ewc:EWC",
-        batchable=True,
         category="Reg",
         needs=("task-boundaries",),
         hyperparameters=(
@@ -41,7 +40,6 @@ REGULARISATION = (
         summary="learning without forgetting: distils the outputs of the model from before the task",
         citation=Citation(authors=("Li", "Hoiem"), title="Learning without Forgetting", year=2016, booktitle="ECCV"),
         factory="cglsuite_methods.regularisation.lwf:LwF",
-        batchable=True,
         category="Reg",
         needs=("task-boundaries",),
         hyperparameters=(
@@ -67,7 +65,6 @@ REGULARISATION = (
             authors=("Aljundi", "others"), title="Memory Aware Synapses: Learning what (not) to forget", year=2018, booktitle="ECCV"
         ),
         factory="cglsuite_methods.regularisation.mas:MAS",
-        batchable=True,
         category="Reg",
         needs=("task-boundaries",),
         hyperparameters=(
@@ -117,7 +114,6 @@ REGULARISATION = (
             authors=("Liu", "others"), title="Overcoming Catastrophic Forgetting in Graph Neural Networks", year=2021, booktitle="AAAI"
         ),
         factory="cglsuite_methods.regularisation.twp:TWP",
-        batchable={"detach_beta": True},
         category="Reg",
         needs=("task-boundaries",),
         hyperparameters=(

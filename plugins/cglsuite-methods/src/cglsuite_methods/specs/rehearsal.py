@@ -57,7 +57,6 @@ REHEARSAL = (
             booktitle="AAAI",
         ),
         factory="cglsuite_methods.rehearsal.er_gnn:ERGNN",
-        batchable=True,
         category="Rep",
         needs=("task-boundaries",),
         hyperparameters=_ER_GNN,

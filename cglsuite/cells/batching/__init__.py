@@ -1,1 +1,0 @@
-"""Cells that train as one stacked model."""
