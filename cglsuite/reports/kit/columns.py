@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from cglsuite.markup import Content, Fragment, element
+from cglsuite.base.markup import Content, Fragment, element
 from cglsuite.reports.kit.htmltable import (
     amount_cell,
     empty,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from cglsuite import stats
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.columns import Column, framed, label, words
 from cglsuite.reports.kit.htmltable import exact_cell, number_cell, number_text, two_lines
 from cglsuite.reports.kit.notices import Notes

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.columns import framed, label, number, words
 from cglsuite.reports.kit.htmltable import definition_list
 from cglsuite.reports.kit.notices import badge, notice, tile
@@ -38,7 +38,7 @@ _CHECKS = {
 
 
 def submission_html(report: Mapping[str, Any]) -> str:
-    """The page of a report (:meth:`cglsuite.submissions.review.Review.to_json`)."""
+    """The page of a report (:meth:`cglsuite.commons.submissions.review.Review.to_json`)."""
     records: Sequence[Mapping[str, Any]] = report["records"]
     summary = report["summary"]
     options = report["options"]

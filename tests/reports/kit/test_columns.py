@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from cglsuite.markup import Fragment, element
+from cglsuite.base.markup import Fragment, element
 from cglsuite.reports.kit.columns import Column, amount, crossed, framed, interval, label, mean_std, number, words
 from cglsuite.reports.kit.htmltable import two_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_lab import Tables
 
-from cglsuite.markup import Fragment, element
+from cglsuite.base.markup import Fragment, element
 from cglsuite.reports.kit.htmltable import (
     amount_cell,
     data_table,

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.columns import Column, crossed, framed, label, number, words
 from cglsuite.reports.kit.htmltable import definition_list, empty, number_text, titled
 from cglsuite.reports.kit.notices import badge, key_box

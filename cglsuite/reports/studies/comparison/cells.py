@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cglsuite.markup import Fragment
+from cglsuite.base.markup import Fragment
 from cglsuite.reports.kit.htmltable import number_text, titled
 from cglsuite.reports.kit.notices import notice
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite import stats
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.columns import Column, amount, framed, interval, label, number, words
 from cglsuite.reports.kit.components import components_table
 from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, number_text, p_cell

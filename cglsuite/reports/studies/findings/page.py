@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.columns import Column, amount, framed, interval, label, number, words
 from cglsuite.reports.kit.htmltable import empty, folded, interval_cell, p_cell, titled
 from cglsuite.reports.kit.notices import badge, key_box, notice, tile

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reference.values import UNITS
+from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.campaigns.reference.values import UNITS
 from cglsuite.reports.kit.columns import Column, framed, interval, label, mean_std, number, words
 from cglsuite.reports.kit.htmltable import empty, exact_cell, interval_cell, number_text, p_cell, row_head, titled
 from cglsuite.reports.kit.notices import Notes, key_box, notice, tile, verdict_badge

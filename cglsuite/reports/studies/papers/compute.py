@@ -15,10 +15,10 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.campaigns.overrides import Overrides
+from cglsuite.campaigns.reference.reproduction import Selection, selections_of
+from cglsuite.campaigns.reference.values import ARTEFACT, LEAST_RUNS
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.storage.store import Store
-from cglsuite.reference.reproduction import Selection, selections_of
-from cglsuite.reference.values import ARTEFACT, LEAST_RUNS
 from cglsuite.reports.studies.ledger.compute import COLUMNS, LEDGER, Ledger, load_ledger, plain, write_files
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
 from cglsuite.reports.studies.papers.disagreements import Crossing, crossings
@@ -129,10 +129,10 @@ def load_papers(
 
     Args:
         selection: data set, setting, method and repetitions as for :func:`cglsuite.reports.studies.ledger.compute.load_ledger`; a paper
-            named in it is the only one. mechanisms: default :func:`cglsuite.reference.mechanisms`.
+            named in it is the only one. mechanisms: default :func:`cglsuite.campaigns.reference.mechanisms`.
 
     Raises:
-        UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.reference.reproduction.selections_of` and ``load_ledger``.
+        UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.campaigns.reference.reproduction.selections_of` and ``load_ledger``.
     """
     engine = engine or load_engine()
     catalogue = catalogue or engine.load_catalogue()

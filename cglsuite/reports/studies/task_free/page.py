@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.columns import Column, crossed, framed, label, number, words
 from cglsuite.reports.kit.courses import Course, course_figure
 from cglsuite.reports.kit.figures import legend_picture
