@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cglsuite.base.lazily import lazily
 from cglsuite.host.hookspecs import hookimpl
-from cglsuite.lazily import lazily
 from cglsuite.specs import (
     BackboneSpec,
     DatasetSpec,

@@ -8,7 +8,7 @@ import pytest
 import suite_pytest
 from suite_pytest import pytest_addoption, pytest_xdist_auto_num_workers
 
-from cglsuite.files.named import named
+from cglsuite.graphs.files.named import named
 
 __all__ = ["pytest_addoption", "pytest_configure", "pytest_xdist_auto_num_workers"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
 
 
 @pytest.mark.parametrize("durable", [True, False])

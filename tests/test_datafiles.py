@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cglsuite.atomic import TEMPORARY_SUFFIX
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError, UsageError
+from cglsuite.base.atomic import TEMPORARY_SUFFIX
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError, UsageError
 
 CONTENT = b"0,1\n1,2\n" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -127,7 +127,7 @@ def test_a_folder_in_the_place_of_a_file_is_an_error(root: DataRoot) -> None:
 
 def test_checksum_is_computed_once_per_path_size_and_time(root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(root, "edges.csv", CONTENT)
-    monkeypatch.setattr("cglsuite.datafiles.root._SETTLED_NS", -1)  # as if the file were old
+    monkeypatch.setattr("cglsuite.base.datafiles.root._SETTLED_NS", -1)  # as if the file were old
     calls = []
     original = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *a: (calls.append(a), original(*a))[1])
@@ -146,7 +146,7 @@ def test_checksum_is_computed_once_per_path_size_and_time(root: DataRoot, monkey
 def test_a_file_replaced_under_its_size_and_time_of_modification_is_hashed_again(root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(root, "edges.csv", CONTENT)
     for settled in (2_000_000_000, -1):  # just written, and as if it were old
-        monkeypatch.setattr("cglsuite.datafiles.root._SETTLED_NS", settled)
+        monkeypatch.setattr("cglsuite.base.datafiles.root._SETTLED_NS", settled)
         first, times = root.sha256(path), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
         path.write_bytes(path.read_bytes()[::-1])
         os.utime(path, ns=times)
@@ -154,7 +154,7 @@ def test_a_file_replaced_under_its_size_and_time_of_modification_is_hashed_again
 
 
 def test_a_damaged_checksum_note_is_computed_again(root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cglsuite.datafiles.root._SETTLED_NS", -1)
+    monkeypatch.setattr("cglsuite.base.datafiles.root._SETTLED_NS", -1)
     path = put(root, "edges.csv", CONTENT)
     root.sha256(path)
     (note,) = (root.cache / "checksums").iterdir()
@@ -447,7 +447,7 @@ _PROCESS = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 
 folder, log = Path(sys.argv[1]), Path(sys.argv[2])
 def build():
@@ -636,5 +636,5 @@ def test_a_data_root_travels_to_worker_processes(root: DataRoot) -> None:
 
 
 def test_importing_the_module_imports_nothing_heavy() -> None:
-    code = "import sys, cglsuite.datafiles; print(sorted({'torch', 'numpy', 'pandas', 'tqdm', 'filelock'} & set(sys.modules)))"
+    code = "import sys, cglsuite.base.datafiles; print(sorted({'torch', 'numpy', 'pandas', 'tqdm', 'filelock'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

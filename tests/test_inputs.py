@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cglsuite.inputs import truth_value
+from cglsuite.base.inputs import truth_value
 
 
 @pytest.mark.parametrize("word", ["true", "yes", "1", "on", "True", " YES "])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = """
-from cglsuite.lazily import lazily
+from cglsuite.base.lazily import lazily
 __all__ = ["one", "two"]
 __getattr__, __dir__ = lazily(__name__, {"inner.part": ("one", "two")})
 """

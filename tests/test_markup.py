@@ -7,8 +7,8 @@ from html_shape import EVIL, EVIL_SHOWN, Shape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cglsuite.display.facts import shown_value
-from cglsuite.markup import card, element, fold, grid, join, tidy
+from cglsuite.base.markup import card, element, fold, grid, join, tidy
+from cglsuite.study.display.facts import shown_value
 
 PRINTABLE = st.text(st.characters(exclude_categories=("C",)), max_size=30)
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cglsuite.pickles import ARRAYS, Stated, as_array, read_pickle
+from cglsuite.base.pickles import ARRAYS, Stated, as_array, read_pickle
 
 REFUSED = (pickle.UnpicklingError, EOFError, ValueError, LookupError, TypeError)
 DTYPE = b"cnumpy\ndtype\n"
@@ -135,7 +135,7 @@ def test_text_of_old_files_is_bytes() -> None:
 
 def test_no_attack_ends_the_interpreter() -> None:
     """All of them again in one process: what would crash it is told by its exit status."""
-    script = "import pickle, sys; from cglsuite.pickles import ARRAYS, as_array, read_pickle\nattacks = eval(sys.stdin.read())\n"
+    script = "import pickle, sys; from cglsuite.base.pickles import ARRAYS, as_array, read_pickle\nattacks = eval(sys.stdin.read())\n"
     script += "for name, content in attacks.items():\n    try:\n        as_array(read_pickle(content, ARRAYS))\n"
     script += "    except Exception as error: print(name, type(error).__name__)\n    else: sys.exit(name)\n"
     done = subprocess.run([sys.executable, "-c", script], input=repr(ATTACKS), capture_output=True, text=True, check=False)

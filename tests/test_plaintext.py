@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cglsuite.base.markup import element
+from cglsuite.base.plaintext import csv_text, escaped_json, plain_text
 from cglsuite.cells.records.frame import render_frame
 from cglsuite.cli import output
-from cglsuite.markup import element
-from cglsuite.plaintext import csv_text, escaped_json, plain_text
 
 HOSTILE = "a\x1b[31mred\x1b[0m\x1b]0;title\x07\x9b2J\x00\x7f\x85\u202eevil\u2066\ufeff\u2028b\rc\U000e0041"
 

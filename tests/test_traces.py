@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cglsuite.traces import rest_collector, wake_collector
+from cglsuite.base.traces import rest_collector, wake_collector
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_other_commands_have_it_all_the_time() -> None:
 
 ENDING = """
 import sys, threading, time
-from cglsuite.traces import end_process
+from cglsuite.base.traces import end_process
 threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 if "left" in sys.argv:
     threading.Thread(target=time.sleep, args=(60,)).start()
@@ -100,7 +100,7 @@ def test_one_thread_that_would_block_the_exit_is_enough_to_end_at_once(words: tu
 
 _ORPHAN = """
 import os, time
-from cglsuite.traces import end_with_parent
+from cglsuite.base.traces import end_with_parent
 
 middle = os.fork()
 if middle == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cglsuite.backbones.units import Units, Wire
-from cglsuite.lazily import lazily
+from cglsuite.base.lazily import lazily
 
 if TYPE_CHECKING:
     from cglsuite.backbones.base import Backbone

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from cglsuite.backbones.units import Units
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import GraphSet, MessageGraph
 
 __all__ = ["Backbone"]

@@ -13,7 +13,7 @@ from cglsuite.backbones.initial import redraw
 from cglsuite.backbones.layers import GATConv, GCNConv, GINConv, drop, drop_features, normalised
 from cglsuite.backbones.units import Units
 from cglsuite.backbones.wiring import Layer, chained, layer_of, normed, reading
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.graphs.message import Operator
 

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import FeatureLinear, GCNConv, GINConv
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 
 __all__ = ["output_axes", "redraw_outputs"]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import GATConv, GCNConv, GINConv
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 __all__ = ["redraw"]
 

@@ -12,7 +12,7 @@ from cglsuite.backbones.convolutional import ConvolutionalBackbone
 from cglsuite.backbones.layers import GCNConv, drop
 from cglsuite.backbones.units import Units
 from cglsuite.backbones.wiring import chained, layer_of, reading
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs.message import Operator
 
 __all__ = ["LinkGCN", "link_gcn"]

@@ -12,7 +12,7 @@ from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import drop
 from cglsuite.backbones.units import Units
 from cglsuite.backbones.wiring import chained, layer_of, reading
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import GraphSet, MessageGraph
 
 __all__ = ["CONVOLUTIONS", "StockBackbone", "pyg"]

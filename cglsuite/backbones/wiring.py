@@ -9,7 +9,7 @@ from torch import nn
 
 from cglsuite.backbones.layers import EdgeGCNConv, FeatureLinear, GATConv, GCNConv, GINConv
 from cglsuite.backbones.units import Units, Wire
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 
 __all__ = ["Layer", "chained", "layer_of", "normed", "reading"]
 

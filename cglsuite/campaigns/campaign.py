@@ -86,16 +86,16 @@ from pydantic import (
     model_validator,
 )
 
+from cglsuite.base.errors import UsageError, nearest
+from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
+from cglsuite.base.validation import key_path, problem_text
 from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.repeats import refuse_repeats
 from cglsuite.campaigns.search import parse_scope
-from cglsuite.errors import UsageError, nearest
-from cglsuite.files.named import naming
-from cglsuite.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
+from cglsuite.graphs.files.named import naming
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
-from cglsuite.validation import key_path, problem_text
 
 __all__ = ["Campaign", "Report", "load_campaign"]
 

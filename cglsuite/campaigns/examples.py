@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cglsuite.atomic import write_atomic
-from cglsuite.errors import UnknownNameError, UsageError
-from cglsuite.files.shipped import shipped
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.graphs.files.shipped import shipped
 
 __all__ = ["examples", "write_example"]
 

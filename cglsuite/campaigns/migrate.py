@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import CglsuiteError, UsageError
+from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.code.former import former_digest
 from cglsuite.cells.code.user import is_ours
 from cglsuite.cells.keys import claimed_key, numerics_facts, references, torch_version
@@ -25,8 +27,6 @@ from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.spec import left_out
-from cglsuite.errors import CglsuiteError, UsageError
-from cglsuite.hashing import digest, plain
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:

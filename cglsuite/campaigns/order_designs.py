@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.campaigns.repeats import refuse_repeats
-from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.specs import ScenarioSpec, order_count
 
 __all__ = ["ORDERS_LIMIT", "Order", "OrderDesign", "order_designs"]

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cglsuite.base.environment import variable
+from cglsuite.base.errors import UsageError
+from cglsuite.base.inputs import quoted
 from cglsuite.cells.device import one_gpu
-from cglsuite.environment import variable
-from cglsuite.errors import UsageError
-from cglsuite.inputs import quoted
 
 __all__ = ["Overrides", "merge_overrides", "parse_overrides", "same_key"]
 

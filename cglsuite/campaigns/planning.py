@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
+from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
 from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
 from cglsuite.cells.code.inputs import with_inputs
 from cglsuite.cells.device import planned_device
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.plan import CellRequest, PlannedCell
-from cglsuite.errors import SpecError, UnknownNameError, UsageError
-from cglsuite.hashing import canonical
 from cglsuite.specs import NO_PRETRAINING, ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
 from cglsuite.specs.levels import LEVEL_OF
 from cglsuite.specs.plugins import PRETRAINING_SCHEME

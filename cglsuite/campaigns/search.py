@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cglsuite.base.errors import UsageError
+from cglsuite.base.hashing import canonical, digest
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
-from cglsuite.hashing import canonical, digest
 
 __all__ = [
     "CRITERION",

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from cglsuite.errors import UnknownNameError, UsageError
-from cglsuite.inputs import DEVICES, device_words, kind_of, read_device
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.base.inputs import DEVICES, device_words, kind_of, read_device
 
 __all__ = [
     "Accelerator",

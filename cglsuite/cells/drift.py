@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cglsuite.base.errors import NotApplicable
+from cglsuite.base.traces import random_kept
 from cglsuite.cells.run import build_stream, make_runner, numerics
-from cglsuite.errors import NotApplicable
 from cglsuite.learning.reproducibility import state as method_state
 from cglsuite.streams import TaskFreeStream
-from cglsuite.traces import random_kept
 
 if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec

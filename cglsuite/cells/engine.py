@@ -15,9 +15,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import NotApplicable, UsageError
+from cglsuite.base.hashing import canonical
 from cglsuite.cells.plan import CellRequest, PlannedCell
-from cglsuite.errors import NotApplicable, UsageError
-from cglsuite.hashing import canonical
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import UsageError
+from cglsuite.base.hashing import plain
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import ResolvedScenario, resolve_scenario
-from cglsuite.errors import UsageError
-from cglsuite.hashing import plain
 from cglsuite.specs import Seeds, switches
 from cglsuite.streams import TaskStream
 from cglsuite.streams.exported import FORMAT, describe_arrays, npz_bytes, stream_arrays

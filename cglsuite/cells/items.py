@@ -8,10 +8,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from cglsuite.base.errors import NotApplicable
 from cglsuite.cells.run import build_stream, make_runner, numerics, store_checkpoints
 from cglsuite.cells.spec import CellSpec
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import NotApplicable
 from cglsuite.graphs.homophily import node_homophily
 from cglsuite.graphs.splits.multilabel import label_matrix
 from cglsuite.graphs.splits.partition import symmetrised

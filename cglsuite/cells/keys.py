@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.hashing import canonical, digest
 from cglsuite.cells.code.inputs import second_key
 from cglsuite.cells.code.sources import closure_digest, closure_facts
 from cglsuite.cells.code.user import files_to_freeze, is_ours, user_code
-from cglsuite.hashing import canonical, digest
 from cglsuite.host.discovery import BUILT_IN, normalised
 from cglsuite.learning.launch import runner_reference
 from cglsuite.learning.reproducibility.numerics import numerics_of

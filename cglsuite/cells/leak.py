@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cglsuite.base.errors import SpecError
+from cglsuite.base.hashing import digest
 from cglsuite.cells.items import queries_of
-from cglsuite.errors import SpecError
 from cglsuite.graphs import MessageGraph
-from cglsuite.hashing import digest
 from cglsuite.streams import Batch, TaskStream
 
 __all__ = ["Leak", "measure_leak"]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import NotApplicable, StoreError
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.failure import failure_record
 from cglsuite.cells.plan import PlannedCell
@@ -13,7 +14,6 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.attempts import MOST_TAKEOVERS, Attempt
 from cglsuite.cells.storage.store import Store
 from cglsuite.cells.storage.waiting import FIRST_S, Backoff, TaskElsewhere
-from cglsuite.errors import NotApplicable, StoreError
 
 if TYPE_CHECKING:
     from cglsuite.cells.observing.observers import Observer, Observers

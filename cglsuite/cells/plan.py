@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cglsuite.atomic import write_atomic
-from cglsuite.errors import UsageError
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import UsageError
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PlanFile:
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
     ``torch`` is the version of the planning machine, ``timeout_s`` the limit of one cell, ``workers`` the processes of one machine (per
     GPU on CUDA): what a supervisor on another machine must know. ``watch``: observers by name, which that supervisor tells.
-    ``code``: the user code of the cells, as :meth:`cglsuite.files.frozen.Bundle.to_json` gives it. ``declared``: files that it depends on
+    ``code``: the user code of the cells, as :meth:`cglsuite.host.frozen.Bundle.to_json` gives it. ``declared``: files that it depends on
     by :func:`cglsuite.input_file`.
     ``checkpoint_every_s`` is what an interruption of a cell may cost; None = as the worker's environment says.
     """

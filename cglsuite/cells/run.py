@@ -19,6 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.environment import variable
+from cglsuite.base.errors import CglsuiteError, DivergenceError, NotApplicable, UncleanError, UsageError
+from cglsuite.base.hashing import digest, plain
+from cglsuite.base.traces import random_kept, wake_collector
 from cglsuite.cells.code.inputs import Reading
 from cglsuite.cells.code.witnesses import watching
 from cglsuite.cells.device import prepare_device
@@ -42,13 +47,8 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.sharing.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.storage.store import Store
 from cglsuite.cells.storage.waiting import Backoff, TaskElsewhere
-from cglsuite.datafiles import DataRoot
-from cglsuite.environment import variable
-from cglsuite.errors import CglsuiteError, DivergenceError, NotApplicable, UncleanError, UsageError
-from cglsuite.hashing import digest, plain
 from cglsuite.learning import launch
 from cglsuite.learning.reproducibility.numerics import applied, numerics_of
-from cglsuite.traces import random_kept, wake_collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.errors import NotApplicable, SpecError, UnknownNameError
-from cglsuite.hashing import digest
+from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
+from cglsuite.base.hashing import digest
 from cglsuite.specs import (
     NO_PRETRAINING,
     BackboneSpec,

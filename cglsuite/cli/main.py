@@ -17,13 +17,13 @@ from typing import Any
 import click
 
 from cglsuite import __version__
+from cglsuite.base.environment import check_environment
+from cglsuite.base.errors import CglsuiteError, nearest
+from cglsuite.base.inputs import quoted
+from cglsuite.base.traces import end_process, rest_collector, wake_collector
 from cglsuite.cli.output import configure_logging, echo, release_logging
 from cglsuite.cli.session import Session
-from cglsuite.environment import check_environment
-from cglsuite.errors import CglsuiteError, nearest
-from cglsuite.files.named import named
-from cglsuite.inputs import quoted
-from cglsuite.traces import end_process, rest_collector, wake_collector
+from cglsuite.graphs.files.named import named
 
 __all__ = ["COMMANDS", "cli", "main", "run"]
 
@@ -46,9 +46,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("cglsuite.cli.commands.cells:run", "Run the missing cells of a campaign, then render its reports."),
     "scenarios": ("cglsuite.cli.commands.scenarios:scenarios", "Compare scenario presets field by field."),
     "show": ("cglsuite.cli.commands.catalogue:show", "Show one dataset, scenario, method, ... with all its hyper-parameters or switches."),
-    "site": ("cglsuite.cli.commands.commons.site:site", "Write the leaderboard of a results folder as static pages, ready to host."),
+    "site": ("cglsuite.commons.commands.site:site", "Write the leaderboard of a results folder as static pages, ready to host."),
     "status": ("cglsuite.cli.commands.status:status", "Count a campaign's finished, missing and failed cells."),
-    "submit": ("cglsuite.cli.commands.commons.submit:submit", "Check the records of a third party, rerun a sample, and accept what holds."),
+    "submit": ("cglsuite.commons.commands.submit:submit", "Check the records of a third party, rerun a sample, and accept what holds."),
 }
 """Name to ("module:command", one line of help); a command's module is imported only when that command is used."""
 

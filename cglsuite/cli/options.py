@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cglsuite.errors import UsageError
-from cglsuite.inputs import MOST_SEED, check_path, quoted, read_device, real_number, whole_number
+from cglsuite.base.errors import UsageError
+from cglsuite.base.inputs import MOST_SEED, check_path, quoted, read_device, real_number, whole_number
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -63,7 +63,7 @@ class DeviceWord(_WordType):
 
 
 class Whole(_WholeType):
-    """A whole number within bounds, parsed by :mod:`cglsuite.inputs`."""
+    """A whole number within bounds, parsed by :mod:`cglsuite.base.inputs`."""
 
     name = "integer"
 
@@ -143,7 +143,7 @@ def files_options(command: _Command) -> _Command:
     """``--plugin FILE`` and ``--data FILE``, any number of times each: named before the catalogue is loaded."""
 
     def name(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
-        from cglsuite.files.named import naming
+        from cglsuite.graphs.files.named import naming
 
         if context.resilient_parsing or not given:
             return

@@ -17,9 +17,9 @@ from typing import Any
 
 import click
 
-from cglsuite.hashing import plain
-from cglsuite.markup import tidy
-from cglsuite.plaintext import escaped_json, plain_text
+from cglsuite.base.hashing import plain
+from cglsuite.base.markup import tidy
+from cglsuite.base.plaintext import escaped_json, plain_text
 
 __all__ = [
     "configure_logging",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cglsuite.base.errors import UsageError
 from cglsuite.cli.options import DeviceWord, FolderPath, Seconds, with_tasks
 from cglsuite.cli.session import Session
-from cglsuite.errors import UsageError
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.overrides import Overrides
@@ -107,7 +107,7 @@ def planned_cells(
 
 def tell_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
     """One line on stderr for every scenario that no plugin names: which preset it follows, and what of that was left out."""
-    from cglsuite.executors.progress import say
+    from cglsuite.campaigns.executors.progress import say
 
     for name in dict.fromkeys(scenarios):
         derivation = catalogue.derivation(name)

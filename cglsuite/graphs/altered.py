@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.graphs.collection import GraphSet
 from cglsuite.graphs.message import MessageGraph, scipy_features
 from cglsuite.graphs.pack import Pack, taken_rows

@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.message import torch_csr
 
 __all__ = ["one_hot"]

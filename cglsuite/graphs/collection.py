@@ -12,7 +12,7 @@ from typing import Literal, Protocol, Self
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.data import check_label_form, check_label_range
 from cglsuite.graphs.message import Operator, stored_bytes
 from cglsuite.graphs.sparse import SparseMatrix

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 
 __all__ = ["NodeData", "check_label_form", "check_label_range", "label_kind", "labelled_items"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 
 __all__ = ["edge_homophily", "graph_homophily", "node_homophily"]
 

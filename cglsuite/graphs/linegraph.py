@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.data import NodeData
 
 __all__ = ["line_graph"]

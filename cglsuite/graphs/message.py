@@ -12,7 +12,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs.sparse import SparseMatrix, _csr, sorted_csr
 from cglsuite.graphs.upload import uploaded
 

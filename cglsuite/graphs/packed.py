@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.blocks import BlockDiagonal, members
 from cglsuite.graphs.collection import GraphSet, Pooling
 from cglsuite.graphs.message import MessageGraph, Operator, scipy_features

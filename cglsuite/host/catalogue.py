@@ -11,10 +11,11 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from cglsuite.errors import CollisionError, PluginError, SpecError, UnknownNameError, UsageError, nearest
-from cglsuite.files.given import content_of, data_spec
-from cglsuite.files.named import data_files
-from cglsuite.files.shipped import shipped
+from cglsuite.base.errors import CollisionError, PluginError, SpecError, UnknownNameError, UsageError, nearest
+from cglsuite.base.markup import displayed
+from cglsuite.graphs.files.given import content_of, data_spec
+from cglsuite.graphs.files.named import data_files
+from cglsuite.graphs.files.shipped import shipped
 from cglsuite.host.derived import Derivation, derive, form_of, needs_protocol
 from cglsuite.host.discovery import BLOCK, Gate, find_candidates, normalised, strict_by_environment
 from cglsuite.host.faults import one_line
@@ -22,7 +23,6 @@ from cglsuite.host.kinds import KindViewOf
 from cglsuite.host.loading import blocked, load_plugin, output_to_stderr
 from cglsuite.host.plugin_records import FILE, Entry, PluginRecord
 from cglsuite.host.trial import dangerous
-from cglsuite.markup import displayed
 from cglsuite.specs import (
     CORE_MEASURES,
     KINDS,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.specs import DatasetSpec, ScenarioSpec, Value, switches
 
 __all__ = ["Derivation", "derivable", "derive", "form_of", "needs_protocol"]

@@ -14,11 +14,11 @@ from importlib import metadata
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.environment import variable
-from cglsuite.errors import DataError, nearest
-from cglsuite.files.frozen import active
-from cglsuite.files.named import plugin_files
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.environment import variable
+from cglsuite.base.errors import DataError, nearest
+from cglsuite.graphs.files.named import plugin_files
+from cglsuite.host.frozen import active
 from cglsuite.host.plugin_records import FILE
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cglsuite.errors import UsageError, nearest
+from cglsuite.base.errors import UsageError, nearest
 from cglsuite.host.discovery import BLOCK, Candidate
 from cglsuite.specs import KINDS, Hyperparameter, PluginSpec
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, overload
 
+from cglsuite.base.markup import displayed
 from cglsuite.host.plugin_records import Entry
-from cglsuite.markup import displayed
 
 __all__ = ["KindView", "KindViewOf", "some_names"]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cglsuite.base.traces import DESCRIPTORS, LEFT_RUNNING, STRICT, Traces, settled
 from cglsuite.host.discovery import CORE
 from cglsuite.host.plugin_records import Entry, PluginRecord
-from cglsuite.traces import DESCRIPTORS, LEFT_RUNNING, STRICT, Traces, settled
 
 __all__ = ["Forks", "loaded_and_left"]
 

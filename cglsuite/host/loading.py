@@ -19,12 +19,12 @@ from typing import Any
 
 import pluggy
 
-from cglsuite.errors import UsageError, nearest
-from cglsuite.files.frozen import Stamp, stamp_of
-from cglsuite.hashing import plain
+from cglsuite.base.errors import UsageError, nearest
+from cglsuite.base.hashing import plain
 from cglsuite.host import hookspecs
 from cglsuite.host.discovery import BUILT_IN, CORE, Candidate, normalised
 from cglsuite.host.faults import PluginFault, advice, one_line, shown, traceback_of
+from cglsuite.host.frozen import Stamp, stamp_of
 from cglsuite.host.hookspecs import HOOKS, PROJECT
 from cglsuite.host.interfaces import check_declared, check_interface, check_unimported
 from cglsuite.host.plugin_records import Entry, PluginRecord, Status

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from cglsuite.hashing import plain
+from cglsuite.base.hashing import plain
+from cglsuite.base.markup import displayed
 from cglsuite.host.installed import installation
-from cglsuite.markup import displayed
 from cglsuite.specs import Hyperparameter, PluginSpec
 from cglsuite.specs.switch import own_and_level_fields
 

@@ -15,14 +15,14 @@ from json import dumps  # plugins may replace json's functions functions
 from pathlib import Path
 from typing import Any
 
-from cglsuite.errors import PluginError
+from cglsuite.base.errors import PluginError
+from cglsuite.base.traces import end_process, random_kept
 from cglsuite.host.catalogue import Catalogue
 from cglsuite.host.discovery import Candidate, find_candidates
 from cglsuite.host.left import Forks, loaded_and_left
 from cglsuite.host.loading import load_plugin
 from cglsuite.host.plugin_records import Entry, PluginRecord
 from cglsuite.specs import KINDS
-from cglsuite.traces import end_process, random_kept
 
 __all__ = ["HEAVY", "main"]
 

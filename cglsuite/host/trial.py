@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cglsuite.atomic import new_file
-from cglsuite.datafiles import DataRoot
-from cglsuite.environment import variable
-from cglsuite.hashing import digest
+from cglsuite.base.atomic import new_file
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.environment import variable
+from cglsuite.base.hashing import digest
 from cglsuite.host.discovery import CORE, Candidate, Gate, normalised
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cglsuite.lazily import lazily
+from cglsuite.base.lazily import lazily
 from cglsuite.learning.method import Hyperparameters, Method, MethodContext, Phase
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from cglsuite.errors import DivergenceError, PluginError, SpecError
+from cglsuite.base.errors import DivergenceError, PluginError, SpecError
 from cglsuite.learning.memory import MeteredMemory
 from cglsuite.learning.method import Hyperparameters, Method, MethodContext
 from cglsuite.learning.reproducibility.randomness import Draws, scope

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from cglsuite.errors import DivergenceError
+from cglsuite.base.errors import DivergenceError
 from cglsuite.learning.clock import Clock
 from cglsuite.learning.method import Method, Phase
 from cglsuite.specs import TrainingSpec

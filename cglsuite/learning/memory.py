@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from cglsuite.errors import BudgetError
+from cglsuite.base.errors import BudgetError
 from cglsuite.graphs import GraphSet
 from cglsuite.problems import MemoryItems
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from cglsuite.base.hashing import digest
 from cglsuite.graphs import MessageGraph
-from cglsuite.hashing import digest
 from cglsuite.learning.clock import Clock
 from cglsuite.learning.equipment import adapter, answers_of, equip
 from cglsuite.learning.loop import OnEpoch, unheard

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from cglsuite.errors import DivergenceError, NotApplicable
+from cglsuite.base.errors import DivergenceError, NotApplicable
+from cglsuite.base.hashing import digest
 from cglsuite.graphs import GraphSet
 from cglsuite.graphs.neighbourhoods.sampling import sample_neighbours
-from cglsuite.hashing import digest
 from cglsuite.learning.loop import fit, make_optimizer, train_step
 from cglsuite.learning.reproducibility.randomness import generator, scope
 from cglsuite.learning.result import Checkpoints, RunResult, Stage

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.backbones.growth import redraw_outputs
-from cglsuite.hashing import digest
+from cglsuite.base.hashing import digest
 from cglsuite.learning.loop import Curve, fit, make_optimizer
 from cglsuite.learning.method import Phase
 from cglsuite.learning.norms import NormStatistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 if TYPE_CHECKING:
     from cglsuite.problems.base import Problem

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import GraphSet, MessageGraph, counted, uploaded
 from cglsuite.graphs.pack import Pack
 from cglsuite.problems.kept import MemoryItems, check_rows

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import GraphSet, uploaded
 from cglsuite.graphs.upload import Sent
 from cglsuite.problems.base import Problem, Surroundings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError, UsageError, nearest
+from cglsuite.base.errors import SpecError, UsageError, nearest
 from cglsuite.graphs.message import stored_bytes
 from cglsuite.graphs.pack import Pack, stacked_rows, taken_rows
 from cglsuite.graphs.upload import uploaded

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 from cglsuite.graphs.linkgraph import LinkGraph
 from cglsuite.graphs.message import scipy_features, torch_csr

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.graphs.blocks import SideBySide
 from cglsuite.graphs.message import scipy_features, torch_csr

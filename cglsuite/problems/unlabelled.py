@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import GraphSet, MessageGraph, uploaded
 from cglsuite.graphs.altered import graph_of_nodes, masked_rows, permuted_rows, replaced, subgraphs
 from cglsuite.problems.base import Problem

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cglsuite.lazily import lazily
+from cglsuite.base.lazily import lazily
 
 if TYPE_CHECKING:
     from cglsuite.reports.rendering.notebook import RenderedReport

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cglsuite.errors import SpecError, UnknownNameError
-from cglsuite.inputs import quoted, real_number, text_value, truth_value, whole_number
+from cglsuite.base.errors import SpecError, UnknownNameError
+from cglsuite.base.inputs import quoted, real_number, text_value, truth_value, whole_number
 
 __all__ = ["Hyperparameter", "Value", "implicit_defaults", "resolve_hyperparameters"]
 
@@ -21,7 +21,7 @@ class Hyperparameter:
 
     The type is the type of ``default``; ``None`` is allowed only if ``optional`` (then ``kind`` names the type). ``doc`` describes
     it, ``effect`` says how changing it affects results. ``minimum`` and ``maximum`` are inclusive bounds, ``above`` is an exclusive
-    lower bound; missing bounds default to those of the type (see :mod:`cglsuite.inputs`).
+    lower bound; missing bounds default to those of the type (see :mod:`cglsuite.base.inputs`).
 
     ``implicit`` is for a hyper-parameter that a component gets when results of it are already stored: its default is left out of
     configurations and keys, so cells that do not set it keep theirs. The factory or method must assume the same default.

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.specs.citation import Citation
 from cglsuite.specs.plugins import PluginSpec
 from cglsuite.specs.vocabulary import LEVELS

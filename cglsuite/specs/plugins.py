@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
-from cglsuite.errors import SpecError, UnknownNameError
-from cglsuite.markup import displayed
+from cglsuite.base.errors import SpecError, UnknownNameError
+from cglsuite.base.markup import displayed
 from cglsuite.specs.citation import Citation
 from cglsuite.specs.hyperparameters import Hyperparameter, Value
 from cglsuite.specs.training import TrainingSpec
@@ -264,7 +264,7 @@ class NotebookSpec(PluginSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorSpec(PluginSpec):
-    """Runs cells: ``factory(**options)`` returns an object with ``run(cells, store, options) -> int`` (see cglsuite.executors).
+    """Runs cells: ``factory(**options)`` returns an object with ``run(cells, store, options) -> int`` (see cglsuite.campaigns.executors).
 
     With ``remote`` they run on other machines, and the factory returns a launcher instead, an object with ``launch``, ``poll`` and
     ``cancel``. ``options`` are what a campaign may say in ``[run.NAME]``; ``several`` names those whose value is a list.

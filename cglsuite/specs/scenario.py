@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import ClassVar
 
-from cglsuite.errors import SpecError
-from cglsuite.inputs import quoted
+from cglsuite.base.errors import SpecError
+from cglsuite.base.inputs import quoted
 from cglsuite.specs.hyperparameters import Value
 from cglsuite.specs.levels import LEVEL_SPECS, LevelSpec
 from cglsuite.specs.measure import MEASURES, PERFORMANCE_RANGES, MeasureSpec

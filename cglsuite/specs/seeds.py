@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from cglsuite.errors import SpecError
-from cglsuite.inputs import quoted, seed_number
+from cglsuite.base.errors import SpecError
+from cglsuite.base.inputs import quoted, seed_number
 
 __all__ = ["Seeds"]
 

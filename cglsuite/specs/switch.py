@@ -8,8 +8,8 @@ from functools import lru_cache
 from types import EllipsisType, NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cglsuite.errors import SpecError, UnknownNameError
-from cglsuite.inputs import quoted
+from cglsuite.base.errors import SpecError, UnknownNameError
+from cglsuite.base.inputs import quoted
 from cglsuite.specs.hyperparameters import Hyperparameter
 
 __all__ = [

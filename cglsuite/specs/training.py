@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.specs.switch import Switch, check_switches
 
 __all__ = ["TrainingSpec"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.stats.crossed import mean_estimate
 from cglsuite.stats.effect_size import Effect, crossed_g, hedges_g
 from cglsuite.stats.families import adjust

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cglsuite.base.wording import several
 from cglsuite.stats.refusal import Refused
-from cglsuite.wording import several
 
 __all__ = [
     "LEAST_UNITS",

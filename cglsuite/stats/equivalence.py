@@ -19,11 +19,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
+from cglsuite.base.wording import several
 from cglsuite.stats.crossed import MeanEstimate
 from cglsuite.stats.families import adjust
 from cglsuite.stats.refusal import Refused, require_frame
-from cglsuite.wording import several
 
 __all__ = ["AGREEMENTS", "Agreement", "Offset", "agreement", "agreement_verdicts", "joint_offset"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.base.errors import UnknownNameError, UsageError
 
 __all__ = ["ADJUSTMENTS", "adjust"]
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cglsuite.base.wording import several
 from cglsuite.stats.crossed import mean_estimate
 from cglsuite.stats.refusal import Refused
 from cglsuite.stats.replication import Layout
-from cglsuite.wording import several
 
 __all__ = ["BOOTSTRAP_FROM", "Interval", "layout_interval", "mean_interval"]
 

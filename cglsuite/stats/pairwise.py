@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cglsuite.base.wording import several
 from cglsuite.stats.crossed import LEAST_UNITS, mean_estimate
 from cglsuite.stats.intervals import BOOTSTRAP_FROM, Interval, mean_interval
 from cglsuite.stats.refusal import Refused
-from cglsuite.wording import several
 
 __all__ = ["Difference", "crossed_t", "difference_interval", "paired_t", "samples", "welch", "wilcoxon"]
 

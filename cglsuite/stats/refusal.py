@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.errors import CglsuiteError, UsageError
+from cglsuite.base.errors import CglsuiteError, UsageError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cglsuite.base.wording import several
 from cglsuite.stats.refusal import Refused, require_frame
-from cglsuite.wording import several
 
 __all__ = ["LEVELS", "Cells", "Layout", "Replicates", "layout", "replicates"]
 

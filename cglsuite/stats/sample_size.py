@@ -14,12 +14,12 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
+from cglsuite.base.wording import several
 from cglsuite.stats.crossed import LEAST_UNITS, admissible, mean_squares
 from cglsuite.stats.pairwise import samples
 from cglsuite.stats.refusal import Refused
 from cglsuite.stats.variance import VarianceComponents
-from cglsuite.wording import several
 
 __all__ = [
     "MOST_UNITS",

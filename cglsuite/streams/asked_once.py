@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from torch import Tensor
 
-from cglsuite.errors import LeakError, SpecError
+from cglsuite.base.errors import LeakError, SpecError
 from cglsuite.graphs import NodeData, uploaded
 from cglsuite.graphs.splits import partition
 from cglsuite.specs import ScenarioSpec, Seeds

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
+from cglsuite.base.hashing import digest
 from cglsuite.graphs import GraphData, LinkData, NodeData, uploaded
 from cglsuite.graphs.data import label_kind
-from cglsuite.hashing import digest
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.layout import PARTS, Layout
 from cglsuite.streams.oracle import Oracle

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
+from cglsuite.base.hashing import digest
 from cglsuite.graphs import GraphData, GraphSet, MessageGraph, NodeData, uploaded
 from cglsuite.graphs.upload import Sent
-from cglsuite.hashing import digest
 from cglsuite.specs import ScenarioSpec, Seeds, TaskFreeSpec
 from cglsuite.streams.assembly import AskedGroup, Assembly, check_labels
 from cglsuite.streams.build import NodeGraphs

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cglsuite.errors import DataError, UnknownNameError
+from cglsuite.base.errors import DataError, UnknownNameError
 from cglsuite.streams.stream import TaskStream
 
 __all__ = ["FORMAT", "PARTS", "ExportedStream", "read_export"]

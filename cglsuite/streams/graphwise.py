@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import GraphData, GraphSet
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.assembly import TaskAssembly, check_labels

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.graphs.data import label_kind, labelled_items
 from cglsuite.graphs.splits import multilabel, orders, partition

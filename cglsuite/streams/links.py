@@ -21,7 +21,7 @@ prediction.
 
 from __future__ import annotations
 
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import LinkData
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.assembly import check_labels

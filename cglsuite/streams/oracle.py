@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DivergenceError, LeakError, PluginError
+from cglsuite.base.errors import DivergenceError, LeakError, PluginError
 from cglsuite.streams.measures.answered import Answered, OutputScores
 from cglsuite.streams.measures.core import core_measure
 

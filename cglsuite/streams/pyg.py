@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import MessageGraph, Pack
 
 __all__ = ["batch_as_pyg", "view_as_pyg"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from cglsuite.markup import displayed
+from cglsuite.base.markup import displayed
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams.oracle import Oracle
 from cglsuite.streams.views import Batch, TaskView

@@ -27,12 +27,12 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import UsageError
 from cglsuite.cells.code.edited import edited_since
 from cglsuite.cells.code.objects import Hashed, function_in, globals_of, hashed, is_importable
 from cglsuite.cells.code.user import is_ours, is_user_module, places, user_code
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import UsageError
 from cglsuite.learning import Method
 from cglsuite.learning.by_value import keep
 from cglsuite.specs import LEVELS, SETTINGS, Hyperparameter, MethodSpec

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import UsageError
-from cglsuite.files.tables import arrays_of, together
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import UsageError
 from cglsuite.graphs import NodeData
+from cglsuite.graphs.files.tables import arrays_of, together
 from cglsuite.study.libraries import LIBRARIES, load_from_library
 
 __all__ = ["as_data_file"]
@@ -28,7 +28,7 @@ def as_data_file(data: Any, name: str = "") -> Path:
 
     Args:
         data: a path to a data file; ``"pyg:<class>/<name>"`` or ``"ogb:<name>"``; a PyG ``Data`` or a list of them; a
-            :class:`cglsuite.graphs.NodeData`; or a mapping of names to arrays and tensors (see :mod:`cglsuite.files.tables`).
+            :class:`cglsuite.graphs.NodeData`; or a mapping of names to arrays and tensors (see :mod:`cglsuite.graphs.files.tables`).
         name: the data set's name; default ``"data"``, or the name of a ``NodeData``.
 
     Raises:

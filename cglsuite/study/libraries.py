@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError, UsageError, nearest
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError, UsageError, nearest
 
 __all__ = ["LIBRARIES", "load_from_library"]
 

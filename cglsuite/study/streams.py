@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import resolve_scenario
-from cglsuite.datafiles import DataRoot
-from cglsuite.files.named import named
 from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.specs import Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream

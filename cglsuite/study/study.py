@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
-from cglsuite.executors.campaign_run import CampaignOutcome, run_campaign
-from cglsuite.files.named import named
+from cglsuite.graphs.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.learning import Method
 from cglsuite.study.classes import GivenMethod, as_plugin_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.testing.findings import CheckReport
 from cglsuite.testing.kinds.backbones import examine_backbone

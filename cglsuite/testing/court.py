@@ -11,11 +11,11 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from cglsuite.base.traces import hide_memory
 from cglsuite.host import Catalogue
 from cglsuite.testing.findings import Finding
 from cglsuite.testing.judge.bench import Bench
 from cglsuite.testing.kinds.methods import judged
-from cglsuite.traces import hide_memory
 
 __all__ = ["main"]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from cglsuite.errors import CglsuiteError, NotApplicable
+from cglsuite.base.errors import CglsuiteError, NotApplicable
+from cglsuite.base.markup import displayed
+from cglsuite.base.traces import random_kept
 from cglsuite.host import Entry
-from cglsuite.markup import displayed
-from cglsuite.traces import random_kept
 
 __all__ = ["Check", "CheckFailed", "CheckReport", "Finding", "Seen", "error_text", "examined", "performed", "reported", "source_of"]
 

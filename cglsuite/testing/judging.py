@@ -16,7 +16,7 @@ import sys
 from types import TracebackType
 from typing import Any, Self
 
-from cglsuite.errors import PluginError
+from cglsuite.base.errors import PluginError
 from cglsuite.host import Catalogue
 from cglsuite.testing.findings import CheckReport, Finding, Seen, source_of
 from cglsuite.testing.streams import FINE_TUNING

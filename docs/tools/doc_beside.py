@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from doc_text import table, text
 
 if TYPE_CHECKING:
-    from cglsuite.reference.papers import Paper
+    from cglsuite.campaigns.reference.papers import Paper
 
 __all__ = ["HEADER", "beside"]
 
@@ -73,7 +73,7 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
 
 
 def _paper(protocol: str) -> Paper:
-    from cglsuite.reference.papers import paper_of
+    from cglsuite.campaigns.reference.papers import paper_of
 
     paper = paper_of(protocol)
     if paper is None:
@@ -104,7 +104,7 @@ def _of_preset(frame: Any, own: Mapping[str, Any]) -> Any:
 def _groups(frame: Any, own: Mapping[str, Any]) -> list[Any]:
     """Cells that differ in nothing but their seeds, those as benchmarked first. What a search tried on one order and did not choose is left
     out where its choice has been run often enough for a verdict; so is what a campaign varied of which nothing is searched."""
-    from cglsuite.reference.values import LEAST_RUNS
+    from cglsuite.campaigns.reference.values import LEAST_RUNS
 
     keys = [key for key in (_FORM, _SCHEME, _CARRIED, *(f"configuration.{key}" for key in _CHOSEN)) if key in frame]
     others = [column for column in frame if column.startswith("configuration.") and column not in keys]
@@ -143,7 +143,7 @@ def _named(method: str, group: Any) -> str:
 
 
 def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str, variant: str) -> _Cell:
-    from cglsuite.reference.values import LEAST_RUNS, known_about, own_mean, shown_value, verdict_on
+    from cglsuite.campaigns.reference.values import LEAST_RUNS, known_about, own_mean, shown_value, verdict_on
 
     printed, ours_of = _printed(paper, *place, metric, variant), paper.metrics[metric]
     if printed is None:
@@ -182,7 +182,7 @@ def _printed(paper: Paper, dataset: str, setting: str, method: str, metric: str,
 
 
 def _rows(paper: Paper, dataset: str, setting: str, method: str) -> Any:
-    from cglsuite.reference.matching import dataset_key, keyed_results, method_key
+    from cglsuite.campaigns.reference.matching import dataset_key, keyed_results, method_key
 
     rows = keyed_results()
     mine = (rows["paper"] == paper.name) & (rows["dataset"].map(dataset_key) == dataset_key(dataset))

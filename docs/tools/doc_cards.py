@@ -10,9 +10,9 @@ from typing import Any
 from doc_text import CATEGORIES, LEVELS, code, link, page_name, table, text, value
 
 from cglsuite import Catalogue, Hyperparameter
-from cglsuite.display.facts import allowed
 from cglsuite.host import Entry
 from cglsuite.specs import switches
+from cglsuite.study.display.facts import allowed
 
 __all__ = [
     "category",

@@ -13,8 +13,8 @@ from doc_gallery import gallery_records, gallery_repetitions, gallery_sections
 from doc_text import code, table, text, value
 
 from cglsuite import Catalogue
+from cglsuite.base.markup import tidy
 from cglsuite.cells.differences import ABSENT, preset_differences
-from cglsuite.markup import tidy
 
 __all__ = ["expanded"]
 
@@ -61,7 +61,7 @@ def _presets(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 def _published(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``published SETTING DATASET...``: average performance as papers print it, method by method; names as the papers have them."""
-    from cglsuite.reference import known_artefacts, published_results
+    from cglsuite.campaigns.reference import known_artefacts, published_results
 
     setting, *datasets = words
     rows, artefacts = published_results(), known_artefacts()
@@ -89,7 +89,7 @@ def _concerns(note: Any, row: Any) -> bool:
 
 def _gap(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``gap SETTING METHOD DATASET...``: the two printed values in one sentence."""
-    from cglsuite.reference import published_results
+    from cglsuite.campaigns.reference import published_results
 
     setting, method, *datasets = words
     rows = published_results()
@@ -101,7 +101,7 @@ def _gap(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 def _artefacts(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``artefacts PAPER...``: what is known of how published rows came about, where it is not what the protocol says."""
-    from cglsuite.reference import known_artefacts
+    from cglsuite.campaigns.reference import known_artefacts
 
     rows = known_artefacts()
     rows = rows[rows["paper"].isin(words)]
@@ -112,7 +112,7 @@ def _artefacts(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 def _leaks(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``leaks``: how well a probe finds the task of a query, preset by preset."""
-    from cglsuite.reference import leaks
+    from cglsuite.campaigns.reference import leaks
 
     rows = []
     for row in leaks().itertuples():

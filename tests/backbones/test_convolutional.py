@@ -14,7 +14,7 @@ from torch.nn import functional
 from cglsuite.backbones import Backbone
 from cglsuite.backbones.convolutional import ConvolutionalBackbone, gat, gcn, gin
 from cglsuite.backbones.plugin import cglsuite_backbones
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.host.catalogue import Catalogue
 from cglsuite.specs import BackboneSpec

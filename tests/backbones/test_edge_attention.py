@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from cglsuite.backbones import Backbone, layers
 from cglsuite.backbones.convolutional import ConvolutionalBackbone, gat, gcn, gin
 from cglsuite.backbones.plugin import cglsuite_backbones
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 
 EDGES = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 2, 2]])

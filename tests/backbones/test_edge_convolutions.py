@@ -14,7 +14,7 @@ from torch.nn import functional
 from cglsuite.backbones.graphwise import HalvingMLP, PooledConvolutions, gine
 from cglsuite.backbones.layers import EdgeGCNConv, GINEConv, content_attention
 from cglsuite.backbones.plugin import cglsuite_backbones
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import GraphSet, SparseMatrix
 from cglsuite.graphs.packed import PackedGraphs, PackedSource
 from cglsuite.host.catalogue import Catalogue

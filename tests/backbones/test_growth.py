@@ -13,7 +13,7 @@ from cglsuite.backbones import Backbone
 from cglsuite.backbones.convolutional import gat, gcn, gin
 from cglsuite.backbones.growth import redraw_outputs
 from cglsuite.backbones.layers import FeatureLinear
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 
 ARRIVING = torch.tensor([False, False, True, False, True])

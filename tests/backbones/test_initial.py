@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from cglsuite.backbones.convolutional import gat, gcn, gin
 from cglsuite.backbones.layers import GATConv
 from cglsuite.backbones.plugin import cglsuite_backbones
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 SPECS = {spec.name: spec for spec in cglsuite_backbones()}
 WIDE: dict[str, Any] = {"width": 200, "head": "convolution"}

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from cglsuite.backbones.linkwise import LinkGCN, link_gcn
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import MessageGraph
 
 EDGES = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 1, 0]])

@@ -12,8 +12,8 @@ from torch_geometric.nn import APPNP, TransformerConv
 import cglsuite as cgl
 from cglsuite import load_catalogue
 from cglsuite.backbones.stock import CONVOLUTIONS, StockBackbone, pyg
+from cglsuite.base.errors import SpecError
 from cglsuite.cells import Store, resolve_cell, run_cell
-from cglsuite.errors import SpecError
 
 
 @pytest.mark.plugins

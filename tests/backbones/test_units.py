@@ -15,7 +15,7 @@ from cglsuite.backbones.convolutional import gat, gcn, gin
 from cglsuite.backbones.graphwise import gine, graph_gcn
 from cglsuite.backbones.linkwise import link_gcn
 from cglsuite.backbones.stock import pyg
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 from cglsuite.learning.isolation import along
 from cglsuite.protocols.begin.network import begin_graph_gcn

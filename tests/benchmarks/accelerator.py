@@ -37,13 +37,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import pretend_device
 from short_methods import SHORT
 
+from cglsuite.base.errors import CglsuiteError, NotApplicable
+from cglsuite.base.hashing import digest
 from cglsuite.cells import resolve_cell
 from cglsuite.cells.device import accelerator
 from cglsuite.cells.keys import cell_key
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import CglsuiteError, NotApplicable
-from cglsuite.hashing import digest
 from cglsuite.host import Catalogue
 from cglsuite.specs import Seeds
 from cglsuite.testing import tiny_catalogue

@@ -20,7 +20,7 @@ from cglsuite_skeleton.datasets.synthetic import synthetic_motion
 from cglsuite_skeleton.epochs import KEPT
 
 from cglsuite.backbones.graphwise import graph_gcn
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import GraphData, GraphSet
 
 __all__ = ["main"]

@@ -26,14 +26,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cglsuite.base.hashing import digest
 from cglsuite.cells.engine import default_engine
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.hashing import digest
+from cglsuite.commons.submissions.marks import Mark, write_marks
 from cglsuite.specs import Seeds
-from cglsuite.submissions.marks import Mark, write_marks
 
 __all__ = ["fill", "main"]
 

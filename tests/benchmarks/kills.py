@@ -37,12 +37,12 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # read when torc
 os.environ["CGLSUITE_CHECKPOINT_EVERY"] = "0"  # its cells are quick, and writing a checkpoint is what is interrupted
 
 from cglsuite import host, load_catalogue
+from cglsuite.campaigns.executors import LocalExecutor, RunOptions, process, supervisor, worker
 from cglsuite.cells.engine import default_engine
 from cglsuite.cells.obtain import obtain_record
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.sidecars import curves_path
 from cglsuite.cells.storage.store import Store
-from cglsuite.executors import LocalExecutor, RunOptions, process, supervisor, worker
 
 __all__ = ["Harness", "Strike", "main", "strikes"]
 
@@ -161,7 +161,7 @@ class _Forked:
             os.closerange(3, pass_fds[0])
             os.closerange(pass_fds[0] + 1, 4096)
             _arm(strike, "worker")
-            os._exit(worker.main(words[words.index("cglsuite.executors.worker") + 1 :]))
+            os._exit(worker.main(words[words.index("cglsuite.campaigns.executors.worker") + 1 :]))
 
     def poll(self) -> int | None:
         if self.returncode is None:

@@ -176,7 +176,7 @@ def _root(args: argparse.Namespace) -> Any:
     """The data root, whose sizes are those of the generated data."""
     from cglsuite_node.datasets import arrays
 
-    from cglsuite.datafiles import DataRoot
+    from cglsuite.base.datafiles import DataRoot
 
     arrays.SIZES["ogbn-products"] = arrays.SIZES["ogbn-products"]._replace(
         nodes=int(args.nodes), features=args.features, classes=args.classes

@@ -41,9 +41,9 @@ def child(scenario: str, method: str) -> None:
 
         setattr(owner, name, around)
 
+    from cglsuite.base.traces import rest_collector
     from cglsuite.cli import main, session
     from cglsuite.learning import clock
-    from cglsuite.traces import rest_collector
 
     section = clock.Clock.section
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from campaign_lab import BASE, campaign, plan
 
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.cells import device
 from cglsuite.cells.plan import CellRequest, PlanFile
-from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.specs import Seeds
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.campaigns.examples import examples, write_example
-from cglsuite.errors import UsageError
 from cglsuite.host import Catalogue
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cglsuite import Catalogue, Seeds, load_catalogue
+from cglsuite.base.hashing import digest
 from cglsuite.campaigns import migrate
 from cglsuite.campaigns.search import Candidate as SearchCandidate
 from cglsuite.campaigns.search import Search
@@ -25,8 +26,7 @@ from cglsuite.cells.records.curves import Curves
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
-from cglsuite.files.named import naming
-from cglsuite.hashing import digest
+from cglsuite.graphs.files.named import naming
 
 pytestmark = pytest.mark.plugins
 

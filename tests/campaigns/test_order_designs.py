@@ -9,12 +9,12 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.order_designs import ORDERS_LIMIT, order_designs
 from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
 from cglsuite.specs import ScenarioSpec
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
-from cglsuite.errors import UsageError
 
 
 def test_overrides_from_the_environment() -> None:

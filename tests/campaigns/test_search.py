@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.search import Candidate, Scope, Search, best, draw_trials, expand_grid, parse_scope, scope_of, search_digest
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
 from cglsuite.specs import Seeds
 
 RATES = (1e-3, 5e-3, 1e-2)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.search import Candidate, Search
-from cglsuite.errors import UsageError
-from cglsuite.files.named import data_files, named, plugin_files
+from cglsuite.graphs.files.named import data_files, named, plugin_files
 
 GRID = {"scenarios": ["s"], "methods": ["m"]}
 LEAST: dict[str, Any] = {"name": "x", "grid": GRID}

@@ -8,11 +8,11 @@ import pytest
 from installed import installed
 
 from cglsuite import ScenarioSpec
+from cglsuite.campaigns.reference import leak_of, leaks
 from cglsuite.cells.leak import measure_leak
 from cglsuite.cells.run import build_scenario, run_cell
 from cglsuite.cells.spec import resolve_cell, resolve_scenario
 from cglsuite.cells.storage.store import Store
-from cglsuite.reference import leak_of, leaks
 from cglsuite.specs import Seeds, switches
 
 pytestmark = pytest.mark.plugins

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.base.inputs import device_words, read_device
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells import device
 from cglsuite.cells.device import accelerator, check_device, one_gpu, planned_device, prepare_device, resolve_device
-from cglsuite.errors import UnknownNameError, UsageError
-from cglsuite.inputs import device_words, read_device
 
 
 @pytest.fixture

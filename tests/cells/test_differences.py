@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from plugin_sites import Site, site
 
+from cglsuite.base.errors import UnknownNameError
+from cglsuite.base.hashing import plain
 from cglsuite.cells.differences import ABSENT, Difference, preset_differences
-from cglsuite.errors import UnknownNameError
-from cglsuite.hashing import plain
 from cglsuite.specs import ScenarioSpec, TrainingSpec, effect_of
 from cglsuite.specs.switch import declared_switches
 

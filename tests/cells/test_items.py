@@ -116,7 +116,7 @@ def brute(cell: CellSpec, catalogue: Catalogue, store: Store) -> pd.DataFrame:
 
 
 def build_data(cell: CellSpec, catalogue: Catalogue) -> Any:
-    from cglsuite.datafiles import DataRoot
+    from cglsuite.base.datafiles import DataRoot
 
     return catalogue.resolve(catalogue.get("dataset", cell.scenario.dataset))(
         DataRoot.from_environment(), **dict(cell.dataset_hyperparameters)

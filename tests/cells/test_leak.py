@@ -10,8 +10,8 @@ import pytest
 import torch
 from tiny_streams import tiny_data, tiny_stream
 
+from cglsuite.base.errors import SpecError
 from cglsuite.cells.leak import Leak, _balanced, _Groups, _views, measure_leak
-from cglsuite.errors import SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.streams import Batch
 

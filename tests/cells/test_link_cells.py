@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from cglsuite import Catalogue, Seeds
+from cglsuite.base.errors import SpecError
 from cglsuite.cells.keys import cell_key
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import SpecError
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.testing.streams import tiny_catalogue
 

@@ -15,13 +15,13 @@ from plugin_sites import SOURCES, Site, site
 from sklearn.metrics import f1_score
 
 from cglsuite import Catalogue, MeasureSpec, ScenarioSpec
+from cglsuite.base.errors import PluginError, SpecError, UnknownNameError
 from cglsuite.cells import resolve_cell, run_cell
 from cglsuite.cells.keys import cell_key, design_key
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import build_stream
 from cglsuite.cells.spec import CellSpec
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import PluginError, SpecError, UnknownNameError
 from cglsuite.host import Entry, PluginRecord
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.streams import Answered

@@ -11,6 +11,7 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.base.errors import NotApplicable, StoreError
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.obtain import obtain_record, run_if_free
 from cglsuite.cells.plan import CellRequest, PlannedCell
@@ -19,7 +20,6 @@ from cglsuite.cells.storage import attempts
 from cglsuite.cells.storage.attempts import MOST_TAKEOVERS, Attempt
 from cglsuite.cells.storage.store import Store
 from cglsuite.cells.storage.waiting import FAR_S, FIRST_S, NEAR_S, Backoff, TaskElsewhere
-from cglsuite.errors import NotApplicable, StoreError
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from cglsuite.base.hashing import digest
 from cglsuite.cells.sharing import pretrained
-from cglsuite.hashing import digest
 from cglsuite.learning.pretraining import weights
 
 

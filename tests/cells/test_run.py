@@ -21,13 +21,13 @@ from odd_methods import METHODS, METRICS, with_specs
 from short_methods import SHORT
 
 from cglsuite import Catalogue, Seeds, load_catalogue
+from cglsuite.base.errors import NotApplicable, SpecError, UsageError
 from cglsuite.cells import run as run_module
 from cglsuite.cells.keys import cell_key, design_key, prefix_keys
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import build_stream, make_runner, metrics_of, run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import NotApplicable, SpecError, UsageError
 from cglsuite.learning.task_runner import TaskRunner
 
 pytestmark = pytest.mark.plugins

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cglsuite import Catalogue, load_catalogue
+from cglsuite.base.errors import SpecError
 from cglsuite.cells.keys import cell_key, design_key
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import SpecError
 
 pytestmark = pytest.mark.plugins
 

@@ -15,10 +15,10 @@ from odd_methods import METHODS, with_specs
 from plugin_sites import Site, site
 
 from cglsuite import Catalogue, ScenarioSpec, Seeds, load_catalogue
+from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.cells import keys as keys_module
 from cglsuite.cells.keys import cell_key, design_key, prefix_keys, share_key, sources
 from cglsuite.cells.spec import CellSpec, left_out, resolve_cell
-from cglsuite.errors import NotApplicable, SpecError, UnknownNameError
 
 __all__ = ["site"]
 

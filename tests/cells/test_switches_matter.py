@@ -9,10 +9,10 @@ import pytest
 from installed import installed
 
 from cglsuite import Catalogue
+from cglsuite.base.errors import CglsuiteError, SpecError
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import CglsuiteError, SpecError
 
 pytestmark = pytest.mark.plugins
 

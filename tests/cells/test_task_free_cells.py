@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from cglsuite import Catalogue, load_catalogue
+from cglsuite.base.errors import SpecError, UsageError
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_search
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import StoreCheckpoints, build_stream, run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import SpecError, UsageError
 
 pytestmark = pytest.mark.plugins
 

@@ -48,7 +48,7 @@ def test_delays_grow_to_a_bound_and_begin_again_when_forgotten() -> None:
 
 def test_a_supervisor_that_waits_for_twenty_cells_of_others_hardly_looks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty leases of another machine, looked at less and less often; without delays that is twenty times a second."""
-    from cglsuite.executors import LocalExecutor, RunOptions, supervisor
+    from cglsuite.campaigns.executors import LocalExecutor, RunOptions, supervisor
 
     cells = [cell(n) for n in range(20)]
     for planned in cells:

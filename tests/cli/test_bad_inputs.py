@@ -17,11 +17,11 @@ from bad_inputs import BAD, CELL, Bad, Outcome, outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cglsuite.base.environment import VARIABLES, check_environment
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
-from cglsuite.environment import VARIABLES, check_environment
-from cglsuite.errors import UsageError
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.specs import KINDS, Hyperparameter, ScenarioSpec, TaskFreeSpec, TrainingSpec, switches
 from cglsuite.specs.levels import LEVEL_SPECS

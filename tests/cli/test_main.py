@@ -13,8 +13,8 @@ import click
 import pytest
 
 from cglsuite import __version__
+from cglsuite.base.errors import CglsuiteError, NotApplicable, PluginError, UsageError
 from cglsuite.cli import main
-from cglsuite.errors import CglsuiteError, NotApplicable, PluginError, UsageError
 
 HEAVY = {
     *("IPython", "matplotlib", "ogb", "pandas", "papermill", "plotly", "rich", "scipy.optimize", "scipy.stats", "seaborn", "sklearn"),

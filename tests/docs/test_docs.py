@@ -19,7 +19,7 @@ from doc_blocks import ROOT, Block, Reader, blocks, pages
 from page_elements import texts
 
 import cglsuite
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 
 README = ROOT / "README.md"
 WITH_CODE = [page for page in pages() if blocks(page)]

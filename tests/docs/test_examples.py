@@ -23,7 +23,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import START
-from cglsuite.files.named import named
+from cglsuite.graphs.files.named import named
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.specs import MethodSpec
 

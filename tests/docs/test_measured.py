@@ -16,11 +16,11 @@ from doc_tool import tool
 from scipy.stats import ttest_1samp, ttest_rel
 from statsmodels.stats.multitest import multipletests
 
+from cglsuite.campaigns.reference import published_results
+from cglsuite.campaigns.reference.values import known_about
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import load_catalogue
-from cglsuite.reference import published_results
-from cglsuite.reference.values import known_about
 from cglsuite.reports import load_campaign_results
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.comparison.compute import study

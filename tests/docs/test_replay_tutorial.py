@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from doc_blocks import ROOT, blocks
 
-from cglsuite.files.named import named
+from cglsuite.graphs.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.testing.kinds.methods import examine_method
 

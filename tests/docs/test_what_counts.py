@@ -21,7 +21,7 @@ from cglsuite import load_catalogue
 from cglsuite.cells.code.objects import hashed
 from cglsuite.cells.keys import cell_key
 from cglsuite.cells.spec import resolve_cell
-from cglsuite.files.named import naming
+from cglsuite.graphs.files.named import naming
 from cglsuite.testing.streams import tiny_catalogue
 
 TEXT = (ROOT / "docs" / "how-to" / "keep-results.md").read_text(encoding="utf-8")

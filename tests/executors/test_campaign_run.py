@@ -10,13 +10,13 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.executors import CampaignOutcome, LocalExecutor, RunOptions, run_campaign
+from cglsuite.campaigns.executors.campaign_run import find_executor
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
-from cglsuite.executors import CampaignOutcome, LocalExecutor, RunOptions, run_campaign
-from cglsuite.executors.campaign_run import find_executor
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()
 TEXT = """
@@ -135,7 +135,7 @@ def test_the_interval_of_checkpoints_comes_from_the_command_then_the_environment
 
 def test_the_local_executor_is_found_through_its_plugin(log: Path) -> None:
     """Like any other executor."""
-    from cglsuite.executors.plugin import cglsuite_executors
+    from cglsuite.campaigns.executors.plugin import cglsuite_executors
 
     (spec,) = cglsuite_executors()
     assert spec.name == "local"

@@ -15,11 +15,11 @@ import fake_engine
 import pytest
 from plugin_sites import Site
 
+from cglsuite.campaigns.executors import worker
+from cglsuite.campaigns.executors.base import AGAIN
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.executors import worker
-from cglsuite.executors.base import AGAIN
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()
@@ -48,7 +48,7 @@ class M(Method):
 from dataclasses import replace
 from cglsuite import Method
 from cglsuite.cells.process.code_census import CodeCensus
-from cglsuite.executors import worker
+from cglsuite.campaigns.executors import worker
 from cglsuite.streams.oracle import Oracle
 import sys
 grade = Oracle.grade

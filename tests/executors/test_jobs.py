@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
+from cglsuite.campaigns.executors import process
+from cglsuite.campaigns.executors.base import Job
+from cglsuite.campaigns.executors.jobs import StoredJob, new_job, stored_jobs
+from cglsuite.campaigns.executors.process import WorkerProcess, worker_environment
 from cglsuite.cells.plan import CellRequest, PlanFile
-from cglsuite.executors import process
-from cglsuite.executors.base import Job
-from cglsuite.executors.jobs import StoredJob, new_job, stored_jobs
-from cglsuite.executors.process import WorkerProcess, worker_environment
 
 
 def job(folder: Path, **changes: Any) -> StoredJob:
@@ -210,9 +210,7 @@ def test_a_worker_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     while "ends" not in made.last_words(9999) and time.monotonic() < deadline:
         time.sleep(0.01)
     said = made.last_words(9999)
-    pattern = (
-        f"-P -m cglsuite.executors.worker {tmp_path}/plan --store {tmp_path}/store --index 2 --of 5 --events [0-9]+ --log-level [0-9]+ ends"
-    )
+    pattern = f"-P -m cglsuite.campaigns.executors.worker {tmp_path}/plan --store {tmp_path}/store --index 2 --of 5 --events [0-9]+ --log-level [0-9]+ ends"
     assert re.fullmatch(pattern, said), said
     made.kill()
     assert made.process.returncode == -signal.SIGKILL

@@ -18,10 +18,10 @@ import fake_engine
 import pytest
 from lease_files import ELSEWHERE, dead_pid, write_lease
 
+from cglsuite.base.errors import StoreError
+from cglsuite.campaigns.executors import Executor, ExecutorError, LocalExecutor, RunOptions
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.store import Store, plan_lease
-from cglsuite.errors import StoreError
-from cglsuite.executors import Executor, ExecutorError, LocalExecutor, RunOptions
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()
@@ -245,7 +245,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 import fake_engine
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.storage.store import Store, plan_lease
-from cglsuite.executors import LocalExecutor, RunOptions
+from cglsuite.campaigns.executors import LocalExecutor, RunOptions
 from cglsuite.specs import Seeds
 catalogue, engine = fake_engine.FakeCatalogue(), fake_engine.engine()
 cells = [
@@ -329,7 +329,7 @@ def test_cells_of_a_family_are_told_what_they_have_in_common(store: Store, share
 
 def test_workers_get_the_threads_and_leave_the_parent_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits of threads are in the environment before any library loads; importing and running touches no torch in the parent."""
-    from cglsuite.executors.process import worker_environment
+    from cglsuite.campaigns.executors.process import worker_environment
 
     environment = worker_environment(3)
     assert environment["OMP_NUM_THREADS"] == environment["MKL_NUM_THREADS"] == "3"
@@ -350,7 +350,7 @@ def test_progress_is_a_bar_on_a_terminal_that_log_lines_do_not_tear(monkeypatch:
     """The bar goes to stderr, is cleared before a log line, and handlers are as before when it is done."""
     import io
 
-    from cglsuite.executors.progress import CellProgress
+    from cglsuite.campaigns.executors.progress import CellProgress
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -10,14 +10,14 @@ import fake_engine
 import pytest
 
 from cglsuite import ExecutorSpec, Hyperparameter
+from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.executors import LocalExecutor, RemoteExecutor, RunOptions, run_campaign
+from cglsuite.campaigns.executors.campaign_run import find_executor
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells import device
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import SpecError, UnknownNameError, UsageError
-from cglsuite.executors import LocalExecutor, RemoteExecutor, RunOptions, run_campaign
-from cglsuite.executors.campaign_run import find_executor
 from cglsuite.host import Catalogue, Entry, PluginRecord
 
 TEXT = """
@@ -141,8 +141,8 @@ def test_cells_for_cuda_do_not_run_where_there_is_none(tmp_path: Any, monkeypatc
 
 def test_workers_are_spread_over_the_gpus_of_a_machine(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """``workers`` per GPU, each of which sees one of them; names are passed on as they were given."""
-    from cglsuite.executors import node, supervisor
-    from cglsuite.executors.progress import CellProgress
+    from cglsuite.campaigns.executors import node, supervisor
+    from cglsuite.campaigns.executors.progress import CellProgress
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, GPU-abc")
     assert node.visible_gpus() == ["2", "GPU-abc"]

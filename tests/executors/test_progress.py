@@ -14,16 +14,16 @@ import pytest
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
+from cglsuite.campaigns.executors import progress
 from cglsuite.cells.observing.observers import Epoch, ObservedCell
-from cglsuite.executors import progress
 
 # Fewer messages than a socket of a kernel holds (a thousand): to a slow reader it loses the others, the last one among them.
 MANY = """
 import logging
-from cglsuite.executors import progress
-from cglsuite.executors.progress import CellProgress
+from cglsuite.campaigns.executors import progress
+from cglsuite.campaigns.executors.progress import CellProgress
 progress.NOTEBOOK_EVERY_S = 0.0
-log = logging.getLogger("cglsuite.executors.local")
+log = logging.getLogger("cglsuite.campaigns.executors.local")
 with CellProgress(200, "demo") as shown:
     for n in range(200):
         shown.working(str(n), f"ewc task {n % 3}/3", 0.5)
@@ -37,7 +37,7 @@ from pathlib import Path
 import fake_engine
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.storage.store import Store
-from cglsuite.executors import LocalExecutor, RunOptions
+from cglsuite.campaigns.executors import LocalExecutor, RunOptions
 from cglsuite.specs import Seeds
 catalogue = fake_engine.FakeCatalogue()
 requests = [CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={}, seeds=Seeds(init=i)) for i in range(2)]
@@ -47,7 +47,7 @@ again = LocalExecutor().run(cells, Store("store"), RunOptions(catalogue=catalogu
 """
 TASKS = """
 from cglsuite.cells import run_cell, resolve_cell, Store
-from cglsuite.executors.progress import EpochProgress
+from cglsuite.campaigns.executors.progress import EpochProgress
 from cglsuite.testing import tiny_catalogue
 catalogue = tiny_catalogue()
 cell = resolve_cell(catalogue, "testing-nodes/class-il@testing-1", "testing-fine-tuning", overrides={"training.epochs": 2})

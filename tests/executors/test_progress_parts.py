@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cglsuite.executors import progress
-from cglsuite.executors.progress import CellProgress, EpochProgress
+from cglsuite.campaigns.executors import progress
+from cglsuite.campaigns.executors.progress import CellProgress, EpochProgress
 
 
 class Time:

@@ -18,12 +18,12 @@ import fake_engine
 import pytest
 from doc_blocks import ROOT, blocks
 
+from cglsuite.base.errors import UsageError
+from cglsuite.campaigns.executors import Ended, ExecutorError, Job, LocalExecutor, RemoteExecutor, RunOptions, UnreachableError, remote
+from cglsuite.campaigns.executors.campaign_run import executor_options
+from cglsuite.campaigns.executors.jobs import stored_jobs
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
-from cglsuite.executors import Ended, ExecutorError, Job, LocalExecutor, RemoteExecutor, RunOptions, UnreachableError, remote
-from cglsuite.executors.campaign_run import executor_options
-from cglsuite.executors.jobs import stored_jobs
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

@@ -14,11 +14,11 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.base.errors import UsageError
+from cglsuite.campaigns.executors import Ended, ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError, remote
+from cglsuite.campaigns.executors.jobs import StoredJob, stored_jobs
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
-from cglsuite.executors import Ended, ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError, remote
-from cglsuite.executors.jobs import StoredJob, stored_jobs
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign, trainings_text
 from cglsuite.cells.storage.store import Store
-from cglsuite.executors.campaign_run import CampaignOutcome, run_campaign, trainings_text
 
 pytestmark = pytest.mark.plugins
 

@@ -11,11 +11,11 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.campaigns.executors import LocalExecutor, RunOptions
+from cglsuite.campaigns.executors.process import WorkerProcess
+from cglsuite.campaigns.executors.signals import held_signals
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.store import Store
-from cglsuite.executors import LocalExecutor, RunOptions
-from cglsuite.executors.process import WorkerProcess
-from cglsuite.executors.signals import held_signals
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

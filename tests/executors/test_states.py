@@ -11,17 +11,17 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign, load_campaign
+from cglsuite.campaigns.executors import CampaignOutcome, RunOptions, run_campaign
+from cglsuite.campaigns.executors.base import Ended, Job
+from cglsuite.campaigns.executors.campaign_run import CellState, all_trainings, cell_states, find_executor, trainings_text
+from cglsuite.campaigns.executors.families import Families
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.observing.observers import Observer
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.lease import Holder
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
-from cglsuite.executors import CampaignOutcome, RunOptions, run_campaign
-from cglsuite.executors.base import Ended, Job
-from cglsuite.executors.campaign_run import CellState, all_trainings, cell_states, find_executor, trainings_text
-from cglsuite.executors.families import Families
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()
@@ -297,7 +297,18 @@ def test_what_an_exit_status_means(status: int, ended: Ended) -> None:
 
 def test_the_command_of_a_part(tmp_path: Path) -> None:
     job = Job(name="n", engine="e", folder=tmp_path / "j", store=tmp_path, parts=3, python="py")
-    words = ["py", "-P", "-m", "cglsuite.executors.node", f"{tmp_path}/j/plan.json", "--store", str(tmp_path), "--share", "1", "3"]
+    words = [
+        "py",
+        "-P",
+        "-m",
+        "cglsuite.campaigns.executors.node",
+        f"{tmp_path}/j/plan.json",
+        "--store",
+        str(tmp_path),
+        "--share",
+        "1",
+        "3",
+    ]
     assert list(job.words(1)) == [*words, "--engine", "e", "--name", "n"]
     assert list(job.words(1, id="77")) == [*words, "--engine", "e", "--name", "n", "--id", "77"]
     assert (job.plan, job.log(2), job.cpus) == (tmp_path / "j" / "plan.json", tmp_path / "j" / "part-2.log", 1)

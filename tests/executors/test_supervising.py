@@ -13,13 +13,13 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.base.errors import StoreError
+from cglsuite.campaigns.executors import ExecutorError, RunOptions, supervisor
+from cglsuite.campaigns.executors.progress import CellProgress
+from cglsuite.campaigns.executors.supervisor import Share, Supervisor, foreign_distributions, in_order
 from cglsuite.cells.observing.observers import Observer, Observers
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import StoreError
-from cglsuite.executors import ExecutorError, RunOptions, supervisor
-from cglsuite.executors.progress import CellProgress
-from cglsuite.executors.supervisor import Share, Supervisor, foreign_distributions, in_order
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

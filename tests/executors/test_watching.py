@@ -13,15 +13,15 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign, load_campaign
+from cglsuite.campaigns.executors import LocalExecutor, RunOptions, run_campaign
+from cglsuite.campaigns.executors.campaign_run import _watching
+from cglsuite.campaigns.executors.remote import RemoteExecutor
 from cglsuite.cells.observing.observers import ObservedCell, Observer, Observers
 from cglsuite.cells.plan import CellRequest, PlanFile
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
-from cglsuite.executors import LocalExecutor, RunOptions, run_campaign
-from cglsuite.executors.campaign_run import _watching
-from cglsuite.executors.remote import RemoteExecutor
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()
 CAMPAIGN = """
@@ -155,15 +155,15 @@ def test_other_machines_make_named_observers_and_refuse_objects(tmp_path: Path, 
 def test_a_supervisor_on_another_machine_tells_the_observers_that_its_plan_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """One that cannot be had there costs a warning."""
     from cglsuite import load_catalogue
+    from cglsuite.campaigns.executors.node import _observers
     from cglsuite.cells.engine import default_engine
-    from cglsuite.executors.node import _observers
 
     engine, store = default_engine(), Store(tmp_path / "store")
     overrides = {"dataset.n_nodes": 90, "dataset.n_classes": 6, "dataset.n_features": 40, "training.epochs": 3}
     request = CellRequest(scenario="synthetic-csbm/class-il@begin-1", method="bare", overrides=overrides)
     plan = PlanFile.of([engine.plan(request, load_catalogue())], engine.reference, watch=[f"csv={tmp_path / 'csv'}"])
     plan.write(tmp_path / "plan.json")
-    words = [sys.executable, "-m", "cglsuite.executors.node", str(tmp_path / "plan.json"), "--store", str(store.path)]
+    words = [sys.executable, "-m", "cglsuite.campaigns.executors.node", str(tmp_path / "plan.json"), "--store", str(store.path)]
     subprocess.run(words, check=True)
     (record,) = store.records()
     (file,) = (tmp_path / "csv").glob("bare-*/epochs.csv")

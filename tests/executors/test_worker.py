@@ -10,9 +10,9 @@ from typing import Any
 import fake_engine
 import pytest
 
+from cglsuite.campaigns.executors import worker
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
 from cglsuite.cells.storage.store import Store
-from cglsuite.executors import worker
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

@@ -11,13 +11,13 @@ import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
-from cglsuite.files.forms import form_of_arrays
-from cglsuite.files.given import content_of, data_spec
-from cglsuite.files.named import named
-from cglsuite.files.tables import read_arrays
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs.files.forms import form_of_arrays
+from cglsuite.graphs.files.given import content_of, data_spec
+from cglsuite.graphs.files.named import named
+from cglsuite.graphs.files.tables import read_arrays
 from cglsuite.graphs.loading.given import given_data
 
 X = np.array([[1.0, 0], [0, 2], [3, 0], [0, 4]])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from cglsuite.errors import DataError
-from cglsuite.files.forms import Form, form_of_arrays
+from cglsuite.base.errors import DataError
+from cglsuite.graphs.files.forms import Form, form_of_arrays
 
 PATH = Path("/data/photo.npz")
 X = np.array([[1.0, 0], [0, 2], [3, 0], [0, 4]])

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from cglsuite.base.errors import StoreError
 from cglsuite.cells.code.user import files_to_freeze, user_code
-from cglsuite.errors import StoreError
-from cglsuite.files.frozen import Bundle, serve
+from cglsuite.host.frozen import Bundle, serve
 
 FILES = {
     "frozen_pkg/__init__.py": "",
@@ -26,7 +26,7 @@ IN_A_WORKER = """
 import json, sys
 from pathlib import Path
 from cglsuite.cells.code.user import is_user_module
-from cglsuite.files.frozen import Bundle, serve
+from cglsuite.host.frozen import Bundle, serve
 sys.path.insert(0, {folder!r})
 serve(Bundle.from_json(json.loads({bundle!r}), Path({store!r})), is_user_module)
 {code}
@@ -134,7 +134,7 @@ def test_another_content_in_the_store_is_not_imported(planned: Bundle, tmp_path:
     said = worker(planned, tmp_path, "import frozen_pkg.method")
     assert (
         said
-        == f"cglsuite.errors.StoreError: {file} was changed: it does not have its digest, so the module frozen_pkg.helper is not imported"
+        == f"cglsuite.base.errors.StoreError: {file} was changed: it does not have its digest, so the module frozen_pkg.helper is not imported"
     )
     file.unlink()
     assert "cannot be read: it holds the module frozen_pkg.helper of this plan" in worker(planned, tmp_path, "import frozen_pkg.method")
@@ -142,6 +142,6 @@ def test_another_content_in_the_store_is_not_imported(planned: Bundle, tmp_path:
 
 def test_a_process_serves_one_bundle_and_none_that_it_has_imported(planned: Bundle, tmp_path: Path) -> None:
     said = worker(planned, tmp_path, "serve(Bundle.from_json({'other': ['0', 'other.py']}, Path('.')))")
-    assert said == "cglsuite.errors.StoreError: this process has imported from another bundle already"
+    assert said == "cglsuite.base.errors.StoreError: this process has imported from another bundle already"
     with pytest.raises(StoreError, match="this process has imported json already"):
         serve(Bundle.from_json({"json.decoder": ("0", "decoder.py")}, tmp_path))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cglsuite.errors import DataError
-from cglsuite.files.given import content_of, data_spec, file_with_content
-from cglsuite.files.named import named
+from cglsuite.base.errors import DataError
+from cglsuite.graphs.files.given import content_of, data_spec, file_with_content
+from cglsuite.graphs.files.named import named
 from cglsuite.specs import DatasetSpec
 
 X = np.array([[1.0, 0], [0, 2], [3, 0], [0, 4]])

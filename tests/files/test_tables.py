@@ -12,9 +12,9 @@ import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
-from cglsuite.errors import DataError, UsageError
-from cglsuite.files.named import data_files, named, naming, plugin_files
-from cglsuite.files.tables import arrays_of, read_arrays, together
+from cglsuite.base.errors import DataError, UsageError
+from cglsuite.graphs.files.named import data_files, named, naming, plugin_files
+from cglsuite.graphs.files.tables import arrays_of, read_arrays, together
 
 
 @pytest.fixture(autouse=True)

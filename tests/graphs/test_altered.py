@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import MessageGraph, PackedSource, SparseMatrix, replaced, subgraphs
 from cglsuite.graphs.altered import graph_of_nodes, masked_rows, permuted_rows
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 
 PINNED = "1f16e13fd0fb845039699505a4e0b5afcb792d612d96395beda47efa02ae06b5"

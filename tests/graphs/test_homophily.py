@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import homophily
 from cglsuite.graphs.homophily import edge_homophily, graph_homophily, node_homophily
 from cglsuite.graphs.splits.multilabel import label_matrix, task_members

@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 from cglsuite.graphs.linegraph import line_graph
 from cglsuite.graphs.splits.partition import symmetrised

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 
 PINNED = "de012f350a1fc8d38d9db3b683e60ffcac7fcf798869881457f478b205872fa9"

@@ -14,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix, message
 from cglsuite.graphs.message import Operator, scipy_features
 from cglsuite.graphs.splits.partition import symmetrised

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.loading.node_arrays import SPARSE_BELOW, node_arrays, node_data
 
 EDGES = np.array([[2, 0, 1, 0, 2, 1], [0, 1, 1, 2, 0, 1]])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_streams import node_numbers, tiny_graphs
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData, MessageGraph, SparseMatrix
 from cglsuite.graphs.packed import PackedGraphs, PackedSource
 

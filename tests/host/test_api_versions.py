@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from plugin_sites import Site
 
-from cglsuite.errors import PluginError
-from cglsuite.files.named import named
+from cglsuite.base.errors import PluginError
+from cglsuite.graphs.files.named import named
 from cglsuite.host import interfaces, load_catalogue
 
 TAKING = """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from plugin_sites import Site
 
-from cglsuite.files.named import named
+from cglsuite.graphs.files.named import named
 from cglsuite.host import find_entry_points
 from cglsuite.host.discovery import BUILT_IN, Candidate, Gate, find_candidates, normalised, strict_by_environment
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from plugin_sites import Site
 
-from cglsuite.errors import CollisionError, PluginError, UnknownNameError
+from cglsuite.base.errors import CollisionError, PluginError, UnknownNameError
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.specs import KINDS, MethodSpec
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.host import load_catalogue
 from cglsuite.host.derived import derivable, derive, form_of, needs_protocol
 from cglsuite.specs import DatasetSpec, ScenarioSpec

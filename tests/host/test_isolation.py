@@ -11,7 +11,7 @@ import pytest
 from plugin_sites import Site
 
 from cglsuite import load_catalogue
-from cglsuite.errors import PluginError, UnknownNameError
+from cglsuite.base.errors import PluginError, UnknownNameError
 from cglsuite.specs import KINDS
 
 FAULTS = {

@@ -6,8 +6,8 @@ import pytest
 from html_shape import EVIL, EVIL_SHOWN, Shape
 from plugin_sites import Site
 
-from cglsuite.errors import CollisionError, UnknownNameError
-from cglsuite.markup import MOST_ROWS
+from cglsuite.base.errors import CollisionError, UnknownNameError
+from cglsuite.base.markup import MOST_ROWS
 from cglsuite.specs import KINDS, MethodSpec
 
 

@@ -45,8 +45,8 @@ ACTS = {
     "seeds": ("import random\nrandom.seed(0)", "random's global state has changed"),
     "stops-collecting": ("import gc\ngc.disable()", "settings of Python have changed (garbage collection)"),
     "patches-suite": (
-        "import cglsuite.hashing\ncglsuite.hashing.digest = lambda what: '0' * 64",
-        "cglsuite.hashing.digest was replaced",
+        "import cglsuite.base.hashing\ncglsuite.hashing.digest = lambda what: '0' * 64",
+        "cglsuite.base.hashing.digest was replaced",
     ),
     "patches-class": (
         "from cglsuite.host.plugin_records import PluginRecord\ndef label(self): return 'all mine'\nPluginRecord.__repr__ = label",

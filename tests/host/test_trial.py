@@ -8,7 +8,7 @@ import time
 import pytest
 from plugin_sites import Site
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 from cglsuite.host import load_catalogue, trial
 
 

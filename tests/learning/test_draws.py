@@ -12,7 +12,7 @@ from tiny_task_free import task_free_runner, tiny_task_free_stream
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import LeakError
+from cglsuite.base.errors import LeakError
 from cglsuite.learning.reproducibility.randomness import Draws, generator
 from cglsuite.learning.runner import Runner
 from cglsuite.streams import Batch, TaskView

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.backbones.convolutional import gat
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.learning.reproducibility.randomness import scope
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import TaskStream, TaskView

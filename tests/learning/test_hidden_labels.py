@@ -14,7 +14,7 @@ from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 from torch import Tensor
 
 from cglsuite import Method, Seeds
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import GraphData, NodeData
 from cglsuite.learning.result import RunResult
 from cglsuite.learning.task_free_runner import TaskFreeRunner

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.learning.isolation import Held, by_task, frozen_units, output_wires, swapped
 from cglsuite.streams import Batch
 

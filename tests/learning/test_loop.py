@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from cglsuite import TrainingSpec
-from cglsuite.errors import DivergenceError
+from cglsuite.base.errors import DivergenceError
 from cglsuite.learning.clock import Clock
 from cglsuite.learning.loop import Curve, fit, make_optimizer
 

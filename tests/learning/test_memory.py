@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cglsuite.errors import BudgetError
+from cglsuite.base.errors import BudgetError
 from cglsuite.graphs.pack import Pack
 from cglsuite.learning.memory import MeteredMemory
 from cglsuite.problems import MemoryItems

@@ -21,7 +21,7 @@ from tiny_links import LINK_VARIANTS, link_runner, link_variant
 from tiny_streams import VARIANTS, KeptCheckpoints, assert_same_run, catalogue_runner, tiny_data, tiny_graphs, tiny_stream, variant_stream
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 
 pytestmark = pytest.mark.plugins
 TRAINING = {"lr": 1e-3, "epochs": 2, "monitor": "validation-loss", "restore_best": True}

@@ -10,7 +10,7 @@ from tiny_streams import KeptCheckpoints, assert_same_run, tiny_graphs, tiny_run
 from torch import nn
 
 from cglsuite import Method
-from cglsuite.errors import UnknownNameError
+from cglsuite.base.errors import UnknownNameError
 from cglsuite.learning.norms import NormStatistics
 from cglsuite.streams import TaskView
 

@@ -11,7 +11,7 @@ from tiny_streams import KeptCheckpoints, assert_same_run, tiny_runner, tiny_str
 from torch import Tensor, nn
 
 from cglsuite import Method, TrainingSpec
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.learning import Phase
 from cglsuite.learning.clock import Clock
 from cglsuite.learning.loop import Curve, fit, make_optimizer

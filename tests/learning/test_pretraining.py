@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from cglsuite import Hyperparameter, PretrainingSpec
+from cglsuite.base.errors import NotApplicable, PluginError, SpecError, UnknownNameError
 from cglsuite.cells import Store, run_cell
 from cglsuite.cells.keys import cell_key, design_key
 from cglsuite.cells.run import build_stream, make_runner
 from cglsuite.cells.spec import CellSpec, resolve_cell
-from cglsuite.errors import NotApplicable, PluginError, SpecError, UnknownNameError
 from cglsuite.host import Catalogue, Entry
 from cglsuite.learning import Pretraining
 from cglsuite.learning.pretraining.weights import pretrain

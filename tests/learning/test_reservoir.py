@@ -16,7 +16,7 @@ from tiny_task_free import task_free_runner, tiny_task_free_stream
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import BudgetError, PluginError, SpecError
+from cglsuite.base.errors import BudgetError, PluginError, SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.learning import MeteredMemory, MethodContext, Reservoir
 from cglsuite.learning.method import Hyperparameters

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from cglsuite import Method, Seeds
-from cglsuite.errors import BudgetError, DivergenceError, LeakError, PluginError
+from cglsuite.base.errors import BudgetError, DivergenceError, LeakError, PluginError
 from cglsuite.graphs.splits.partition import per_class_split
 from cglsuite.learning import Phase
 from cglsuite.learning.reproducibility.randomness import generator, scope

@@ -11,7 +11,7 @@ from tiny_streams import BusyMethod, KeptCheckpoints, assert_same_run, tiny_data
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.streams import Batch, TaskStream, TaskView
 
 SAMPLED = {"batch_size": 5, "fan_out": (2, 3)}

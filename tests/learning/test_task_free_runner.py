@@ -11,7 +11,7 @@ from tiny_streams import KeptCheckpoints, assert_same_run, node_numbers, tiny_da
 from tiny_task_free import task_free_runner, tiny_task_free_stream
 
 from cglsuite import Method
-from cglsuite.errors import DivergenceError, LeakError, NotApplicable
+from cglsuite.base.errors import DivergenceError, LeakError, NotApplicable
 from cglsuite.learning.task_free_runner import TaskFreeRunner
 from cglsuite.streams import Batch
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cglsuite.errors import UsageError
-from cglsuite.metrics import (
+from cglsuite.base.errors import UsageError
+from cglsuite.stats.metrics import (
     Dip,
     a_auc,
     a_auc_node_weighted,

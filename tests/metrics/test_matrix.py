@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cglsuite.metrics.matrix
-from cglsuite.errors import UsageError
-from cglsuite.metrics import (
+import cglsuite.stats.metrics.matrix
+from cglsuite.base.errors import UsageError
+from cglsuite.stats.metrics import (
     average_performance,
     backward_transfer,
     forgetting_from_diagonal,
@@ -24,7 +24,7 @@ from cglsuite.metrics import (
     pooled_accuracy_mean,
 )
 
-METRICS: dict[str, Callable[..., float]] = {name: getattr(cglsuite.metrics, name) for name in cglsuite.metrics.matrix.__all__}
+METRICS: dict[str, Callable[..., float]] = {name: getattr(cglsuite.stats.metrics, name) for name in cglsuite.stats.metrics.matrix.__all__}
 NAN = float("nan")
 
 # Three tasks: row 0 untrained, row k after task k.

@@ -11,8 +11,8 @@ from page_elements import text_of, texts
 from report_lab import Elements, assert_harmless
 
 from cglsuite.campaigns.campaign import load_campaign
+from cglsuite.campaigns.executors.campaign_run import run_campaign
 from cglsuite.cells.storage.store import Store
-from cglsuite.executors.campaign_run import run_campaign
 from cglsuite.host import load_catalogue
 from cglsuite.reports import load_pooled_results
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cglsuite import load_catalogue
-from cglsuite.reference import dataset_statistics, names
+from cglsuite.campaigns.reference import dataset_statistics, names
 
 pytestmark = pytest.mark.plugins
 

@@ -48,7 +48,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_repository_serves_its_own_files() -> None:
     notebooks, reference = located(ROOT)
     assert {path.parent for path in notebooks.values()} == {ROOT / "notebooks"}
-    assert {path.parent for path in reference} == {ROOT / "cglsuite" / "reference"}
+    assert {path.parent for path in reference} == {ROOT / "cglsuite" / "campaigns" / "reference"}
 
 
 @pytest.mark.nightly

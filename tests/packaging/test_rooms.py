@@ -109,7 +109,7 @@ def test_rooms_import_only_rooms_below() -> None:
 
 
 def test_only_display_builds_what_notebooks_show() -> None:
-    parts = {f"cglsuite.markup.{name}" for name in ("card", "fold", "grid")}
+    parts = {f"cglsuite.base.markup.{name}" for name in ("card", "fold", "grid")}
     users = {path.relative_to(ROOT / "cglsuite").parts[0] for path, names in modules(ROOT / "cglsuite") if parts & set(names)}
     assert users == {"display"}
 
@@ -202,8 +202,8 @@ def test_outside_the_core_only_public_names_are_used(place: Path) -> None:
         ("from cglsuite.cells.store import Store", ["cglsuite.cells.store.Store"]),
         ("from cglsuite.cells import Store", []),
         ("from cglsuite.graphs import NodeData, torch_csr", ["cglsuite.graphs.torch_csr"]),
-        ("from cglsuite import datafiles\ndatafiles.DataRoot", []),
-        ("from cglsuite import datafiles\ndatafiles._save", ["cglsuite.datafiles._save"]),
+        ("from cglsuite.base import datafiles\ndatafiles.DataRoot", []),
+        ("from cglsuite.base import datafiles\ndatafiles._save", ["cglsuite.base.datafiles._save"]),
         ("import cglsuite.graphs as g\ng.NodeData\ng.spans", ["cglsuite.graphs.spans"]),
         ("import cglsuite.host", ["cglsuite.host"]),
         ("def f():\n    from cglsuite.host import Entry", ["cglsuite.host.Entry"]),

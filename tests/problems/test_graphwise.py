@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_streams import node_numbers, tiny_graphs, tiny_model, tiny_stream
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs.packed import PackedGraphs
 from cglsuite.learning.memory import MeteredMemory
 from cglsuite.problems import GraphProblem, MultiLabelGraphProblem, NodeProblem, problem_class

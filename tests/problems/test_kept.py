@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from cglsuite.errors import SpecError, UsageError
+from cglsuite.base.errors import SpecError, UsageError
 from cglsuite.graphs.pack import Pack
 from cglsuite.problems import MemoryItems
 

@@ -10,7 +10,7 @@ import torch
 from tiny_links import link_model, link_stream, link_variant, tiny_links
 from torch.nn import functional
 
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.graphs.linkgraph import LinkGraph
 from cglsuite.graphs.neighbourhoods.egos import ego_graphs

@@ -15,7 +15,7 @@ from tiny_streams import node_numbers, tiny_data, tiny_model, tiny_stream, varia
 from torch import Tensor
 from torch.nn import functional
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.problems import MemoryItems, MultiLabelNodeProblem, NodeProblem, problem_class
 from cglsuite.streams import Batch, TaskStream

@@ -16,7 +16,7 @@ from tiny_streams import node_numbers, tiny_data, tiny_model, tiny_stream
 from torch import Tensor
 from torch.nn import functional
 
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.problems import MemoryItems, NodeProblem
 from cglsuite.streams import Batch, TaskStream

@@ -10,7 +10,7 @@ import torch
 from tiny_graphs import graph_variant
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.problems import GraphProblem, GraphRegressionProblem, problem_class
 from cglsuite.streams import Batch
 

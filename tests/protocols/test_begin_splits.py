@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError, UnknownNameError
 from cglsuite.graphs import NodeData
 from cglsuite.protocols.begin.splits import BEGIN_FILES, Residues, begin_array, begin_split, read_split, with_begin_split
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cglsuite import ScenarioSpec, load_catalogue
+from cglsuite.campaigns.reference.papers import PAPERS
 from cglsuite.protocols import begin, cglb
-from cglsuite.reference.papers import PAPERS
 from cglsuite.specs import Value
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ HOMES = {
     "drift": "plugins/cglsuite-drift/src/cglsuite_drift/protocols.py",
     "skeleton": "plugins/cglsuite-skeleton/src/cglsuite_skeleton/protocols.py",
 }
-"""Paper to the only place whose code knows the names of its protocols; that of published values is ``cglsuite/reference``."""
+"""Paper to the only place whose code knows the names of its protocols; that of published values is ``cglsuite/campaigns/reference``."""
 
 
 def sources() -> list[Path]:

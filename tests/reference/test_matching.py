@@ -9,9 +9,7 @@ import pytest
 from installed import installed
 from report_lab import catalogue_of
 
-from cglsuite.cells.spec import resolve_cell
-from cglsuite.host import Catalogue
-from cglsuite.reference.matching import (
+from cglsuite.campaigns.reference.matching import (
     Demand,
     Recipe,
     RecipeBook,
@@ -23,7 +21,9 @@ from cglsuite.reference.matching import (
     method_key,
     printed_rows,
 )
-from cglsuite.reference.papers import PAPERS, paper_named, paper_of
+from cglsuite.campaigns.reference.papers import PAPERS, paper_named, paper_of
+from cglsuite.cells.spec import resolve_cell
+from cglsuite.host import Catalogue
 from cglsuite.reports.results.variants import preset_variants
 from cglsuite.specs import BackboneSpec, Hyperparameter, MethodSpec, MetricSpec, ScenarioSpec, ScheduleSpec, TaskFreeSpec, TrainingSpec
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from cglsuite.campaigns.reference import reproduction
 from cglsuite.cells.storage.store import Store
-from cglsuite.reference import reproduction
 
 
 def test_missing_cells_are_run_with_progress_where_their_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,20 @@ from collections import Counter
 import pytest
 from installed import installed
 
-from cglsuite.reference import dataset_statistics, known_artefacts, names, protocols, published_results, welch_begin_fig7
-from cglsuite.reference.matching import Recipe, dataset_key, method_key
-from cglsuite.reference.papers import PAPERS
-from cglsuite.reference.reproduction import Selection, reproduction_of
-from cglsuite.reference.values import MARGINS, UNITS, known_about, margin_of, own_mean, printed_deviation, published_error, verdict_on
+from cglsuite.campaigns.reference import dataset_statistics, known_artefacts, names, protocols, published_results, welch_begin_fig7
+from cglsuite.campaigns.reference.matching import Recipe, dataset_key, method_key
+from cglsuite.campaigns.reference.papers import PAPERS
+from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
+from cglsuite.campaigns.reference.values import (
+    MARGINS,
+    UNITS,
+    known_about,
+    margin_of,
+    own_mean,
+    printed_deviation,
+    published_error,
+    verdict_on,
+)
 from cglsuite.stats import Refused
 
 REASONS = (

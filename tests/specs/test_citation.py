@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.host import load_catalogue
 from cglsuite.specs import Citation, MethodSpec
 

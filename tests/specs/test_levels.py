@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.spec import resolve_cell, resolve_scenario
-from cglsuite.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.specs import LEVELS, LevelSpec, LinkPredictionSpec, ScenarioSpec, Switch, switches, with_switches
 from cglsuite.specs.levels import LEVEL_SPECS
 from cglsuite.specs.switch import ByLevel, declared_switches, effect_of, parse_switch

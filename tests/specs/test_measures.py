@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.specs import MeasureSpec
 from cglsuite.specs.measure import CORE_MEASURES, MEASURES
 

@@ -13,7 +13,7 @@ import pytest
 import scipy.stats
 
 from cglsuite import stats
-from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.base.errors import UnknownNameError, UsageError
 
 
 def design(orders: int = 4, seeds: int = 3, methods: str = "abc", step: float = 0.05, random_seed: int = 0) -> pd.DataFrame:

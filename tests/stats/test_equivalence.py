@@ -11,7 +11,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 
 OURS, THEIRS = np.array([89.1, 90.4, 90.0, 91.2, 88.7]), np.random.default_rng(3).normal(90.5, 1.8, 10)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
-from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.base.errors import UnknownNameError, UsageError
 
 
 def test_holm_by_hand() -> None:

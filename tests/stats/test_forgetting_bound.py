@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cglsuite import metrics, stats
-from cglsuite.errors import UsageError
+from cglsuite import stats
+from cglsuite.base.errors import UsageError
+from cglsuite.stats import metrics
 
 
 @st.composite

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cglsuite import stats
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 
 COLUMNS = ["order", "seed", "item", "value"]
 

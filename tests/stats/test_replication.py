@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 from cglsuite.stats import Cells, Refused, layout
 from cglsuite.stats.refusal import require_complete, require_frame
 from cglsuite.stats.replication import replicates

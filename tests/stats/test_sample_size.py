@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 
 
 @pytest.mark.parametrize("paired", [True, False])

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cglsuite import stats
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(0.8, 0.05, 20), RNG.normal(0.6, 0.05, 20)

@@ -9,7 +9,7 @@ import torch
 from tiny_streams import VARIANTS, node_numbers, tiny_data, tiny_spec
 from torch import Tensor
 
-from cglsuite.errors import LeakError, SpecError
+from cglsuite.base.errors import LeakError, SpecError
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams import QueryGroup, TaskStream
 from cglsuite.streams.asked_once import build_asked_once

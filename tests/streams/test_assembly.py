@@ -9,7 +9,7 @@ import torch
 from tiny_streams import tiny_data, tiny_graphs, tiny_spec, tiny_stream
 
 from cglsuite import Seeds
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.streams.assembly import TaskAssembly, check_labels
 
 

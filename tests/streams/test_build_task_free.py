@@ -9,7 +9,7 @@ import torch
 from tiny_streams import node_numbers, tiny_data, tiny_graphs
 from tiny_task_free import tiny_task_free_stream
 
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.specs import Seeds
 
 

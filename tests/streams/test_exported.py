@@ -16,7 +16,7 @@ import pytest
 import torch
 from tiny_streams import tiny_stream
 
-from cglsuite.errors import DataError, UnknownNameError
+from cglsuite.base.errors import DataError, UnknownNameError
 from cglsuite.streams.exported import FORMAT, PARTS, describe_arrays, npz_bytes, read_export, stream_arrays
 
 ARRAYS = {"train_0": np.array([3, 1, 2], dtype="<i8"), "task_outputs": np.array([[True, False], [False, True]])}

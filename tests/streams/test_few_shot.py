@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny_streams import node_numbers, tiny_data, tiny_spec, tiny_stream
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs.splits.orders import foreseen
 from cglsuite.graphs.splits.partition import few_shots, with_base
 

@@ -11,7 +11,7 @@ from tiny_graphs import GRAPH_VARIANTS, graph_variant, tiny_molecules
 from tiny_streams import node_numbers, tiny_graphs, tiny_spec, tiny_stream
 from torch import Tensor
 
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import GraphData
 from cglsuite.graphs.packed import PackedGraphs
 from cglsuite.specs import Seeds

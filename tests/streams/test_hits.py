@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cglsuite.errors import DivergenceError, SpecError
+from cglsuite.base.errors import DivergenceError, SpecError
 from cglsuite.streams import Oracle
 from cglsuite.streams.measures.hits import check_k, hits_at
 from cglsuite.streams.oracle import EVERY_TASK, NO_TASK

@@ -16,7 +16,7 @@ from tiny_streams import node_numbers, tiny_data, tiny_spec, tiny_stream
 from torch import Tensor
 
 from cglsuite import Seeds
-from cglsuite.errors import CglsuiteError, DataError, SpecError, UnknownNameError
+from cglsuite.base.errors import CglsuiteError, DataError, SpecError, UnknownNameError
 from cglsuite.graphs import NodeData
 from cglsuite.graphs.splits.multilabel import node_consistent_split, task_split
 from cglsuite.graphs.splits.partition import per_class_split, random_split, replicated, split_into_tasks

@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from tiny_streams import node_numbers, tiny_data, variant_stream
 from torch import Tensor
 
-from cglsuite.errors import DivergenceError, LeakError
+from cglsuite.base.errors import DivergenceError, LeakError
 from cglsuite.streams import Oracle
 
 EVERY = torch.ones(3, dtype=torch.bool)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DivergenceError, LeakError
+from cglsuite.base.errors import DivergenceError, LeakError
 from cglsuite.streams import Oracle
 from cglsuite.streams.oracle import EVERY_TASK, NO_TASK
 

@@ -13,7 +13,7 @@ from tiny_links import link_variant
 from tiny_streams import node_numbers, tiny_data, tiny_stream
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import NodeData
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams import TaskStream

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch_geometric.nn import GCNConv, global_mean_pool
 
 import cglsuite as cgl
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 pytestmark = pytest.mark.plugins
 SMALL = {"dataset.n_nodes": 300, "dataset.n_classes": 6}

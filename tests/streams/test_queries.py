@@ -14,7 +14,7 @@ from tiny_streams import node_numbers, tiny_data, tiny_stream
 from torch import Tensor
 
 from cglsuite import Seeds
-from cglsuite.errors import LeakError
+from cglsuite.base.errors import LeakError
 from cglsuite.graphs import NodeData
 from cglsuite.graphs.splits.partition import per_class_split
 from cglsuite.streams import Oracle, QueryGroup, Score, TaskStream

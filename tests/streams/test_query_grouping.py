@@ -7,7 +7,7 @@ import torch
 from tiny_streams import VARIANTS, node_numbers, tiny_data, tiny_spec, tiny_stream
 
 from cglsuite import ScenarioSpec
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.specs.switch import switches
 from cglsuite.streams import TaskStream

@@ -12,7 +12,7 @@ import torch
 from tiny_streams import node_numbers, tiny_data, tiny_stream
 
 from cglsuite import Seeds
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import NodeData, SparseMatrix
 from cglsuite.graphs.splits.partition import per_class_split
 from cglsuite.streams import TaskStream, TaskView

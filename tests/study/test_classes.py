@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 import cglsuite as cgl
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 from cglsuite.learning import by_value
 from cglsuite.specs import LEVELS, SETTINGS, Hyperparameter, MethodSpec
 from cglsuite.study.classes import as_plugin_file, spec_of

@@ -12,9 +12,9 @@ import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
-from cglsuite.errors import DataError, UsageError
-from cglsuite.files.tables import read_arrays
+from cglsuite.base.errors import DataError, UsageError
 from cglsuite.graphs import NodeData
+from cglsuite.graphs.files.tables import read_arrays
 from cglsuite.study import data as study_data
 from cglsuite.study.data import as_data_file
 

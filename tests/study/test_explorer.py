@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import cglsuite as cgl
+from cglsuite.base.errors import UsageError
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
 from cglsuite.study.explorer import VIEWS, Explorer
 
 pytestmark = pytest.mark.plugins

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch_geometric.datasets
 
-from cglsuite.errors import DataError, UsageError
+from cglsuite.base.errors import DataError, UsageError
 from cglsuite.study.libraries import load_from_library
 
 ASKED: list[Any] = []

@@ -14,7 +14,7 @@ import torch
 from torch_geometric.data import Data
 
 import cglsuite as cgl
-from cglsuite.errors import DataError, UsageError
+from cglsuite.base.errors import DataError, UsageError
 from cglsuite.study.classes import as_plugin_file
 from cglsuite.study.data import as_data_file
 

@@ -16,11 +16,11 @@ from cglsuite.cells.keys import claimed_key
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.commons.submissions import staging
+from cglsuite.commons.submissions.checks import Finding, Replanner
+from cglsuite.commons.submissions.marks import FOLDER, Marks
+from cglsuite.commons.submissions.review import Review, Reviewed, accept
 from cglsuite.reports.site.submission import submission_html
-from cglsuite.submissions import staging
-from cglsuite.submissions.checks import Finding, Replanner
-from cglsuite.submissions.marks import FOLDER, Marks
-from cglsuite.submissions.review import Review, Reviewed, accept
 
 pytestmark = pytest.mark.plugins
 SCRIPT = "<script>alert(1)</script>"

@@ -11,14 +11,14 @@ import pytest
 from submission_lab import SCENARIO, TINY, Submission, passes
 
 from cglsuite import Seeds
+from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.errors import UsageError
-from cglsuite.submissions.marks import FOLDER, Mark, Marks, write_marks
-from cglsuite.submissions.orders import incomplete
-from cglsuite.submissions.reruns import Candidate, compared, draw, group_of
-from cglsuite.submissions.review import accept
+from cglsuite.commons.submissions.marks import FOLDER, Mark, Marks, write_marks
+from cglsuite.commons.submissions.orders import incomplete
+from cglsuite.commons.submissions.reruns import Candidate, compared, draw, group_of
+from cglsuite.commons.submissions.review import accept
 
 pytestmark = pytest.mark.plugins
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from cglsuite.errors import NotApplicable, UsageError
+from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.specs import Hyperparameter
 from cglsuite.testing.explaining import explained, why_not_learnt
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Finding, error_text, examined, performed, reported, source_of

@@ -22,7 +22,7 @@ def test_run_cell_in_a_strangers_tests(pytester: pytest.Pytester) -> None:
 
         def test_unknown(run_cell, suite_catalogue):
             import pytest
-            from cglsuite.errors import UnknownNameError
+            from cglsuite.base.errors import UnknownNameError
 
             assert "testing-nodes" in suite_catalogue.names("dataset")
             with pytest.raises(UnknownNameError):

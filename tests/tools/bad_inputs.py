@@ -279,7 +279,7 @@ BAD: Sequence[Bad] = tuple({bad.name: bad for part in (_overrides, _options, _en
 
 @contextmanager
 def _nothing_is_run(folder: Path) -> Iterator[None]:
-    from cglsuite.executors import local
+    from cglsuite.campaigns.executors import local
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise Accepted
@@ -291,7 +291,7 @@ def _nothing_is_run(folder: Path) -> Iterator[None]:
         stack.enter_context(mock.patch("cglsuite.reports.site.render.render_campaign", refuse))
         stack.enter_context(mock.patch("cglsuite.cli.commands.new._copy", refuse))
         stack.enter_context(mock.patch("cglsuite.cli.commands.plugins.diagnose", refuse))
-        stack.enter_context(mock.patch("cglsuite.reference.reproduction.Reproduction.plan", refuse))
+        stack.enter_context(mock.patch("cglsuite.campaigns.reference.reproduction.Reproduction.plan", refuse))
         kept = {k: v for k, v in os.environ.items() if not re.match("CGLSUITE_(SET|WORKERS|DEVICE|STORE|STRICT|PLUGINS_)", k)}
         stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))
         here = os.getcwd()

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cglsuite.hashing import digest
+from cglsuite.base.hashing import digest
 from cglsuite.host import load_catalogue
 from cglsuite.host.discovery import BUILT_IN
 from cglsuite.specs import KINDS

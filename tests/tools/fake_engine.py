@@ -21,13 +21,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cglsuite.base.errors import NotApplicable, SpecError, StoreError, UnknownNameError
+from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.keys import torch_version
 from cglsuite.cells.records.curves import Curves
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import NotApplicable, SpecError, StoreError, UnknownNameError
-from cglsuite.hashing import digest, plain
 from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.specs import (
     BackboneSpec,
@@ -84,7 +84,7 @@ SPECS: dict[str, list[Any]] = {
             factory="fake_engine:intransigence",
         ),
     ],
-    "executor": [ExecutorSpec(name="local", summary="local", factory="cglsuite.executors.local:LocalExecutor")],
+    "executor": [ExecutorSpec(name="local", summary="local", factory="cglsuite.campaigns.executors.local:LocalExecutor")],
     "notebook": [],
 }
 

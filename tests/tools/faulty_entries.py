@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import GraphData, NodeData
 from cglsuite.streams import Batch, QueryGroup, TaskStream, TaskView
 from cglsuite.streams.build import build_task_stream

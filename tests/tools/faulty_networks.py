@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from cglsuite.backbones import Backbone
-from cglsuite.executors import LocalExecutor
+from cglsuite.campaigns.executors import LocalExecutor
 
 
 class Fine(Backbone):

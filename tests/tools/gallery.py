@@ -143,7 +143,7 @@ def _keys(one: Entry, catalogue: Catalogue, digests: Mapping[str, str]) -> Itera
 
 def _reproduced(words: Sequence[str], catalogue: Catalogue) -> Iterable[str]:
     """The records of a selection of published rows."""
-    from cglsuite.reference.reproduction import Selection
+    from cglsuite.campaigns.reference.reproduction import Selection
     from cglsuite.reports.studies.ledger.compute import load_ledger
 
     given = dict(zip((word.removeprefix("--") for word in words[::2]), words[1::2], strict=True))

@@ -11,9 +11,9 @@ from report_lab import toy_engine
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.commons.hosted.building import Built, build_site
+from cglsuite.commons.submissions.marks import Mark, write_marks
 from cglsuite.host import Catalogue
-from cglsuite.reports.site.hosted.building import Built, build_site
-from cglsuite.submissions.marks import Mark, write_marks
 
 __all__ = ["ONE_BOARD", "REASON", "SMALL", "UNVERIFIED", "hosted", "mark_of", "results_folder"]
 

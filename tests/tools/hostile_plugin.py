@@ -45,8 +45,8 @@ def _specs() -> list[tuple[str, PluginSpec]]:
         ("backbone", BackboneSpec(name="gcn", factory="json:loads", hyperparameters=(strength,), **said)),
         ("method", MethodSpec(name="bare", factory="json:loads", **said, **hostile_method)),
         ("method", MethodSpec(name="joint", factory="json:loads", **said, **hostile_method)),
-        ("metric", MetricSpec(name="average_performance", factory="cglsuite.metrics:average_performance", **metric, **said)),
-        ("metric", MetricSpec(name="forgetting_max", factory="cglsuite.metrics:forgetting_max", unit=HOSTILE, **metric, **said)),
+        ("metric", MetricSpec(name="average_performance", factory="cglsuite.stats.metrics:average_performance", **metric, **said)),
+        ("metric", MetricSpec(name="forgetting_max", factory="cglsuite.stats.metrics:forgetting_max", unit=HOSTILE, **metric, **said)),
     ]
 
 

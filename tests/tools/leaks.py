@@ -1,4 +1,4 @@
-"""Audits the queries of every class-IL preset of nodes whose data are here: cglsuite/reference/leaks.csv. A command.
+"""Audits the queries of every class-IL preset of nodes whose data are here: cglsuite/campaigns/reference/leaks.csv. A command.
 
     CGLSUITE_DATA=... python tests/tools/leaks.py [--only PART_OF_NAME]
 
@@ -14,10 +14,10 @@ import warnings
 from pathlib import Path
 
 from cglsuite import Seeds, load_catalogue
+from cglsuite.base.errors import DataError
 from cglsuite.cells.leak import measure_leak
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import resolve_scenario
-from cglsuite.errors import DataError
 
 FILE = Path(__file__).resolve().parents[2] / "cglsuite" / "reference" / "leaks.csv"
 FIELDS = ("scenario", "group", "chance", "alone", "grouped", "leak", "low", "high", "p")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.protocols.begin.splits import BEGIN_FILES
 
 __all__ = ["lenient", "write_all", "write_bitcoin", "write_collab", "write_facebook", "write_gowalla", "write_interactions"]

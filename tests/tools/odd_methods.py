@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cglsuite import Catalogue, Method, MethodSpec, MetricSpec
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.host import Entry, PluginRecord
 from cglsuite.specs import KINDS, PluginSpec
 from cglsuite.streams import Batch, TaskView

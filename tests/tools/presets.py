@@ -13,9 +13,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from cglsuite.base.errors import NotApplicable
+from cglsuite.base.hashing import digest
 from cglsuite.cells.spec import CellSpec, resolve_cell
-from cglsuite.errors import NotApplicable
-from cglsuite.hashing import digest
 from cglsuite.host import Catalogue, load_catalogue
 
 FILE = Path(__file__).parents[1] / "protocols" / "presets.json"

@@ -13,11 +13,11 @@ from typing import Any
 import approved
 import numpy as np
 
+from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.keys import design_key, torch_version
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
-from cglsuite.hashing import digest, plain
 from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.specs import (
     BackboneSpec,
@@ -62,7 +62,13 @@ MATRIX = [[0.5, 0.5, 0.5], [0.9, 0.5, 0.5], [0.8, 0.9, 0.5], [0.7, 0.8, 0.9]]
 
 def _metric(name: str, label: str, direction: Any, **more: Any) -> MetricSpec:
     return MetricSpec(
-        name=name, summary=f"{name} {EVIL}", formula="f(M)", label=label, direction=direction, factory=f"cglsuite.metrics:{name}", **more
+        name=name,
+        summary=f"{name} {EVIL}",
+        formula="f(M)",
+        label=label,
+        direction=direction,
+        factory=f"cglsuite.stats.metrics:{name}",
+        **more,
     )
 
 
@@ -115,7 +121,7 @@ def toy_engine(catalogue: Catalogue, source: str = "a" * 64) -> Engine:
 
 def record_of(planned: PlannedCell, source: str = "a" * 64, **changes: Any) -> Record:
     """A finished record of a planned cell."""
-    from cglsuite import metrics
+    from cglsuite.stats import metrics
 
     cell = planned.cell
     assert cell is not None

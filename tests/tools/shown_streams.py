@@ -23,7 +23,7 @@ from tiny_streams import VARIANTS, tiny_data, tiny_graphs, tiny_stream, variant_
 from tiny_task_free import tiny_task_free_stream
 from torch import Tensor
 
-from cglsuite.errors import CglsuiteError
+from cglsuite.base.errors import CglsuiteError
 from cglsuite.specs import Seeds
 from cglsuite.streams import Batch, TaskView
 

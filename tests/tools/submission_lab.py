@@ -12,8 +12,8 @@ from cglsuite import Catalogue, Seeds
 from cglsuite.cells.engine import default_engine
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.storage.store import Store
-from cglsuite.submissions.checks import Finding
-from cglsuite.submissions.review import Options, Review, review
+from cglsuite.commons.submissions.checks import Finding
+from cglsuite.commons.submissions.review import Options, Review, review
 
 __all__ = ["SCENARIO", "TINY", "Submission", "fill_honest", "passes"]
 

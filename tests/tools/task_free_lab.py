@@ -9,11 +9,11 @@ import numpy as np
 from report_lab import EVIL, record_of
 from tiny_streams import tiny_data
 
-from cglsuite import metrics
+from cglsuite.base.hashing import plain
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.graphs import NodeData
-from cglsuite.hashing import plain
 from cglsuite.specs import DatasetSpec, Hyperparameter, MethodSpec, MetricSpec, ScenarioSpec, ScheduleSpec, TaskFreeSpec, TrainingSpec
+from cglsuite.stats import metrics
 from cglsuite.streams.build_task_free import build_task_free_stream
 
 __all__ = ["EXTRA", "METHODS", "NAME", "WIDTHS", "curve", "load", "recorded"]
@@ -40,7 +40,7 @@ EXTRA = (
     *(
         ("metric", MetricSpec(name=name, summary=name, formula="f(A)", label=label, direction="up", settings=("task-free",), **more))
         for name, label, factory, unit in (("a_auc", "A_AUC", "a_auc", ""), ("time_to_recover", "time", "time_to_recover", "steps"))
-        for more in [{"factory": f"cglsuite.metrics:{factory}", "unit": unit}]
+        for more in [{"factory": f"cglsuite.stats.metrics:{factory}", "unit": unit}]
     ),
 )
 METHODS = ["steady", "restless"]

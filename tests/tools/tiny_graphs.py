@@ -9,7 +9,7 @@ import torch
 from installed import installed
 
 from cglsuite import Seeds
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import GraphData
 from cglsuite.graphs.categories import one_hot
 from cglsuite.graphs.packed import PackedSource

@@ -11,7 +11,7 @@ from tiny_streams import tiny_spec
 
 from cglsuite import Method, Seeds
 from cglsuite.backbones.linkwise import LinkGCN, link_gcn
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import LinkData
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.specs import resolve_hyperparameters

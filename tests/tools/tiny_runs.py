@@ -25,7 +25,7 @@ from tiny_links import link_runner, link_variant
 from tiny_streams import catalogue_runner, tiny_data, tiny_stream, variant_stream
 from tiny_task_free import catalogue_task_free_runner, tiny_task_free_stream
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 
 FILE = Path(__file__).parents[1] / "learning" / "runs.json"
 #: Not Adam: it makes full steps of gradients that are zero but for rounding, whose sign depends on the processor.

@@ -21,7 +21,7 @@ from torch import Tensor
 from cglsuite import Method, ScenarioSpec, Seeds, TrainingSpec
 from cglsuite.backbones.convolutional import gcn
 from cglsuite.backbones.graphwise import graph_gcn
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import GraphData, GraphSet, MessageGraph, NodeData
 from cglsuite.graphs.packed import PackedSource
 from cglsuite.learning.result import RunResult

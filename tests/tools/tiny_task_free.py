@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tiny_streams import tiny_data, tiny_model, tiny_spec
 
 from cglsuite import Method, Seeds, TaskFreeSpec
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import GraphData, NodeData
 from cglsuite.learning.task_free_runner import TaskFreeRunner
 from cglsuite.specs import resolve_hyperparameters

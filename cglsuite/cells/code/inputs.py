@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import UsageError
+from cglsuite.base.hashing import digest
 from cglsuite.cells.code import witnesses
 from cglsuite.cells.code.noted import Digests, Inputs, noted_keys, read_inputs, write_inputs
 from cglsuite.cells.records.describe import foreign_code
-from cglsuite.errors import UsageError
-from cglsuite.hashing import digest
 
 if TYPE_CHECKING:
     from cglsuite.cells.engine import Engine

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
 from cglsuite.cells.storage.layout import SUFFIX, shard_of
 
 __all__ = ["INPUTS", "Digests", "Inputs", "copy_inputs", "noted_keys", "read_inputs", "write_inputs"]

@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
-from cglsuite.files.frozen import kept_source
+from cglsuite.host.frozen import kept_source
 
 __all__ = ["code_of"]
 

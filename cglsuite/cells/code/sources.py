@@ -16,15 +16,15 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from cglsuite.base.hashing import digest
 from cglsuite.cells.code.syntax import Import, Slice, Source, cut, parse
 from cglsuite.cells.code.user import is_ours, user_code
-from cglsuite.hashing import digest
 
 __all__ = ["NUMERICAL_ROOMS", "Closure", "Files", "closure", "closure_digest", "closure_facts"]
 
 NUMERICAL_ROOMS = ("graphs", "protocols", "streams", "backbones", "problems", "learning")
-SLICED = ("cglsuite.hashing", "cglsuite.specs")
-"""Of these modules, only the definitions in use count: seeds come from :func:`cglsuite.hashing.digest`."""
+SLICED = ("cglsuite.base.hashing", "cglsuite.specs")
+"""Of these modules, only the definitions in use count: seeds come from :func:`cglsuite.base.hashing.digest`."""
 DECLARED = ("cglsuite.problems.adapters", "cglsuite.streams.measures.core")
 """Tables of names resolved at run time. The named objects are roots of a cell's key, so the tables themselves are not part of it."""
 
@@ -246,7 +246,7 @@ class Closure:
     def _followed(self, name: str) -> bool:
         parts = name.split(".")
         if parts[0] == "cglsuite":
-            return len(parts) > 1 and parts[1] in self.rooms and name not in DECLARED
+            return name not in DECLARED and any(f"{name}.".startswith(f"cglsuite.{room}.") for room in self.rooms)
         return is_ours(name)
 
     def _slice(self, name: str) -> Slice:

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from cglsuite.base.hashing import digest
 from cglsuite.cells.code.syntax import absolute, imported_literally, imports_by_name, text_of
-from cglsuite.files.frozen import Stamp, active, stamp_of
-from cglsuite.hashing import digest
 from cglsuite.host.discovery import BUILT_IN, GROUP
+from cglsuite.host.frozen import Stamp, active, stamp_of
 
 __all__ = ["UserCode", "files_to_freeze", "is_ours", "is_user_module", "places", "plugin_packages", "user_code"]
 
@@ -72,7 +72,7 @@ _KNOWN: dict[tuple[tuple[str, ...], tuple[str, ...]], UserCode] = {}
 def user_code(roots: Iterable[str]) -> UserCode:
     """The user code behind ``"module"`` or ``"module:Object"``; read anew where a file of it was written since the last call.
 
-    A worker reads what was planned: see :mod:`cglsuite.files.frozen`.
+    A worker reads what was planned: see :mod:`cglsuite.host.frozen`.
 
     Raises:
         SyntaxError: a module is not Python; names the file.

@@ -22,9 +22,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from cglsuite.base.errors import UsageError
 from cglsuite.cells.code.user import is_user_module, places
-from cglsuite.errors import UsageError
-from cglsuite.files.frozen import Stamp, stamp_of
+from cglsuite.host.frozen import Stamp, stamp_of
 
 __all__ = ["declare", "declared", "input_file", "present", "variable_name", "watch", "watching", "witnessed", "written"]
 
@@ -33,7 +33,7 @@ _SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr/lib", "/usr/share")
 _SET_BY_THE_SUITE = ("CGLSUITE_", "OMP_", "MKL_", "CUDA_VISIBLE_DEVICES", "SLURM_", "DASK_", "PYTHONPATH", "PYTHONHASHSEED")
 _PLAIN: Any = type(os.environ)
 _LOOKUPS = frozenset({"get", "getenv", "setdefault", "pop", "__contains__"})
-_CALLERS = tuple(f"cglsuite.{room}." for room in ("campaigns", "cells", "cli", "executors", "host", "reports", "study", "testing"))
+_CALLERS = tuple(f"cglsuite.{room}." for room in ("campaigns", "cells", "cli", "commons", "host", "reports", "study", "testing"))
 """Who calls these is not whose code they run: a script that runs cells opens no file of a method."""
 _MAPPINGS = ("os", "collections.abc")
 _SUBSCRIPT = frozenset({"BINARY_SUBSCR", "BINARY_OP"})
@@ -91,7 +91,7 @@ def watch(*excluded: Path) -> Iterator[None]:
 
 
 def _not_counted(excluded: Iterable[Path]) -> tuple[str, ...]:
-    from cglsuite.datafiles import DataRoot
+    from cglsuite.base.datafiles import DataRoot
 
     root = DataRoot.from_environment()
     folders = [str(folder) for folder in (*excluded, root.cache, *root.folders, *sysconfig.get_paths().values())]

@@ -123,8 +123,8 @@ def _state() -> Callable[[], None]:
     """A function that restores the global state of the process, with the random states of GPUs in use."""
     import torch
 
+    from cglsuite.base.traces import SHARED, Traces
     from cglsuite.cells.process.numerical_state import NUMERICAL
-    from cglsuite.traces import SHARED, Traces
 
     before = Traces((*SHARED, *NUMERICAL))
     on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cglsuite.base.errors import UsageError, nearest
 from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer, Observers
 from cglsuite.cells.records.record import Record
-from cglsuite.errors import UsageError, nearest
 
 __all__ = ["CsvObserver", "TensorBoardObserver", "located", "observer_of", "observers_of"]
 

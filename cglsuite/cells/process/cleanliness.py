@@ -1,7 +1,7 @@
 """Check that a cell leaves its process unchanged, and attribute changes to code. A record from an unclean process is refused.
 
 The process checks itself, which finds careless changes: a seed, a default, a thread, a patched function. Malicious code can hide from
-it; therefore no two foreign distributions share a worker process (:mod:`cglsuite.executors.worker`).
+it; therefore no two foreign distributions share a worker process (:mod:`cglsuite.campaigns.executors.worker`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 import scipy.sparse
 from torch import Tensor
 
+from cglsuite.base.errors import UncleanError
+from cglsuite.base.traces import LEFT_RUNNING, SHARED, Traces, settled
 from cglsuite.cells.keys import sources
 from cglsuite.cells.process.code_census import CodeCensus
 from cglsuite.cells.process.numerical_state import NUMERICAL
 from cglsuite.cells.records.describe import foreign_code
-from cglsuite.errors import UncleanError
-from cglsuite.traces import LEFT_RUNNING, SHARED, Traces, settled
 
 if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec

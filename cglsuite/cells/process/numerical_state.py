@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cglsuite.traces import PYTHON_RANDOM, Probe, opaque, setting
+from cglsuite.base.traces import PYTHON_RANDOM, Probe, opaque, setting
 
 __all__ = ["NUMERICAL", "RANDOM_STATES"]
 

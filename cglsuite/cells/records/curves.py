@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cglsuite.errors import StoreError
-from cglsuite.hashing import plain
+from cglsuite.base.errors import StoreError
+from cglsuite.base.hashing import plain
 
 __all__ = ["Curves", "NoCurvesError"]
 

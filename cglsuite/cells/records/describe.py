@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.hashing import plain
 from cglsuite.cells.code.sources import NUMERICAL_ROOMS, closure_digest
-from cglsuite.hashing import plain
 from cglsuite.host.discovery import BUILT_IN, normalised
 from cglsuite.specs import CORE_MEASURES, switches
 
@@ -81,7 +81,7 @@ def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[st
     names_by_provider: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
         entry = catalogue.get("metric", name)
-        source = closure_digest(catalogue.metric(name).factory, (*NUMERICAL_ROOMS, "metrics"))
+        source = closure_digest(catalogue.metric(name).factory, (*NUMERICAL_ROOMS, "stats.metrics"))
         names_by_provider.setdefault((entry.record.distribution, entry.record.version, source), []).append(name)
     keys = ("distribution", "version", "source")
     return [{**dict(zip(keys, maker, strict=True)), "names": sorted(values)} for maker, values in sorted(names_by_provider.items())]

@@ -12,13 +12,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import UnknownNameError
+from cglsuite.base.hashing import canonical, plain
+from cglsuite.base.plaintext import csv_text
 from cglsuite.cells.records.curves import NoCurvesError
 from cglsuite.cells.records.record import Record, as_array
 from cglsuite.cells.records.rows import Row, settings
-from cglsuite.errors import UnknownNameError
-from cglsuite.hashing import canonical, plain
-from cglsuite.plaintext import csv_text
 from cglsuite.specs import MetricSpec
 
 if TYPE_CHECKING:

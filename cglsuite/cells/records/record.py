@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from cglsuite.base.errors import StoreError
+from cglsuite.base.hashing import plain
+from cglsuite.base.markup import displayed
+from cglsuite.base.validation import key_path, problem_text
 from cglsuite.cells.records.curves import Curves, NoCurvesError
-from cglsuite.errors import StoreError
-from cglsuite.hashing import plain
-from cglsuite.markup import displayed
-from cglsuite.validation import key_path, problem_text
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from cglsuite.base.hashing import canonical, digest
 from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.sharing.tasks import trainings
-from cglsuite.hashing import canonical, digest
 
 __all__ = ["GROUPS", "Row", "Summary", "settings"]
 

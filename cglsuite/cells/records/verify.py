@@ -68,7 +68,7 @@ def damaged(problems: Iterable[Problem]) -> Iterator[Check]:
 
 
 def conflicting(files: Iterable[Path]) -> Iterator[Check]:
-    """The results that a store keeps beside others of the same key (see :mod:`cglsuite.cells.storage.merging`)."""
+    """The results that a store keeps beside others of the same key (see :mod:`cglsuite.commons.merging`)."""
     for path in files:
         reason = f"another result of this cell is kept in {path}; run the cell again to see which one is right, and remove the other"
         yield Check(key=path.name.partition(".")[0], label="", check="conflict", verdict="differs", reason=reason)

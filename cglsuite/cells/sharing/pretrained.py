@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.hashing import digest
 from cglsuite.cells.keys import execution
-from cglsuite.hashing import digest
 from cglsuite.specs import NO_PRETRAINING
 
 if TYPE_CHECKING:

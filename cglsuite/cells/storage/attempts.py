@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
 from cglsuite.cells.job import job_name
 
 __all__ = ["MOST_TAKEOVERS", "Attempt"]

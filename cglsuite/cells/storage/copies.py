@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+from cglsuite.base.errors import StoreError
+from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.record import Record
-from cglsuite.errors import StoreError
-from cglsuite.inputs import read_regular
 
 __all__ = ["FileCopy", "read_record", "read_record_file"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import StoreError
 from cglsuite.cells.records.curves import Curves, NoCurvesError
-from cglsuite.errors import StoreError
 
 if TYPE_CHECKING:
     import pyarrow as pa

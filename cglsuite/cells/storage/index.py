@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cglsuite import __version__
+from cglsuite.base.environment import variable
+from cglsuite.base.hashing import digest
 from cglsuite.cells.records.record import SCHEMA
 from cglsuite.cells.records.rows import Row, Summary
-from cglsuite.environment import variable
-from cglsuite.hashing import digest
 
 if TYPE_CHECKING:
     import sqlite3
@@ -246,7 +246,7 @@ def index_folder() -> Path | None:
 
 
 def _candidates() -> Iterator[Path]:
-    from cglsuite.datafiles.root import platform_cache
+    from cglsuite.base.datafiles.root import platform_cache
 
     if given := variable("CGLSUITE_CACHE"):
         yield Path(given).expanduser().absolute() / "index"

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from cglsuite.atomic import TEMPORARY_SUFFIX, store_error
+from cglsuite.base.atomic import TEMPORARY_SUFFIX, store_error
 
 if TYPE_CHECKING:
     from filelock import LeaseCompromise

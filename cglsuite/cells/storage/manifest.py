@@ -27,8 +27,8 @@ from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cglsuite.errors import StoreError
-from cglsuite.validation import key_path, problem_text
+from cglsuite.base.errors import StoreError
+from cglsuite.base.validation import key_path, problem_text
 
 __all__ = ["FORMAT", "Entry", "EntryModel", "Folder", "Manifest", "Piece", "ShardPieces", "entry_text", "number_entries", "read_manifest"]
 

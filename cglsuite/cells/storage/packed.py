@@ -17,11 +17,11 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.atomic import new_file, store_error
+from cglsuite.base.atomic import new_file, store_error
+from cglsuite.base.errors import StoreError
+from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Row, Summary
-from cglsuite.errors import StoreError
-from cglsuite.inputs import read_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -443,7 +443,7 @@ class Packed:
 
 
 class Published:
-    """The packed records of a folder as a store that is only read, for merges (see :class:`cglsuite.cells.storage.merging.Source`)."""
+    """The packed records of a folder as a store that is only read, for merges (see :class:`cglsuite.commons.merging.Source`)."""
 
     def __init__(self, folder: Any, manifest: Manifest) -> None:
         self.folder = folder

@@ -17,7 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import StoreError, UsageError
+from cglsuite.base.inputs import check_path, quoted, read_regular
 from cglsuite.cells.records.curves import Curves, NoCurvesError
 from cglsuite.cells.records.metric_values import completed, is_users
 from cglsuite.cells.records.record import NewerSchemaError, Record
@@ -38,8 +40,6 @@ from cglsuite.cells.storage.layout import (
 )
 from cglsuite.cells.storage.packed import LocalFolder, Packed, PackedCopy, Problem
 from cglsuite.cells.storage.sidecars import curves_path, discard_curves, read_curves, sidecar_names, write_curves
-from cglsuite.errors import StoreError, UsageError
-from cglsuite.inputs import check_path, quoted, read_regular
 from cglsuite.specs import MetricSpec
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ class Records:
         return [self.path / CELLS / name for name in record_files(self.path)]
 
     def conflict_files(self) -> list[Path]:
-        """The files of results that differ from that of the same key in ``cells`` (see :mod:`cglsuite.cells.storage.merging`), sorted."""
+        """The files of results that differ from that of the same key in ``cells`` (see :mod:`cglsuite.commons.merging`), sorted."""
         return sorted(path for path in (self.path / CONFLICTS).glob(f"*{SUFFIX}") if not path.name.startswith("."))
 
     def keys(self) -> list[str]:

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import StoreError
 from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.records.rows import GROUPS, Row, Summary
-from cglsuite.errors import StoreError
 
 if TYPE_CHECKING:
     import pyarrow as pa

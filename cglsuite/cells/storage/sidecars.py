@@ -13,10 +13,10 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.curves import Curves, NoCurvesError
 from cglsuite.cells.storage.layout import shard_of
-from cglsuite.inputs import read_regular
 
 __all__ = ["CURVES", "SHORT", "curves_path", "discard_curves", "read_curves", "sidecar_names", "write_curves"]
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import IO, Any
 from weakref import WeakValueDictionary
 
-from cglsuite.atomic import TEMPORARY_SUFFIX, new_file, store_error, sweep_temporaries, write_atomic
+from cglsuite.base.atomic import TEMPORARY_SUFFIX, new_file, store_error, sweep_temporaries, write_atomic
+from cglsuite.base.inputs import read_regular
+from cglsuite.base.markup import displayed
 from cglsuite.cells.code.noted import INPUTS
 from cglsuite.cells.storage.attempts import Attempt, withdraw
 from cglsuite.cells.storage.layout import CELLS, SUFFIX
 from cglsuite.cells.storage.lease import LIFETIME_S, Holder, Lease, has_locks, read_holder
 from cglsuite.cells.storage.records import Problem, Records, check_key, default_store, is_key
 from cglsuite.cells.storage.sidecars import CURVES
-from cglsuite.files.frozen import CODE
-from cglsuite.inputs import read_regular
-from cglsuite.markup import displayed
+from cglsuite.host.frozen import CODE
 
 __all__ = ["Problem", "Store", "default_store", "plan_lease", "search_text"]
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
+from cglsuite.base.errors import UsageError, nearest
+from cglsuite.campaigns.reference import leak_of
 from cglsuite.cli.options import FolderPath, files_options
 from cglsuite.cli.output import descriptions, echo, heading, paragraph, print_json, properties, table, terminal_width, tidy
 from cglsuite.cli.requests import open_store, store_option, tell_derivations
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.display.facts import COLUMNS, allowed, declared, shown_value, spec_facts, switch_rows
-from cglsuite.errors import UsageError, nearest
 from cglsuite.host import Catalogue, Entry
 from cglsuite.host.derived import derivable, form_of
-from cglsuite.reference import leak_of
 from cglsuite.specs import KINDS, DatasetSpec, ExecutorSpec, Hyperparameter, ScenarioSpec
+from cglsuite.study.display.facts import COLUMNS, allowed, declared, shown_value, spec_facts, switch_rows
 
 __all__ = ["kind_of", "list_names", "notebook", "show"]
 
@@ -64,7 +64,7 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
         rows = [(f"{k}s", len(names), ", ".join(names)) for k in KINDS if (names := catalogue.names(k))]
         echo(table(("KIND", "NUMBER", "NAMES (cglsuite list KIND)"), rows, width=min(terminal_width(), _COUNTED_WIDTH)))
     if kind in (None, "scenario"):
-        from cglsuite.executors.progress import say
+        from cglsuite.campaigns.executors.progress import say
 
         for spec in catalogue.specs(DatasetSpec).values():
             if catalogue.get("dataset", spec.name).record.from_file:
@@ -114,7 +114,7 @@ def notebook(session: Session, name: str, to: Path) -> None:
 
     `cglsuite list notebooks` prints the names. A file that exists is not overwritten.
     """
-    from cglsuite.atomic import write_atomic
+    from cglsuite.base.atomic import write_atomic
 
     catalogue = session.catalogue()
     source: Path = catalogue.resolve(catalogue.get("notebook", name))

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cglsuite.base.errors import NotApplicable, UsageError
+from cglsuite.base.inputs import MOST_PROCESSES
+from cglsuite.base.traces import wake_collector
+from cglsuite.base.wording import file_size
 from cglsuite.cli.options import (
     FilePath,
     FolderPath,
@@ -37,17 +41,14 @@ from cglsuite.cli.requests import (
     tell_derivations,
 )
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.errors import NotApplicable, UsageError
-from cglsuite.inputs import MOST_PROCESSES
 from cglsuite.reports.results.measures import why_absent
 from cglsuite.reports.results.performance import is_fraction, performance_name
 from cglsuite.specs import MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
-from cglsuite.traces import wake_collector
-from cglsuite.wording import file_size
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
+    from cglsuite.campaigns.executors.campaign_run import CampaignOutcome
     from cglsuite.campaigns.overrides import Overrides
     from cglsuite.cells.drift import ForgettingSplit
     from cglsuite.cells.engine import Engine
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.cells.storage.store import Store
-    from cglsuite.executors.campaign_run import CampaignOutcome
     from cglsuite.host import Catalogue
 
 __all__ = ["cell", "run"]
@@ -185,8 +185,8 @@ def _obtain(
     quiet: bool,
     checkpoint_every_s: float | None,
 ) -> Record:
+    from cglsuite.campaigns.executors.progress import EpochProgress, say, visible
     from cglsuite.cells.obtain import obtain_record
-    from cglsuite.executors.progress import EpochProgress, say, visible
 
     observers: list[Observer] = []
     if watch:
@@ -362,8 +362,8 @@ def run(
     """
     from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.examples import write_example
-    from cglsuite.executors.campaign_run import run_campaign, trainings_text
-    from cglsuite.executors.progress import say
+    from cglsuite.campaigns.executors.campaign_run import run_campaign, trainings_text
+    from cglsuite.campaigns.executors.progress import say
 
     if example is not None:
         if campaign_path is not None:

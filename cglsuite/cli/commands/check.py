@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cglsuite.base.errors import PluginError, UnknownNameError, UsageError
+from cglsuite.base.wording import several
 from cglsuite.cli.options import files_options
 from cglsuite.cli.output import echo, paragraph, print_json
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.errors import PluginError, UnknownNameError, UsageError
 from cglsuite.specs import KINDS
-from cglsuite.wording import several
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cglsuite.base.wording import file_size, several
 from cglsuite.cli.output import echo, heading, paragraph, print_json, properties, table, tidy
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.wording import file_size, several
 
 if TYPE_CHECKING:
-    from cglsuite.datafiles import DataRoot
+    from cglsuite.base.datafiles import DataRoot
+    from cglsuite.campaigns.reference.presence import Presence
     from cglsuite.host import Catalogue, Entry
-    from cglsuite.reference.presence import Presence
 
 __all__ = ["data"]
 
@@ -40,8 +40,8 @@ def list_data(session: Session, as_json: bool) -> None:
 
     Files are only looked for, not read.
     """
-    from cglsuite.datafiles import DataRoot
-    from cglsuite.reference.presence import presence
+    from cglsuite.base.datafiles import DataRoot
+    from cglsuite.campaigns.reference.presence import presence
 
     catalogue, root = session.catalogue(), DataRoot.from_environment()
     found = [(entry, presence(catalogue, entry.name, root=root)) for entry in catalogue.entries("dataset")]
@@ -63,7 +63,7 @@ def fetch(session: Session, names: Sequence[str]) -> int:
 
     Ends with status 1 if one of them cannot be had; the message says which file to put where.
     """
-    from cglsuite.reference.presence import presence
+    from cglsuite.campaigns.reference.presence import presence
 
     catalogue, failed = session.catalogue(), False
     _known(catalogue, names)
@@ -89,9 +89,9 @@ def verify(session: Session, names: Sequence[str]) -> int:
 
     Nothing is downloaded. Ends with status 1 if one is damaged, or was named and is missing.
     """
-    from cglsuite.datafiles import DataRoot
-    from cglsuite.errors import CglsuiteError
-    from cglsuite.reference.presence import presence
+    from cglsuite.base.datafiles import DataRoot
+    from cglsuite.base.errors import CglsuiteError
+    from cglsuite.campaigns.reference.presence import presence
 
     catalogue, given = session.catalogue(), DataRoot.from_environment()
     _known(catalogue, names)
@@ -173,7 +173,7 @@ def _uncounted(rows: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _page() -> Iterator[str]:
-    from cglsuite.datafiles import DataRoot
+    from cglsuite.base.datafiles import DataRoot
 
     root = DataRoot.from_environment()
     yield heading("where data are searched for")
@@ -248,7 +248,7 @@ def _counting(given: DataRoot) -> Any:
     """A root that downloads nothing and remembers each file that was found, and whether its checksum is known."""
     from pathlib import Path
 
-    from cglsuite.datafiles import DataRoot
+    from cglsuite.base.datafiles import DataRoot
 
     class Counting(DataRoot):
         def __init__(self) -> None:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cglsuite.base.errors import UsageError
+from cglsuite.base.wording import file_size, several
 from cglsuite.cli.options import FolderPath, quiet_option
 from cglsuite.cli.output import echo, print_json, table
 from cglsuite.cli.requests import FAILED
-from cglsuite.errors import UsageError
-from cglsuite.wording import file_size, several
 
 if TYPE_CHECKING:
-    from cglsuite.cells.storage.merging import Conflict, Merge
     from cglsuite.cells.storage.packed import Problem
+    from cglsuite.commons.merging import Conflict, Merge
 
 __all__ = ["merge", "publish", "pull"]
 
@@ -41,8 +41,8 @@ def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) 
 
     Exit status: 0 all is merged; 1 results differ, a file cannot be read, or a runner holds a cell; 2 wrong request.
     """  # fmt: skip
-    from cglsuite.cells.storage.merging import merge as merged
     from cglsuite.cells.storage.store import Store
+    from cglsuite.commons.merging import merge as merged
 
     if into is None and len(stores) < 2:
         raise UsageError("one store is given; expected two or more, or --into STORE: cglsuite merge A B brings the records of B into A")
@@ -79,8 +79,8 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
 
     Exit status: 0 all is published; 1 results differ, or a file cannot be read or written; 2 wrong request.
     """  # fmt: skip
-    from cglsuite.cells.publishing.publish import publish as published
     from cglsuite.cells.storage.store import Store
+    from cglsuite.commons.publishing.publish import publish as published
 
     with _bar(quiet) as progress:
         done = published(Store(store_path, quarantine=False), url, curves=curves, progress=progress)
@@ -117,8 +117,8 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
 
     Exit status: 0 all is pulled; 1 results differ, or a shard or an entry cannot be used; 2 wrong request.
     """  # fmt: skip
-    from cglsuite.cells.publishing.pull import pull as pulled
     from cglsuite.cells.storage.store import Store
+    from cglsuite.commons.publishing.pull import pull as pulled
 
     store = Store(into)
     with _bar(quiet) as progress:
@@ -139,7 +139,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
 
 
 def _shown(url: str) -> str:
-    from cglsuite.cells.publishing.places import shown_url
+    from cglsuite.commons.publishing.places import shown_url
 
     return shown_url(url)
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cglsuite import __version__
+from cglsuite.base.errors import UsageError
 from cglsuite.cli.options import files_options
 from cglsuite.cli.output import heading, print_json, table
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.errors import UsageError
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.migrate import Candidate, Coverage, Survey

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from cglsuite import __version__
+from cglsuite.base.errors import UsageError
 from cglsuite.cli.options import FolderPath
 from cglsuite.cli.output import echo
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.errors import UsageError
-from cglsuite.files.shipped import shipped
+from cglsuite.graphs.files.shipped import shipped
 from cglsuite.host import Catalogue
 
 __all__ = ["new", "template_folder"]

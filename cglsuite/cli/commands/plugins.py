@@ -9,16 +9,16 @@ from collections.abc import Iterable
 
 import click
 
+from cglsuite.base.errors import PluginError
+from cglsuite.base.wording import several
 from cglsuite.cli.options import Seconds
 from cglsuite.cli.output import echo, paragraph, print_json, table
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.display.catalogue import provided
-from cglsuite.errors import PluginError
 from cglsuite.host import PluginRecord
 from cglsuite.host.catalogue import load_leniently
 from cglsuite.host.discovery import strict_by_environment
 from cglsuite.host.doctor import Diagnosis, Fault, diagnose
-from cglsuite.wording import several
+from cglsuite.study.display.catalogue import provided
 
 __all__ = ["doctor", "plugins"]
 

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cglsuite.base.errors import UsageError
+from cglsuite.base.inputs import MOST_PROCESSES
+from cglsuite.base.wording import several
 from cglsuite.cli.options import DeviceWord, FolderPath, Whole
 from cglsuite.cli.output import echo, paragraph, print_json, table
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.errors import UsageError
-from cglsuite.inputs import MOST_PROCESSES
-from cglsuite.wording import several
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.overrides import Overrides
+    from cglsuite.campaigns.reference.reproduction import PlannedGroup, Reproduction, Selection
     from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
-    from cglsuite.reference.reproduction import PlannedGroup, Reproduction, Selection
 
 __all__ = ["reproduce"]
 
@@ -72,8 +72,7 @@ def reproduce(
     Exit status: 0 ok, 1 a cell or the page failed, 2 wrong request, 3 nothing can be run here.
     """
     from cglsuite.campaigns.overrides import Overrides
-    from cglsuite.cells.storage.store import Store
-    from cglsuite.reference.reproduction import (
+    from cglsuite.campaigns.reference.reproduction import (
         Selection,
         absences,
         done_elsewhere,
@@ -84,6 +83,7 @@ def reproduce(
         selections_of,
         without_configuration,
     )
+    from cglsuite.cells.storage.store import Store
 
     catalogue, store = session.catalogue(), Store(store_path)
     selection = Selection(paper=paper, dataset=dataset, setting=setting, method=method, repeats=seeds)
@@ -224,7 +224,7 @@ def _reasons(wanted: Sequence[Reproduction], groups: Sequence[Sequence[PlannedGr
 
 def _write(selection: Selection, store: Store, out: Path | None, catalogue: Catalogue, overrides: Overrides, as_json: bool) -> bool:
     """Write the ledger's files and its page, print their paths, and return whether the page is complete."""
-    from cglsuite.executors.progress import say
+    from cglsuite.campaigns.executors.progress import say
     from cglsuite.reports.rendering.notebook import render_notebook
     from cglsuite.reports.rendering.parameters import shown_path
 

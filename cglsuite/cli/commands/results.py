@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cglsuite.base.errors import UsageError
 from cglsuite.cli.options import FilePath, files_options, set_option
 from cglsuite.cli.output import echo, table
 from cglsuite.cli.requests import FAILED, device_option, open_store, planned_cells, store_option
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd

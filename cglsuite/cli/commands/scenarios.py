@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cglsuite.base.wording import several
 from cglsuite.cli.options import files_options, order_seed_option, set_option, split_seed_option
 from cglsuite.cli.output import descriptions, echo, heading, print_json, properties
 from cglsuite.cli.session import Session, pass_session
-from cglsuite.display.facts import shown_value
 from cglsuite.specs import Seeds
-from cglsuite.wording import several
+from cglsuite.study.display.facts import shown_value
 
 if TYPE_CHECKING:
     from cglsuite.cells.differences import Difference

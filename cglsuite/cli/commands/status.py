@@ -50,8 +50,8 @@ def status(
     as_json: bool,
 ) -> None:
     """Count a campaign's cells that are done, running, failed, missing or not applicable."""
-    from cglsuite.executors.campaign_run import all_trainings, cell_states, trainings_text
-    from cglsuite.executors.jobs import stored_jobs
+    from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, trainings_text
+    from cglsuite.campaigns.executors.jobs import stored_jobs
 
     store = open_store(store_path)
     states = list(cell_states(planned_cells(campaign_path, session, store, assignments, device, executor), store))

@@ -1,4 +1,4 @@
-"""Datasets from files that the user names (:mod:`cglsuite.files`)."""
+"""Datasets from files that the user names (:mod:`cglsuite.graphs.files`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.files.forms import Form, form_of_arrays
-from cglsuite.files.given import file_with_content
-from cglsuite.files.tables import Array, read_arrays
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs.collection import GraphData
 from cglsuite.graphs.data import NodeData
+from cglsuite.graphs.files.forms import Form, form_of_arrays
+from cglsuite.graphs.files.given import file_with_content
+from cglsuite.graphs.files.tables import Array, read_arrays
 from cglsuite.graphs.links import LinkData
 from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
 from cglsuite.graphs.packed import PackedSource
@@ -28,7 +28,7 @@ def given_data(root: DataRoot, content: str) -> NodeData | LinkData | GraphData:
 
     Args:
         root: not used; users' files can be anywhere.
-        content: see :func:`cglsuite.files.given.content_of`.
+        content: see :func:`cglsuite.graphs.files.given.content_of`.
 
     Raises:
         DataError: no named file has that content, or its arrays do not fit together.

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.data import NodeData
 
 __all__ = ["Array", "node_arrays", "node_data"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.splits.partition import class_seed
 
 __all__ = ["label_matrix", "node_consistent_split", "task_members", "task_split"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.upload import uploaded
 
 __all__ = ["by_type", "draw_negatives", "oriented", "pair_keys", "random_destinations"]

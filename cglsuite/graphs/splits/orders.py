@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.specs import TASK_ORDERS, ScenarioSpec, order_count
 
 __all__ = ["class_order", "foreseen", "latin_row", "nth_permutation", "ordered_tasks", "row"]

@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs.data import NodeData
 from cglsuite.graphs.sparse import sorted_csr
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from cglsuite.backbones import Wire
 from cglsuite.backbones.growth import output_axes
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 __all__ = ["Held", "along", "output_wires", "swapped"]
 

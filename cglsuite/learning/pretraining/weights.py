@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from cglsuite.backbones.base import Backbone
-from cglsuite.errors import PluginError
+from cglsuite.base.errors import PluginError
 from cglsuite.learning.clock import Clock
 from cglsuite.learning.equipment import adapter
 from cglsuite.learning.loop import Curve, fit, make_optimizer

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cglsuite.hashing import digest
+from cglsuite.base.hashing import digest
 
 __all__ = ["Draws", "derive", "generator", "scope"]
 

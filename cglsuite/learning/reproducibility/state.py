@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from cglsuite.errors import LeakError, PluginError
+from cglsuite.base.errors import LeakError, PluginError
 from cglsuite.learning.method import Method
 from cglsuite.learning.reproducibility.randomness import Draws
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 
-from cglsuite.datafiles import UNREADABLE, DataRoot
-from cglsuite.errors import DataError, UnknownNameError
+from cglsuite.base.datafiles import UNREADABLE, DataRoot
+from cglsuite.base.errors import DataError, UnknownNameError
 from cglsuite.graphs.collection import GraphData
 from cglsuite.graphs.data import NodeData
 from cglsuite.graphs.links import LinkData

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cglsuite import stats
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.htmltable import exact_cell, head_cell, number_cell, number_text, row_head, table, two_lines
 from cglsuite.reports.kit.notices import Notes
 

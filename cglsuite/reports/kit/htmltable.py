@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Content, Fragment, element
+from cglsuite.base.markup import Content, Fragment, element
 from cglsuite.reports.kit.text import value_text
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from cglsuite.markup import Content, Fragment, element
-from cglsuite.reference.values import ARTEFACT
+from cglsuite.base.markup import Content, Fragment, element
+from cglsuite.campaigns.reference.values import ARTEFACT
 
 __all__ = ["Notes", "key_box", "notice", "tile", "verdict_badge"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from cglsuite.markup import element, join
+from cglsuite.base.markup import element, join
 from cglsuite.reports.kit.marks import held_back, written
 from cglsuite.reports.kit.mime import FIGURES
 

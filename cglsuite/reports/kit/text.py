@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from cglsuite.plaintext import plain_text
-from cglsuite.reference.papers import PAPERS
+from cglsuite.base.plaintext import plain_text
+from cglsuite.campaigns.reference.papers import PAPERS
 
 __all__ = ["listed", "metric_words", "plain_text", "scenario_words", "value_text"]
 

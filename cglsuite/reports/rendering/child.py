@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from cglsuite.atomic import write_atomic
-from cglsuite.errors import CglsuiteError
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import CglsuiteError
 from cglsuite.reports.rendering.job import Job, Outcome
 
 __all__ = ["main", "render"]

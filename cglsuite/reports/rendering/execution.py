@@ -20,7 +20,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import Engine, papermill_engines
 
-from cglsuite.errors import ReportError
+from cglsuite.base.errors import ReportError
 from cglsuite.reports.kit.text import plain_text
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from cglsuite.markup import element, join
+from cglsuite.base.markup import element, join
 from cglsuite.reports.kit.text import plain_text
 from cglsuite.reports.rendering.page import Page, page_html
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.hashing import digest
 from cglsuite.cells.device import resolve_device
 from cglsuite.cells.storage.store import Store
-from cglsuite.hashing import digest
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue

@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cglsuite.atomic import store_error, write_atomic
+from cglsuite.base.atomic import store_error, write_atomic
+from cglsuite.base.errors import CglsuiteError, StoreError
 from cglsuite.cells.storage.lease import Lease, read_holder
-from cglsuite.errors import CglsuiteError, StoreError
 from cglsuite.reports.rendering.freshness import file_digest, kept_status, page_fingerprint
 from cglsuite.reports.rendering.job import Job, Outcome
 from cglsuite.reports.rendering.process import in_process

@@ -23,7 +23,7 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from cglsuite import __version__
-from cglsuite.markup import Fragment, element
+from cglsuite.base.markup import Fragment, element
 from cglsuite.reports.kit.mime import FACTS, FIGURES
 from cglsuite.reports.kit.text import plain_text
 from cglsuite.reports.rendering.sections import arrange

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.errors import ReportError, UnknownNameError
+from cglsuite.base.errors import ReportError, UnknownNameError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cglsuite.markup import Fragment
+from cglsuite.base.markup import Fragment
 from cglsuite.reports.kit.figures import PointAxis, legend_picture, point_figure
 from cglsuite.reports.kit.htmltable import empty
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.hashing import canonical
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES
 from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cglsuite import metrics
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
+from cglsuite.stats import metrics
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import duration
 from cglsuite.reports.kit.notices import notice, tile
 from cglsuite.reports.kit.text import scenario_words

@@ -2,7 +2,7 @@
 
 A published value is compared if data set, setting, method, backbone and metric definition match ("AF" means different things in two
 papers) and the preset follows that paper's protocol, with no override except for what the table varies (see
-:mod:`cglsuite.reference.matching`). A published value with known artefacts (``cglsuite.reference.known_artefacts``) is called one, however
+:mod:`cglsuite.campaigns.reference.matching`). A published value with known artefacts (``cglsuite.campaigns.reference.known_artefacts``) is called one, however
 close ours is, and has no part in the adjustment of others. A row gets no verdict if it belongs to a different problem, if our cells are too
 few, or if they are of one order or one seed where the paper's mean is over several.
 """
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cglsuite.reference.matching import Result, demand_of, printed_rows
-from cglsuite.reference.papers import Paper, paper_named, paper_of
-from cglsuite.reference.values import (
+from cglsuite.campaigns.reference.matching import Result, demand_of, printed_rows
+from cglsuite.campaigns.reference.papers import Paper, paper_named, paper_of
+from cglsuite.campaigns.reference.values import (
     ARTEFACT,
     UNITS,
     known_about,
@@ -52,7 +52,7 @@ def compare(results: CampaignResults) -> pd.DataFrame:
         p_holm (adjusted over the rows of a table), verdict (one of :data:`cglsuite.stats.AGREEMENTS`, ``published artefact`` or ``no
         verdict``), reason (why there is no test), remarks (tuple of what a reader should know and no verdict depends on), footnotes (tuple
         of known facts about the origin of the published value), unit_note (empty, or how what is shown was converted), row (of
-        :func:`cglsuite.reference.published_results`). If not ``comparable``, the difference is NaN, and there is no verdict.
+        :func:`cglsuite.campaigns.reference.published_results`). If not ``comparable``, the difference is NaN, and there is no verdict.
     """
     groups = {(g.preset, g.method, g.backbone, g.variant): g for g in results.groups}
     rows = []

@@ -10,6 +10,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.hashing import canonical, digest
+from cglsuite.base.markup import displayed
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search
@@ -20,8 +22,6 @@ from cglsuite.cells.records.describe import unlike_metrics
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.hashing import canonical, digest
-from cglsuite.markup import displayed
 from cglsuite.reports.kit.text import scenario_words, value_text
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 from cglsuite.specs import NO_PRETRAINING, MetricSpec, Seeds
@@ -206,7 +206,7 @@ def load_campaign_results(
     store = store if isinstance(store, Store) else Store(store)
     campaign = _as_campaign(campaign)
     if train_missing:
-        from cglsuite.executors.campaign_run import run_campaign
+        from cglsuite.campaigns.executors.campaign_run import run_campaign
 
         run_campaign(campaign, catalogue, store, overrides, engine=engine)
     planned = plan_campaign(campaign, catalogue, overrides, store=store, engine=engine)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.htmltable import duration, empty, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.kit.notices import notice
 from cglsuite.reports.kit.rows import as_rows

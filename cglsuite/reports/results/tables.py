@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cglsuite import metrics as matrix_metrics
-from cglsuite.hashing import canonical
+from cglsuite.base.hashing import canonical
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.tuning import lead
+from cglsuite.stats import metrics as matrix_metrics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

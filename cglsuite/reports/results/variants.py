@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.errors import CglsuiteError
-from cglsuite.hashing import canonical, plain
+from cglsuite.base.errors import CglsuiteError
+from cglsuite.base.hashing import canonical, plain
 from cglsuite.reports.kit.text import value_text
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cglsuite.markup import Fragment, element
+from cglsuite.base.markup import Fragment, element
 from cglsuite.reports.kit.htmltable import exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.site.boards import Board, Row
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from cglsuite.errors import UnknownNameError
+from cglsuite.base.errors import UnknownNameError
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.orders import orders_in_all, place_of
 from cglsuite.reports.results.performance import is_fraction, metric_bounds, performance_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import definition_list, exact_cell, head_cell, number_cell, row_head, table
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.overview import notices

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite import __version__
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.htmltable import empty, head_cell, table
 from cglsuite.reports.kit.notices import notice
 from cglsuite.reports.kit.text import plain_text

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.markup import Fragment, element
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.markup import Fragment, element
 from cglsuite.reports.kit.htmltable import number_text
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.rows import as_rows

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.hashing import canonical
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.base.hashing import canonical
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import definition_list, empty, head_cell, number_cell, number_text, table
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.overview import NOTHING_DONE, derived_note

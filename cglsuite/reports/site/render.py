@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.atomic import write_atomic
-from cglsuite.errors import CglsuiteError
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import CglsuiteError
 from cglsuite.reports.rendering.freshness import surroundings
 from cglsuite.reports.rendering.notebook import CELL_TIMEOUT_S, RenderedReport, render_notebook
 from cglsuite.reports.rendering.parameters import shown_path
@@ -60,9 +60,9 @@ def render_campaign(
         UsageError: the campaign file is wrong.
     """
     from cglsuite.campaigns.campaign import load_campaign
+    from cglsuite.campaigns.executors.progress import say
     from cglsuite.campaigns.overrides import Overrides
     from cglsuite.cells.storage.store import Store
-    from cglsuite.executors.progress import say
     from cglsuite.host import load_catalogue
 
     loaded = load_campaign(campaign)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import definition_list, head_cell, number_cell, row_head, table
 from cglsuite.reports.kit.notices import notice, tile
 from cglsuite.reports.rendering.page import Page, asset, document_html
@@ -36,7 +36,7 @@ _CHECKS = {
 
 
 def submission_html(report: Mapping[str, Any]) -> str:
-    """The page of a report (:meth:`cglsuite.submissions.review.Review.to_json`)."""
+    """The page of a report (:meth:`cglsuite.commons.submissions.review.Review.to_json`)."""
     records: Sequence[Mapping[str, Any]] = report["records"]
     summary = report["summary"]
     options = report["options"]

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import pandas as pd
 
-from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.stats.pairwise import welch
 from cglsuite.stats.refusal import Refused, require_frame
 

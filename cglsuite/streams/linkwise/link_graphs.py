@@ -8,7 +8,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData, MessageGraph
 from cglsuite.graphs.linkgraph import DEGREE_FEATURES, degree_features
 from cglsuite.graphs.splits.negatives import pair_keys

@@ -15,11 +15,11 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
+from cglsuite.base.hashing import digest
 from cglsuite.graphs import LinkData, MessageGraph, uploaded
 from cglsuite.graphs.linkgraph import LinkGraph
 from cglsuite.graphs.splits.negatives import draw_negatives, oriented, pair_keys, random_destinations
-from cglsuite.hashing import digest
 from cglsuite.specs import LinkPredictionSpec, ScenarioSpec, Seeds
 from cglsuite.streams.assembly import AskedGroup, token_of
 from cglsuite.streams.layout import PARTS, Layout

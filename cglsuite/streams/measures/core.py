@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.specs import CORE_MEASURES
 
 __all__ = ["core_measure"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 __all__ = ["check_k", "hits_at"]
 

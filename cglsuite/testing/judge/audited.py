@@ -21,11 +21,12 @@ import torch
 from torch import Tensor
 
 import cglsuite.cells.records.record  # noqa: F401 - code that is watched
+from cglsuite.base.errors import BudgetError, LeakError, NotApplicable, SpecError
+from cglsuite.base.traces import Traces, random_kept
 from cglsuite.cells import run as cells_run
 from cglsuite.cells.process.code_census import unreplaced
 from cglsuite.cells.process.numerical_state import RANDOM_STATES
 from cglsuite.cells.run import numerics
-from cglsuite.errors import BudgetError, LeakError, NotApplicable, SpecError
 from cglsuite.graphs import GraphSet, MessageGraph
 from cglsuite.graphs.pack import Pack
 from cglsuite.learning.method import Method
@@ -41,7 +42,6 @@ from cglsuite.testing.judge.reach import path_to
 from cglsuite.testing.judge.watching import PROCESS_SETTINGS, Acts, Given
 from cglsuite.testing.judge.wire import Near, send_plain
 from cglsuite.testing.runs import FORBIDDEN, Subject, disturb_randomness
-from cglsuite.traces import Traces, random_kept
 
 __all__ = ["serve", "warm_up"]
 

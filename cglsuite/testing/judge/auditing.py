@@ -12,12 +12,12 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cglsuite.base.errors import NotApplicable, PluginError
+from cglsuite.base.hashing import digest
 from cglsuite.cells.keys import share_key
 from cglsuite.cells.process.code_census import unreplaced
 from cglsuite.cells.run import build_stream, make_runner, numerics
 from cglsuite.cells.spec import CellSpec
-from cglsuite.errors import NotApplicable, PluginError
-from cglsuite.hashing import digest
 from cglsuite.testing.findings import CheckFailed
 from cglsuite.testing.judge.bench import Bench
 from cglsuite.testing.judge.hearing import Hearing, Outcome

@@ -11,8 +11,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import CglsuiteError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import CglsuiteError
 from cglsuite.host import Catalogue, Entry
 from cglsuite.testing.findings import CheckFailed
 from cglsuite.testing.judge.hearing import Hearing, Outcome

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cglsuite.base.errors import NotApplicable, PluginError
 from cglsuite.cells.spec import CellSpec
-from cglsuite.errors import NotApplicable, PluginError
 from cglsuite.graphs import GraphSet
 from cglsuite.host import Catalogue
 from cglsuite.learning.equipment import adapter

@@ -21,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cglsuite.errors import PluginError
-from cglsuite.traces import adopt_orphans, end_with_parent
+from cglsuite.base.errors import PluginError
+from cglsuite.base.traces import adopt_orphans, end_with_parent
 
 __all__ = ["Nursery", "NurseryGone", "Trial", "main"]
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
+from cglsuite.base.traces import STRICT, THREADS, Probe
 from cglsuite.cells.process.numerical_state import NUMERICAL, RANDOM_STATES
 from cglsuite.graphs import GraphSet, MessageGraph, SparseMatrix
 from cglsuite.streams import Batch, QueryGroup, TaskView
-from cglsuite.traces import STRICT, THREADS, Probe
 
 __all__ = ["PROCESS_SETTINGS", "Acts", "Given"]
 

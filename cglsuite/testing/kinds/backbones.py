@@ -14,9 +14,9 @@ from torch import Tensor
 
 from cglsuite.backbones import Backbone
 from cglsuite.backbones.growth import redraw_outputs
+from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.cells.run import build_stream
 from cglsuite.cells.spec import resolve_cell
-from cglsuite.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.learning.reproducibility.randomness import scope

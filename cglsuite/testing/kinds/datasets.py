@@ -12,15 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataAbsentError, NotApplicable
+from cglsuite.base.traces import Traces
 from cglsuite.cells.process.numerical_state import RANDOM_STATES
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataAbsentError, NotApplicable
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
-from cglsuite.traces import Traces
 
 __all__ = ["check_dataset", "examine_dataset", "load_offline"]
 

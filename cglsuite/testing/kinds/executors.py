@@ -17,10 +17,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from cglsuite.base.errors import NotApplicable
+from cglsuite.campaigns.executors.campaign_run import find_executor
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import NotApplicable
-from cglsuite.executors.campaign_run import find_executor
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
@@ -219,7 +219,7 @@ def _interface(catalogue: Catalogue, trial: _Trial) -> None:
         kind = "a launcher (remote=True)" if spec.remote else "an executor (remote=False)"
         raise CheckFailed(
             f"{spec.factory} returns a {type(made).__name__} without {', '.join(missing)}; expected {kind} with {', '.join(needed)}",
-            "implement cglsuite.executors.Launcher with remote=True, or cglsuite.executors.Executor without",
+            "implement cglsuite.campaigns.executors.Launcher with remote=True, or cglsuite.campaigns.executors.Executor without",
         )
     if spec.remote and not isinstance(parts := getattr(made, "parts", None), int):
         raise CheckFailed(

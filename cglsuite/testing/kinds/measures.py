@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cglsuite.base.traces import Traces
 from cglsuite.cells.process.numerical_state import RANDOM_STATES
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.specs import MeasureSpec
@@ -18,7 +19,6 @@ from cglsuite.streams.oracle import Oracle
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
-from cglsuite.traces import Traces
 
 __all__ = ["check_measure", "examine_measure"]
 

@@ -12,8 +12,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from cglsuite.errors import NotApplicable, ReportError
-from cglsuite.files.named import named
+from cglsuite.base.errors import NotApplicable, ReportError
+from cglsuite.graphs.files.named import named
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.reports.rendering.notebook import RenderedReport, render_notebook
 from cglsuite.reports.rendering.parameters import TAG, declared_parameters

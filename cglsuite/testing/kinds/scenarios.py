@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
+from cglsuite.base.errors import NotApplicable
+from cglsuite.base.traces import Traces
 from cglsuite.cells.process.numerical_state import RANDOM_STATES
 from cglsuite.cells.run import build_stream, make_runner, numerics
 from cglsuite.cells.spec import CellSpec, resolve_cell
-from cglsuite.errors import NotApplicable
 from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
@@ -21,7 +22,6 @@ from cglsuite.testing.kinds.datasets import load_offline
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import FORBIDDEN, disturb_randomness, finite, given_content
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
-from cglsuite.traces import Traces
 
 __all__ = ["check_scenario", "examine_scenario"]
 

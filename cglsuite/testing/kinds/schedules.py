@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cglsuite.base.traces import Traces
 from cglsuite.cells.process.numerical_state import RANDOM_STATES
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.streams.mixing import mid_steps, mixture_of
@@ -19,7 +20,6 @@ from cglsuite.testing.kinds.cases import Case
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
-from cglsuite.traces import Traces
 
 __all__ = ["check_schedule", "examine_schedule"]
 

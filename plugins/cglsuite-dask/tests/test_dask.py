@@ -17,10 +17,10 @@ import fake_engine
 import pytest
 from cglsuite_dask.launcher import DaskLauncher
 
+from cglsuite.base.errors import UsageError
+from cglsuite.campaigns.executors import Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.cells import Store
 from cglsuite.cells.plan import CellRequest, PlannedCell
-from cglsuite.errors import UsageError
-from cglsuite.executors import Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

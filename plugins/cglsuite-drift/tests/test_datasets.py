@@ -15,8 +15,8 @@ from cglsuite_drift.datasets.roman_empire import roman_empire
 from cglsuite_drift.datasets.specs import SIZES
 from cglsuite_drift.datasets.uai2010 import uai2010
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 
 ROMAN = "HeterophilousGraphDataset/roman_empire/raw/roman_empire.npz"

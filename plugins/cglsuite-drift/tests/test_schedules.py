@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from installed import installed
 from numpy.typing import NDArray
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.specs import resolve_hyperparameters
 from cglsuite.streams.mixing import allocate, deal, mid_steps, mixture_of, overlap_index, spans_of
 
@@ -320,7 +320,7 @@ def test_the_settings_are_checked_when_a_cell_is_resolved() -> None:
 @pytest.mark.realdata
 def test_the_stream_of_corafull_is_the_papers() -> None:
     """From the classes of CoraFull: overlap 0.04, 0.38 and 0.92 at σ = 3, 10 and 20 (as printed); what is never and most often drawn."""
-    from cglsuite.datafiles import DataRoot
+    from cglsuite.base.datafiles import DataRoot
     from cglsuite.graphs.splits.partition import per_class_split
 
     path = DataRoot.from_environment().find("CoraFullTopology/corafull_topology.npz")

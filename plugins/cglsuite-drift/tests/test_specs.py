@@ -16,10 +16,10 @@ from cglsuite_drift.protocols import SIGMAS, drift_presets
 from installed import installed
 
 from cglsuite import ScenarioSpec, Seeds
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import UnknownNameError
 from cglsuite.cells.differences import preset_differences
 from cglsuite.cells.spec import resolve_cell, resolve_scenario
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import UnknownNameError
 from cglsuite.specs import DatasetSpec, TaskFreeSpec
 
 PRESETS = {preset.name: preset for preset in drift_presets()}

@@ -18,7 +18,7 @@ import torch
 from cglsuite_graph.datasets import sentiment
 from cglsuite_graph.datasets.specs import SIDER_CLASSES, TOX21_ASSAYS
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.protocols.begin.splits import BEGIN_FILES
 
 BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island", "Unknown")

@@ -11,8 +11,8 @@ import torch
 from cglsuite_graph.datasets.molecules.moleculenet import aromaticity, molhiv, sider, tox21
 from cglsuite_graph.datasets.molecules.regression import aqsol, size_domain, zinc_standin
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 
 

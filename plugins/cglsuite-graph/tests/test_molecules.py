@@ -11,8 +11,8 @@ from cglsuite_graph.datasets import atoms
 from cglsuite_graph.datasets.molecules.scaffolds import RULES, balanced_domains, scaffold_key, scaffolds_of
 from cglsuite_graph.datasets.molecules.tables import chemistry, molecule_table, table_of
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError, UnknownNameError
 from cglsuite.graphs.splits.ogb import without_update_check
 
 SMILES = ["CO", "c1ccccc1O", "C[C@H](N)C(=O)[O-]", "C/C=C\\Cl", "C#N", "[Na+].[Cl-]", "CS(=O)(=O)N", "F[P](F)(F)(F)F", "[CH3]", "B(O)O"]

@@ -20,7 +20,7 @@ from cglsuite_graph.datasets.ogbg import ppa
 from cglsuite_graph.datasets.sentiment import chosen_posts, sentiment140
 from cglsuite_graph.datasets.superpixels import cifar10, mnist
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 
 

@@ -15,9 +15,9 @@ from cglsuite_graph.protocols.begin import begin_presets
 from cglsuite_graph.protocols.cglb import cglb_presets
 
 from cglsuite import ScenarioSpec, Seeds
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.campaigns.reference import dataset_statistics
 from cglsuite.graphs import GraphData
-from cglsuite.reference import dataset_statistics
 from cglsuite.streams.graphwise import build_graph_stream
 from cglsuite.streams.layout import Layout, layout_of
 

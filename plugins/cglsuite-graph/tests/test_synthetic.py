@@ -16,8 +16,8 @@ from cglsuite_graph.datasets.synthetic import (
     synthetic_motifs,
 )
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import SpecError, UnknownNameError
 
 NOWHERE = DataRoot(None, None, offline=True)
 

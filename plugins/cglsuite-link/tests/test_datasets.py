@@ -33,8 +33,8 @@ from link_files import (
     write_wiki_cs,
 )
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 
 DAY = 24 * 3600

@@ -16,8 +16,8 @@ from cglsuite_link.datasets.synthetic import (
     synthetic_temporal_links,
 )
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.graphs import LinkData
 
 FACTORIES = {"synthetic-temporal-links": synthetic_temporal_links, "synthetic-signed-links": synthetic_signed_links}

@@ -15,7 +15,7 @@ from cglsuite_link.protocols import link_presets
 from link_files import write_all
 
 from cglsuite import ScenarioSpec, Seeds
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import LinkData
 from cglsuite.graphs.splits.negatives import pair_keys
 from cglsuite.specs import switches, with_switches
@@ -48,7 +48,7 @@ def data_of(preset: ScenarioSpec, root: DataRoot) -> LinkData:
 
 def published_counts() -> dict[str, int]:
     """Scenario without its protocol to number of tasks, from the table that the suite carries."""
-    table = Path(importlib.import_module("cglsuite.reference").__file__ or "").parent / "dataset_statistics.csv"
+    table = Path(importlib.import_module("cglsuite.campaigns.reference").__file__ or "").parent / "dataset_statistics.csv"
     with table.open(encoding="utf-8", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["paper"] == "BeGin" and row["problem"] in ("LC", "LP")]
     return {f"{PUBLISHED[row['dataset']]}/{row['setting'].lower()}": int(row["n_tasks"]) for row in rows}

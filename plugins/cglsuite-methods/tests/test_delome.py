@@ -14,7 +14,7 @@ from tiny_streams import catalogue_runner, tiny_data, tiny_stream
 from torch import nn
 from torch.nn import functional
 
-from cglsuite.errors import BudgetError, NotApplicable
+from cglsuite.base.errors import BudgetError, NotApplicable
 from cglsuite.graphs import MessageGraph
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Batch

@@ -15,7 +15,7 @@ from tiny_streams import assert_same_run, catalogue_runner, tiny_data, tiny_grap
 from torch import Tensor
 
 from cglsuite.backbones import Units, Wire
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 from cglsuite.learning.result import RunResult
 from cglsuite.learning.task_runner import TaskRunner

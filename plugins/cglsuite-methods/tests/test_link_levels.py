@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from tiny_links import LINK_VARIANTS, link_runner, link_variant
 from torch.nn import functional
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import LinkData, MessageGraph
 from cglsuite.learning.task_runner import TaskRunner
 

@@ -12,11 +12,11 @@ from cglsuite_methods.pretraining.contrast import discriminated, noise_contrast
 from installed import installed
 from torch.nn import functional
 
+from cglsuite.base.errors import CglsuiteError, NotApplicable
 from cglsuite.cells import Store, run_cell
 from cglsuite.cells.run import build_stream, make_runner
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cli.main import run
-from cglsuite.errors import CglsuiteError, NotApplicable
 from cglsuite.testing import check_pretraining, tiny_catalogue
 
 LEVELS = {"NC": "testing-nodes", "LC": "testing-links", "GC": "testing-graphs", "LP": "testing-interactions", "GR": "testing-targets"}
@@ -183,7 +183,7 @@ def test_the_body_of_piggyback_is_the_pretrained_one(catalogue: Any) -> None:
 
 def test_begins_rows_have_cells(catalogue: Any) -> None:
     """Of the 66 values of the table all that are printed for scenarios and methods that there are."""
-    from cglsuite.reference.matching import demand_of
+    from cglsuite.campaigns.reference.matching import demand_of
 
     row = {"paper": "BeGin", "dataset": "Aromaticity", "setting": "class-IL", "variant": "ssl=InfoGraph"}
     assert dict(demand_of(row).overrides) == {"pretraining.scheme": "infograph", "pretraining.as_begin": True}

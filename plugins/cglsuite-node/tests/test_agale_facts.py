@@ -13,13 +13,13 @@ import torch
 from cglsuite_node.datasets import agale, planetoid
 from torch import Tensor
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.campaigns.reference import dataset_statistics
 from cglsuite.graphs import NodeData
 from cglsuite.graphs.homophily import edge_homophily, graph_homophily
 from cglsuite.graphs.splits.multilabel import node_consistent_split, task_members, task_split
 from cglsuite.graphs.splits.orders import class_order
 from cglsuite.graphs.splits.partition import induced_subgraph, keep_classes, split_into_tasks
-from cglsuite.reference import dataset_statistics
 
 pytestmark = pytest.mark.realdata
 

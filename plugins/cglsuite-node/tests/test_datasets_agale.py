@@ -15,8 +15,8 @@ from cglsuite_node.datasets import agale
 from cglsuite_node.datasets.specs import AGALE_ORDERS, SIZES
 from cglsuite_node.datasets.structural import structural_features
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError, UnknownNameError
 from cglsuite.graphs import NodeData
 
 N = 9

@@ -13,8 +13,8 @@ import torch
 from cglsuite_node.datasets import arrays, citation_full
 from cglsuite_node.datasets.amazon_clothing import amazon_clothing20
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 
 N, F = 30, 60
 #: loader, file, whether word counts are kept (PyG makes them 0 and 1)

@@ -12,8 +12,8 @@ import torch
 from cglsuite_node.datasets import ogbn
 from torch_geometric.utils import scatter
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 
 N = 12
 RNG = np.random.default_rng(0)

@@ -17,8 +17,8 @@ import scipy.sparse
 import torch
 from cglsuite_node.datasets import ogbn, reddit
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite.graphs.splits.ogb import without_update_check
 

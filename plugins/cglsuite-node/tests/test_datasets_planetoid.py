@@ -16,8 +16,8 @@ import scipy.sparse
 import torch
 from cglsuite_node.datasets import planetoid
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 
 N_TRAIN, N_VALIDATION = 6, 500  # the split's validation part is 500 nodes, whatever the graph
@@ -123,7 +123,7 @@ def test_loading_prints_nothing(tmp_path: Path) -> None:
     """PyG prints "Processing..." and "Done!", though not where pytest is imported."""
     Raw("Cora", 7, list(range(N_ALL, N_ALL + 8))).write(tmp_path / "data")
     code = (
-        "import sys; from pathlib import Path; from cglsuite.datafiles import DataRoot; from cglsuite_node.datasets import planetoid\n"
+        "import sys; from pathlib import Path; from cglsuite.base.datafiles import DataRoot; from cglsuite_node.datasets import planetoid\n"
         "root = DataRoot(Path(sys.argv[1], 'data'), Path(sys.argv[1], 'cache'), offline=True, verify=False)\n"
         "planetoid.cora(root)\nassert 'torch_geometric.datasets' in sys.modules"
     )
@@ -140,7 +140,7 @@ def test_data_root_is_never_written_and_the_cache_serves_equal_data(tmp_path: Pa
     assert planetoid.cora(lenient(tmp_path)).content_hash == first.content_hash
     assert not any((tmp_path / "cache/staging").iterdir())
     code = (
-        "import sys, warnings; from pathlib import Path; from cglsuite.datafiles import DataRoot; "
+        "import sys, warnings; from pathlib import Path; from cglsuite.base.datafiles import DataRoot; "
         "from cglsuite_node.datasets.planetoid import cora; "
         f"data = cora(DataRoot(Path({str(tmp_path / 'data')!r}), Path({str(tmp_path / 'cache')!r}), verify=False)); "
         "print(data.content_hash, 'torch_geometric' in sys.modules)"
@@ -246,7 +246,7 @@ def test_a_crafted_dtype_does_not_end_the_interpreter(tmp_path: Path, part: str)
     crafted = array + b"cnumpy\ndtype\n(X\x02\0\0\0f8K\0K\x01tR" + fields + b"\x89C\x08" + b"\0" * 8 + b"tb."
     (Raw("PubMed", 3, test=[N_ALL]).write(tmp_path / "data") / f"ind.pubmed.{part}").write_bytes(crafted)
     code = (
-        "import sys; from pathlib import Path; from cglsuite.datafiles import DataRoot; from cglsuite_node.datasets import planetoid\n"
+        "import sys; from pathlib import Path; from cglsuite.base.datafiles import DataRoot; from cglsuite_node.datasets import planetoid\n"
         "planetoid.pubmed(DataRoot(Path(sys.argv[1], 'data'), Path(sys.argv[1], 'cache'), offline=True, verify=False))"
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)

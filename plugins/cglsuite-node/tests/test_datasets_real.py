@@ -11,7 +11,7 @@ import torch
 from cglsuite_node.datasets.agale import agale_orders
 from cglsuite_node.datasets.specs import AGALE_ORDERS, DATASETS, SIZES
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import NodeData
 from cglsuite.protocols.begin.splits import BEGIN_FILES, begin_array, begin_split
 

@@ -12,8 +12,8 @@ import torch
 from cglsuite_node.datasets.specs import CSBM_HYPERPARAMETERS
 from cglsuite_node.datasets.synthetic import sample_csbm, synthetic_csbm
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.graphs import NodeData
 
 DEFAULTS: dict[str, Any] = {h.name: h.default for h in CSBM_HYPERPARAMETERS}

@@ -8,8 +8,8 @@ from cglsuite_node.datasets.synthetic import synthetic_csbm
 from cglsuite_node.datasets.synthetic_edges import synthetic_csbm_edges
 from installed import installed
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import UnknownNameError
 
 SMALL = {"n_nodes": 60, "n_classes": 4, "avg_degree": 5.0, "n_features": 20, "words": 5.0, "seed": 3}
 

@@ -13,8 +13,8 @@ import torch
 from cglsuite_node.datasets import twitch
 from cglsuite_node.datasets.specs import MUSAE_DOMAINS, TWITCH_LANGUAGES
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 
 
 def lenient(tmp_path: Path) -> DataRoot:

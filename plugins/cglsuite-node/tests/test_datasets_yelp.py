@@ -12,8 +12,8 @@ import scipy.sparse
 import torch
 from cglsuite_node.datasets.yelp import yelp
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 
 N = 8
 RNG = np.random.default_rng(0)

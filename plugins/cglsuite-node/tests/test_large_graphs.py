@@ -17,7 +17,7 @@ from cglsuite_node.datasets import ogbn
 from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 
 COMMAND = Path(__file__).parents[3] / "tests" / "benchmarks" / "large_graphs.py"
 SIZES = {"nodes": 3000, "degree": 12.0, "features": 7, "classes": 5}

@@ -12,8 +12,8 @@ import torch
 from cglsuite_skeleton.datasets.ntu_rgbd import TRAINING_SUBJECTS, ntu_rgbd
 from cglsuite_skeleton.datasets.ntu_skeleton_files import energy, read_skeleton
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 
 Array = np.ndarray[Any, Any]

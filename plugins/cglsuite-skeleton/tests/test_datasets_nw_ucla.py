@@ -12,8 +12,8 @@ import pytest
 import torch
 from cglsuite_skeleton.datasets.nw_ucla import nw_ucla
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import GraphData
 
 NAMES = ("a01_s01_e00_v01", "a01_s10_e02_v03", "a04_s03_e01_v02", "a12_s09_e10_v01")

@@ -13,8 +13,8 @@ from cglsuite_skeleton.datasets.specs import MOTION_HYPERPARAMETERS
 from cglsuite_skeleton.datasets.synthetic import sample_motion, synthetic_motion
 from cglsuite_skeleton.layouts import layout_of
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.graphs import GraphData
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.errors import SpecError, UnknownNameError
 
 
 def test_nw_ucla_has_the_published_bones() -> None:

@@ -8,7 +8,7 @@ from cglsuite_skeleton.layouts import LAYOUTS, Layout, layout_of
 from cglsuite_skeleton.partitions import PARTITIONS, adjacency_stack
 from torch import Tensor
 
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.errors import SpecError, UnknownNameError
 
 TREE = "0-1,1-2,2-3,4-1,5-4,6-4;centre=1"
 CYCLE = "0-1,1-2,2-3,3-4,4-0;centre=0"

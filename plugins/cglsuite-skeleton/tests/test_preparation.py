@@ -12,7 +12,7 @@ from cglsuite_skeleton.preparation import Preparation, augmented, centred, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 Array = np.ndarray[Any, Any]
 SPINE = 1

@@ -17,9 +17,9 @@ from cglsuite_skeleton.preparation import Preparation
 from cglsuite_skeleton.sequences import SkeletonSet, SkeletonSource
 from torch import Tensor
 
-from cglsuite.errors import DataError, SpecError, UsageError
+from cglsuite.base.errors import DataError, SpecError, UsageError
+from cglsuite.base.hashing import digest
 from cglsuite.graphs import MessageGraph
-from cglsuite.hashing import digest
 from cglsuite.testing.judge.reach import reachable, whole_storage
 
 CHAIN = layout_of("0-1,1-2,3-2;centre=1")

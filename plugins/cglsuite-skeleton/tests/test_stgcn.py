@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from cglsuite.backbones.growth import redraw_outputs
 from cglsuite.backbones.layers import content_attention
-from cglsuite.errors import NotApplicable, SpecError, UnknownNameError
+from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.host.catalogue import Catalogue
 from cglsuite.learning.gradients import per_item_gradients
 from cglsuite.testing.kinds.units import check_units

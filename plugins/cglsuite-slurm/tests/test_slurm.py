@@ -19,9 +19,9 @@ import pytest
 from cglsuite_slurm.launcher import SlurmLauncher
 from tiny_slurm import TinySlurm
 
+from cglsuite.campaigns.executors import ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.cells import Store
 from cglsuite.cells.plan import CellRequest, PlannedCell
-from cglsuite.executors import ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import cglsuite as cgl
+from cglsuite.base.errors import UsageError
 from cglsuite.cells import Store
 from cglsuite.cells.code.inputs import Reading, second_key
 from cglsuite.cells.code.noted import INPUTS, Inputs, copy_inputs, noted_keys, read_inputs, write_inputs
-from cglsuite.errors import UsageError
 
 CODE = """
     import json, os

@@ -137,7 +137,7 @@ NEUTRAL: dict[str, tuple[str, Callable[[str], str]]] = {
     "what __all__ lists": ("cglsuite/streams/oracle.py", swap('"Oracle", ', "")),
     "a facade": ("cglsuite/graphs/__init__.py", swap("links import LinkData", "links import LinkData, hashlib")),
     "the table of adapters": ("cglsuite/problems/adapters.py", swap('("NC", "single")', '("XX", "single"): "x:X",\n    ("NC", "single")')),
-    "a new function that nobody imports from a sliced module": ("cglsuite/hashing.py", before_first_function("def other():\n    return 1")),
+    "a new function that nobody imports from a sliced module": ("cglsuite/base/hashing.py", before_first_function("def other():\n    return 1")),
     "another data set's sizes": ("cglsuite_node/datasets/specs.py", lambda text: text + "\nOTHER = {'nodes': 7}\n"),
     "how a setting is described": ("cglsuite_node/datasets/specs.py", lambda text: text.replace('doc="', 'doc="So: ')),
 }  # fmt: skip
@@ -188,7 +188,7 @@ NUMERIC: dict[str, tuple[str, Callable[[str], str], set[Cell]]] = {
         swap("flush_denormal: bool = True", "flush_denormal: bool = False"),
         EVERY,
     ),
-    "how names become seeds": ("cglsuite/hashing.py", swap("sort_keys=True", "sort_keys=False"), EVERY),
+    "how names become seeds": ("cglsuite/base/hashing.py", swap("sort_keys=True", "sort_keys=False"), EVERY),
     "a field's default": ("cglsuite/streams/views.py", swap("tasks: Tensor | None = None", "tasks: Tensor | None = 0"), EVERY),
     "a field's name": ("cglsuite/graphs/links.py", swap("    links: Tensor\n", "    pairs: Tensor\n"), of(LINKS, PREDICTED)),
     "the order of fields": (

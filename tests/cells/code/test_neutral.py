@@ -179,7 +179,7 @@ MODULE = """
 from __future__ import annotations
 import math, numpy as np, torch.nn as nn, os.path
 import someone.tools, someone.more as more
-import cglsuite.graphs, cglsuite.hashing as hashing
+import cglsuite.graphs, cglsuite.base.hashing as hashing
 from typing import TYPE_CHECKING, Any
 from cglsuite.specs import Seeds, Value as V, Idle
 from . import sibling
@@ -213,7 +213,7 @@ LINKED = [
     ("*", "named.two", ""),
     ("*", "other", "*"),
     ("deux", "house.room.near", "two"),
-    ("hashing", "cglsuite.hashing", ""),
+    ("hashing", "cglsuite.base.hashing", ""),
     ("inner.one", "inner.one", ""),
     ("more", "someone.more", ""),
     ("one", "house.room.near", "one"),

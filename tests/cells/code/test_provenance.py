@@ -103,7 +103,7 @@ def test_a_record_names_every_plugin_that_had_a_part(tmp_path: Path, monkeypatch
     assert metrics["pulled"] == {
         "distribution": "pulled",
         "version": "1.0",
-        "source": closure_digest("pulled.metric:last", (*NUMERICAL_ROOMS, "metrics")),
+        "source": closure_digest("pulled.metric:last", (*NUMERICAL_ROOMS, "stats.metrics")),
         "names": ["last"],
     }
     named = sorted(name for part in record.provenance["metrics"] for name in part["names"])

@@ -173,7 +173,7 @@ def test_variables_that_nobody_asked_for_do_not_count(tmp_path: Path, code: str)
 
 def test_only_a_file_can_be_declared(tmp_path: Path) -> None:
     import cglsuite
-    from cglsuite.errors import UsageError
+    from cglsuite.base.errors import UsageError
 
     with pytest.raises(UsageError, match=r"input_file\('.*nothing'\): there is no such file"):
         cglsuite.input_file(tmp_path / "nothing")

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 import torch
 
+from cglsuite.base.errors import UsageError
 from cglsuite.cells import Record, resolve_cell, run_cell
 from cglsuite.cells.observing import observation
 from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer, Observers
 from cglsuite.cells.observing.writers import CsvObserver, TensorBoardObserver, located, observer_of, observers_of
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
 from cglsuite.testing import tiny_catalogue
 from cglsuite.testing.streams import FINE_TUNING
 

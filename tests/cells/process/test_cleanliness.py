@@ -22,13 +22,13 @@ import torch
 from odd_methods import with_specs
 
 from cglsuite import Catalogue, Seeds, load_catalogue
+from cglsuite.base.traces import LEFT_RUNNING, SHARED, Traces, settled
 from cglsuite.cells import Store, resolve_cell, run_cell
 from cglsuite.cells.process.cleanliness import Watch, _versions
 from cglsuite.cells.process.code_census import CodeCensus
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import _refused
 from cglsuite.cells.spec import CellSpec
-from cglsuite.traces import LEFT_RUNNING, SHARED, Traces, settled
 
 pytestmark = pytest.mark.plugins
 
@@ -180,7 +180,7 @@ def test_services_of_libraries_are_no_threads_left_behind() -> None:
 def test_closed_descriptors_are_found() -> None:
     """In a process of its own, whose output this is."""
     code = (
-        "import os, sys\nfrom cglsuite.traces import SHARED, Traces\nbefore = Traces(SHARED)\n"
+        "import os, sys\nfrom cglsuite.base.traces import SHARED, Traces\nbefore = Traces(SHARED)\n"
         "os.dup2(os.open(os.devnull, os.O_WRONLY), 2)\nos.close(0)\nsys.stdout.write('; '.join(before.changes()))"
     )
     message = subprocess.run([sys.executable, "-c", code], stdin=subprocess.PIPE, capture_output=True, text=True, check=True).stdout

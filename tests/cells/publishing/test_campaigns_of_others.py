@@ -10,11 +10,11 @@ from made_records import CAMPAIGN, fill_store, made_catalogue
 from report_lab import toy_engine
 
 from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.executors.campaign_run import cell_states
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.publishing.publish import publish
-from cglsuite.cells.publishing.pull import pull
 from cglsuite.cells.storage.store import Store
-from cglsuite.executors.campaign_run import cell_states
+from cglsuite.commons.publishing.publish import publish
+from cglsuite.commons.publishing.pull import pull
 from cglsuite.reports.results.results import load_campaign_results
 
 SMALL = CAMPAIGN | {"seeds": {"order": [0, 1], "init": [0, 1]}}

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from stored_records import failed, filled, record, unlike
 
-from cglsuite.cells.publishing.places import RemoteFolder, open_place
-from cglsuite.cells.publishing.publish import publish
-from cglsuite.cells.publishing.pull import pull
+from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.errors import StoreError, UsageError
+from cglsuite.commons.publishing.places import RemoteFolder, open_place
+from cglsuite.commons.publishing.publish import publish
+from cglsuite.commons.publishing.pull import pull
 
 BUCKET = "results"
 URL = f"s3://{BUCKET}/study"

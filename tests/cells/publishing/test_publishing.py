@@ -17,9 +17,7 @@ import pyarrow as pa
 import pytest
 from stored_records import failed, filled, key_of, record, slower, snapshot, source, unlike
 
-from cglsuite.cells.publishing import publish as publishing
-from cglsuite.cells.publishing.publish import Publication, publish
-from cglsuite.cells.publishing.pull import Pull, pull
+from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.records.frame import results_frame
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Row
@@ -28,7 +26,9 @@ from cglsuite.cells.storage.manifest import read_manifest
 from cglsuite.cells.storage.packed import LocalFolder
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.errors import StoreError, UsageError
+from cglsuite.commons.publishing import publish as publishing
+from cglsuite.commons.publishing.publish import Publication, publish
+from cglsuite.commons.publishing.pull import Pull, pull
 
 ROOT = Path(__file__).parents[3]
 OUTCOME = {"trials": [{"value": 1.5}], "chosen": 0}
@@ -520,8 +520,8 @@ def test_a_frame_that_claims_to_be_huge_is_not_decompressed(tmp_path: Path) -> N
 
 KILLED = """
 import os, signal, sys
-from cglsuite.cells.publishing import publish as publishing
-from cglsuite.cells.publishing.pull import pull
+from cglsuite.commons.publishing import publish as publishing
+from cglsuite.commons.publishing.pull import pull
 from cglsuite.cells.storage import shards
 from cglsuite.cells.storage.store import Store
 publishing.MOST_RECORDS, shards.FRAME_BYTES = 2, 1

@@ -16,11 +16,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from cglsuite.base.errors import UnknownNameError
+from cglsuite.base.hashing import digest
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records.frame import joint_metrics, render_frame, results_frame, write_frame
 from cglsuite.cells.records.record import Record
-from cglsuite.errors import UnknownNameError
-from cglsuite.hashing import digest
 from cglsuite.specs import Seeds
 
 JOINT = {"intransigence": fake_engine.intransigence}

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cglsuite.base.errors import StoreError
 from cglsuite.cells.records.curves import Curves, NoCurvesError
 from cglsuite.cells.records.record import NewerSchemaError, Record
-from cglsuite.errors import StoreError
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN, FORMER = DATA / "record-schema-4.json", DATA / "record-schema-3.json"

@@ -20,11 +20,11 @@ import pytest
 from filelock import FileLock, SoftFileLease
 from lease_files import ELSEWHERE, dead_pid, facts_of, write_lease
 
+from cglsuite.base.errors import StoreError
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.storage import lease as lease_module
 from cglsuite.cells.storage.lease import Lease, has_locks, read_holder
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import StoreError
 
 SOURCE = str(Path(__file__).parents[3])
 HOUR = 3600.0

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from stored_records import failed, filled, record, slower, snapshot, source, unlike
 
+from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage import merging
-from cglsuite.cells.storage.merging import Merge, merge
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.errors import StoreError, UsageError
+from cglsuite.commons.merging import Merge, merge
 
 
 def brought(*stores: Store, plan: bool = False) -> Merge:
@@ -226,7 +226,7 @@ def test_a_full_disk_leaves_what_was_copied(tmp_path: Path, monkeypatch: pytest.
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from cglsuite.cells.storage.merging import merge
+from cglsuite.commons.merging import merge
 from cglsuite.cells.storage.store import Store
 place, nth, calls = sys.argv[3], int(sys.argv[4]), 0
 real = getattr(os, place)

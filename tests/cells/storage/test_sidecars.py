@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from stored_records import failed, filled, key_of, record, snapshot, source, unlike
 
-from cglsuite.cells.publishing.publish import publish
-from cglsuite.cells.publishing.pull import pull
+from cglsuite.base.errors import StoreError
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.curves import Curves, NoCurvesError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage import records as module
-from cglsuite.cells.storage.merging import merge
 from cglsuite.cells.storage.sidecars import curves_path, sidecar_names
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
-from cglsuite.errors import StoreError
+from cglsuite.commons.merging import merge
+from cglsuite.commons.publishing.publish import publish
+from cglsuite.commons.publishing.pull import pull
 
 FORMER = Path(__file__).parents[1] / "data" / "record-schema-3.json"
 PRINTS = [{"state": "0" * 64, "answers": "1" * 64}]

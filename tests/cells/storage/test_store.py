@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from cglsuite.base.errors import StoreError
 from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage.store import Store, default_store
-from cglsuite.errors import StoreError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "record-schema-4.json"
 

@@ -18,13 +18,13 @@ import pandas as pd
 import pytest
 from lease_files import ELSEWHERE, write_lease
 
+from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.cli.commands import cells
 from cglsuite.cli.commands.status import COLUMNS
 from cglsuite.cli.session import Session
-from cglsuite.errors import UsageError
 from cglsuite.specs import MetricSpec, ScenarioSpec
 
 TOOLS = Path(__file__).parents[2] / "tools"
@@ -388,7 +388,7 @@ def test_run_interrupted(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cglsuite.executors.local.LocalExecutor.run", interrupt)
+    monkeypatch.setattr("cglsuite.campaigns.executors.local.LocalExecutor.run", interrupt)
     status, _, err = call(capfd, "run", "x.toml")
     assert status == 130
     assert "run the same command to continue" in err
@@ -543,7 +543,7 @@ def test_help(capfd: pytest.CaptureFixture[str], command: str) -> None:
 @pytest.mark.nightly
 def test_quiet_hides_progress_and_nothing_else(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The bar of a cell on a terminal; the lines of a campaign elsewhere."""
-    from cglsuite.executors import progress
+    from cglsuite.campaigns.executors import progress
 
     bars: list[str] = []
 

@@ -74,7 +74,7 @@ def test_the_first_line_says_which_copy_was_imported(capsys: pytest.CaptureFixtu
     assert run(["check", "average_performance", "--kind", "metric", "--only", "direction"]) == 0
     first = click.unstyle(capsys.readouterr().out).splitlines()[0]
     assert re.fullmatch(
-        r"metric average_performance  cglsuite-metrics [\d.]+, (editable|installed): /.*/cglsuite/metrics/__init__\.py", first
+        r"metric average_performance  cglsuite-metrics [\d.]+, (editable|installed): /.*/cglsuite/stats/metrics/__init__\.py", first
     )
     plugin = tmp_path / "mine.py"
     plugin.write_text(

@@ -10,7 +10,7 @@ from stored_records import record
 
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
-from cglsuite.files.frozen import Bundle
+from cglsuite.host.frozen import Bundle
 
 FIRST, SECOND = {"mine": "import helper\nSCALE = 1\n", "helper": "x = 1\n"}, {"mine": "import helper\nSCALE = 2\n", "helper": "x = 1\n"}
 

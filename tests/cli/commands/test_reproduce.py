@@ -11,11 +11,11 @@ import ledger_lab
 import pytest
 
 from cglsuite.campaigns.overrides import Overrides
+from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
 from cglsuite.cells import engine as engines
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.cli.session import Session
-from cglsuite.reference.reproduction import Selection, reproduction_of
 from cglsuite.reports.rendering import notebook
 from cglsuite.reports.rendering.notebook import RenderedReport
 

@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.splits.multilabel import _fill, label_matrix, node_consistent_split, task_members, task_split
 from cglsuite.graphs.splits.orders import class_order
 from cglsuite.graphs.splits.partition import keep_classes, split_into_tasks

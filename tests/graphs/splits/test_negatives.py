@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite.graphs.splits.negatives import _shares, draw_negatives, oriented, pair_keys, random_destinations
 
 LINKS = torch.tensor([[0, 3, 2, 4], [1, 0, 3, 1]])

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs.splits.orders import class_order, foreseen, latin_row, nth_permutation, ordered_tasks, row
 from cglsuite.graphs.splits.partition import split_into_tasks
 from cglsuite.specs import ScenarioSpec, order_count

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import sparse
 from cglsuite.graphs.sparse import sorted_csr
 from cglsuite.graphs.splits import partition

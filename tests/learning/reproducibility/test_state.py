@@ -12,7 +12,7 @@ from tiny_streams import BusyMethod, tiny_data, tiny_runner, tiny_stream
 from torch import nn
 
 from cglsuite import Method
-from cglsuite.errors import PluginError
+from cglsuite.base.errors import PluginError
 from cglsuite.learning.reproducibility.state import collect, fingerprint, restore
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_lab import Tables
 
-from cglsuite.markup import Fragment
+from cglsuite.base.markup import Fragment
 from cglsuite.reports.kit.htmltable import (
     data_table,
     definition_list,

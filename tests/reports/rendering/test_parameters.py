@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from cglsuite.errors import ReportError, UnknownNameError
+from cglsuite.base.errors import ReportError, UnknownNameError
 from cglsuite.reports.rendering.parameters import Parameter, check_parameters, declared_parameters
 
 

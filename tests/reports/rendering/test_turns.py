@@ -15,8 +15,8 @@ import pytest
 from page_elements import texts
 from report_lab import Notebooks
 
+from cglsuite.base.errors import UsageError
 from cglsuite.cells.storage.lease import Lease
-from cglsuite.errors import UsageError
 from cglsuite.reports.rendering import freshness, notebook
 from cglsuite.reports.rendering.freshness import kept_status, page_fingerprint, surroundings
 from cglsuite.reports.rendering.job import Job, Outcome

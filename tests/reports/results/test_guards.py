@@ -172,7 +172,7 @@ def test_a_metric_without_a_value_is_told_in_words(made: Made) -> None:
         summary="s",
         formula="f",
         direction="up",
-        factory="cglsuite.metrics:forward_transfer",
+        factory="cglsuite.stats.metrics:forward_transfer",
         settings=("domain-il",),
     )
     results = made(lambda p: raised(p, {"joint": 0.1}), ("metric", fwt), grid=GRID | {"methods": ["bare", "ewc"]})

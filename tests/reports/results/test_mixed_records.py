@@ -13,9 +13,9 @@ from made_records import made_record, made_results
 from page_elements import texts
 from report_lab import page_with, toy_engine
 
+from cglsuite.base.hashing import digest
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.hashing import digest
 from cglsuite.host import Catalogue
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results

@@ -14,9 +14,9 @@ from made_records import CAMPAIGN, made_record, made_results
 from report_lab import toy_engine
 from scipy import stats
 
+from cglsuite.campaigns.reference import published_results, values
+from cglsuite.campaigns.reference.values import shown_value, unit_note
 from cglsuite.cells.storage.store import Store
-from cglsuite.reference import published_results, values
-from cglsuite.reference.values import shown_value, unit_note
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.published import compare
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results

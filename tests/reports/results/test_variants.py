@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from report_lab import Tables, page_of
 
-from cglsuite.hashing import digest
+from cglsuite.base.hashing import digest
 from cglsuite.reports.results.performance import performance_name
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.studies.campaign import page as show

@@ -20,7 +20,7 @@ from made_records import made_results
 from page_looks import LOOKS, assert_silent_and_readable, contrast
 from report_lab import page_with
 
-from cglsuite.markup import element
+from cglsuite.base.markup import element
 from cglsuite.reports.rendering.failure import failure_html
 from cglsuite.reports.rendering.job import Outcome
 from cglsuite.reports.rendering.notebook import RenderedReport

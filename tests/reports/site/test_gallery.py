@@ -17,10 +17,10 @@ from bs4 import BeautifulSoup
 from gallery import RENDERED, Entry, entries, outdated, readme, recorded
 from report_lab import assert_holds_together
 
+from cglsuite.campaigns.reference.reproduction import Selection, planned_groups, reproduction_of
 from cglsuite.cells.records.frame import results_frame
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
-from cglsuite.reference.reproduction import Selection, planned_groups, reproduction_of
 from cglsuite.reports.studies.findings.compute import load_findings
 from cglsuite.reports.studies.findings.message import headlines
 from cglsuite.reports.studies.papers.disagreements import crossings

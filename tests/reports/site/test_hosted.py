@@ -18,17 +18,17 @@ from hosted_lab import ONE_BOARD, REASON, SMALL, UNVERIFIED, hosted, mark_of, re
 from made_records import CAMPAIGN, made_catalogue
 from report_lab import Elements, toy_engine
 
+from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.errors import UsageError
+from cglsuite.commons.hosted import gathering
+from cglsuite.commons.hosted.building import LISTING, Built, build_site
+from cglsuite.commons.hosted.feeds import BOARD_COLUMNS, FEED, RECORD_COLUMNS, csv_line
+from cglsuite.commons.hosted.gathering import Gathered
+from cglsuite.commons.hosted.names import Names
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards
-from cglsuite.reports.site.hosted import gathering
-from cglsuite.reports.site.hosted.building import LISTING, Built, build_site
-from cglsuite.reports.site.hosted.feeds import BOARD_COLUMNS, FEED, RECORD_COLUMNS, csv_line
-from cglsuite.reports.site.hosted.gathering import Gathered
-from cglsuite.reports.site.hosted.names import Names
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to" / "host-a-leaderboard.md"
 CORA = "scenario-cora-task-il@begin-1"
@@ -118,7 +118,7 @@ def test_the_numbers_are_those_of_a_campaign_over_the_same_records(tmp_path: Pat
 
 
 def _verified(record: Record) -> Any:
-    from cglsuite.submissions.marks import Mark
+    from cglsuite.commons.submissions.marks import Mark
 
     return Mark(key=record.key, digest=record.digest, level="verified")
 

@@ -18,9 +18,9 @@ from page_elements import texts
 from report_lab import catalogue_of, page_with, toy_engine
 from scipy import stats
 
+from cglsuite.base.errors import UnknownNameError
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UnknownNameError
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results

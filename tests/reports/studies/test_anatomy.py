@@ -17,7 +17,7 @@ from page_elements import texts
 from report_lab import EVIL, Tables, page_with
 from tiny_graphs import tiny_molecules
 
-from cglsuite.errors import UnknownNameError
+from cglsuite.base.errors import UnknownNameError
 from cglsuite.graphs import LinkData, NodeData
 from cglsuite.reports.kit.figure_parts import legend_columns
 from cglsuite.reports.kit.figures import Panel, cumulative_figure

@@ -12,10 +12,10 @@ from page_numbers import exact_numbers, numbers
 from report_lab import Elements, Tables, assert_harmless, page_with, toy_engine
 from scipy import stats as scipy_stats
 
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.campaigns.reference import published_results, welch_begin_fig7
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.host import Catalogue, load_catalogue
-from cglsuite.reference import published_results, welch_begin_fig7
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.results.tables import summary
 from cglsuite.reports.studies.categories import compute as study_module

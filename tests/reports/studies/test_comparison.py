@@ -19,10 +19,10 @@ from report_lab import EVIL, Elements, Tables, assert_harmless, page_with, toy_e
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards
@@ -35,7 +35,7 @@ from cglsuite.specs import MetricSpec
 GRID = {"scenarios": ["cora/task-il@begin-1"], "methods": ["bare", "si", "er-gnn"]}
 LEVELS = {"bare": 0.60, "si": 0.62, "er-gnn": 0.62, "joint": 0.8}
 EVIL_METRIC = MetricSpec(
-    name="average", summary=EVIL, formula="mean", label=EVIL, direction="up", factory="cglsuite.metrics:average_performance"
+    name="average", summary=EVIL, formula="mean", label=EVIL, direction="up", factory="cglsuite.stats.metrics:average_performance"
 )
 
 
@@ -325,7 +325,7 @@ def test_intervals_end_where_the_metric_ends_as_on_the_leaderboard(study_of: Mak
     """Close to 1 the interval of the mean is cut at 1, on both pages."""
     near = (0.999, 0.95, 0.998, 0.94)
     share = MetricSpec(
-        name="average", summary="s", formula="f", direction="up", factory="cglsuite.metrics:average_performance", range=(0, 1)
+        name="average", summary="s", formula="f", direction="up", factory="cglsuite.stats.metrics:average_performance", range=(0, 1)
     )
     study = study_of(Question(metric="average"), at=lambda _, order, init: near[order] + 0.0001 * init, extra=(("metric", share),))
     frame = comparison.means(only(study)).set_index("method")
@@ -361,7 +361,7 @@ def test_the_page_says_what_the_functions_compute(study_of: Make) -> None:
 
 
 ERROR = MetricSpec(
-    name="average", summary="the error", formula="mean", label="MAE", direction="down", factory="cglsuite.metrics:average_performance",
+    name="average", summary="the error", formula="mean", label="MAE", direction="down", factory="cglsuite.stats.metrics:average_performance",
     unit="eV", range=(0.0, math.inf),
 )  # fmt: skip
 FOUR = {"grid": GRID | {"methods": [*GRID["methods"], "joint"]}}

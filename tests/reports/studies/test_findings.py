@@ -15,13 +15,13 @@ from report_lab import CAMPAIGN, assert_harmless, catalogue_of, page_with, recor
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
+from cglsuite.base.hashing import digest
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.hashing import digest
 from cglsuite.host import Catalogue
 from cglsuite.reports.studies.comparison.compute import Comparison, Question
 from cglsuite.reports.studies.findings import page as show_findings

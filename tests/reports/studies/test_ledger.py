@@ -19,15 +19,15 @@ from report_lab import EVIL, Elements, Tables, assert_harmless, page_with, recor
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
+from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
+from cglsuite.campaigns.reference.values import UNITS
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.host import load_catalogue
-from cglsuite.reference.reproduction import Selection, reproduction_of
-from cglsuite.reference.values import UNITS
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger

@@ -12,7 +12,7 @@ import pytest
 from page_elements import text_of, texts
 from report_lab import EVIL, Tables, assert_harmless
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 from cglsuite.reports.kit.pictures import DARK, LIGHT, Gallery
 from cglsuite.reports.rendering.page import sanitize
 from cglsuite.reports.studies.nodes import page as show_nodes

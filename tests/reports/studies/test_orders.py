@@ -14,7 +14,7 @@ import pytest
 from page_elements import text_of, texts
 from report_lab import CAMPAIGN, EVIL, Elements, Tables, assert_harmless, catalogue_of, page_with, record_of, toy_engine
 
-from cglsuite import metrics, stats
+from cglsuite import stats
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.plan import PlannedCell
@@ -29,6 +29,7 @@ from cglsuite.reports.studies.orders import page as show_orders
 from cglsuite.reports.studies.orders import pooling
 from cglsuite.reports.studies.orders.pooling import OrderStudy, pool
 from cglsuite.specs import ScenarioSpec
+from cglsuite.stats import metrics
 
 UCLA = "nw-ucla/class-il@skeleton-1"
 SPEC = ScenarioSpec(name=UCLA, summary=EVIL, dataset="toy", setting="class-il", n_tasks=3, class_order="native")

@@ -15,15 +15,15 @@ from ledger_lab import ACCURACY, catalogue, engine, fill, flat
 from page_elements import text_of, texts
 from report_lab import assert_harmless, page_with, record_of
 
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
+from cglsuite.campaigns.reference import disagreements, mechanisms, published_results
+from cglsuite.campaigns.reference.reproduction import Selection, campaign_of, reproduction_of, selections_of
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UnknownNameError, UsageError
 from cglsuite.host import load_catalogue
-from cglsuite.reference import disagreements, mechanisms, published_results
-from cglsuite.reference.reproduction import Selection, campaign_of, reproduction_of, selections_of
 from cglsuite.reports.studies.ledger.judging import saturated
 from cglsuite.reports.studies.ledger.tuned import Choice, choices
 from cglsuite.reports.studies.papers import page as show_papers

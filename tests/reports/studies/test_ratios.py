@@ -13,9 +13,9 @@ from ledger_lab import fill, flat, ledger_of
 from report_lab import page_with
 from scipy import stats as scipy_stats
 
+from cglsuite.campaigns.reference import published_results
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
-from cglsuite.reference import published_results
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger.compute import Ledger, write_ledger

@@ -12,9 +12,9 @@ import pytest
 import torch
 from ledger_lab import catalogue
 
-from cglsuite.errors import UnknownNameError
+from cglsuite.base.errors import UnknownNameError
+from cglsuite.campaigns.reference import dataset_statistics, statistic_causes
 from cglsuite.host import load_catalogue
-from cglsuite.reference import dataset_statistics, statistic_causes
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.anatomy.causes import RULES, Count, cause_of, is_printed_as
 from cglsuite.reports.studies.anatomy.published import counted

@@ -14,10 +14,10 @@ from page_elements import texts
 from report_lab import CAMPAIGN, Elements, assert_harmless, catalogue_of, page_with, record_of, toy_engine
 
 from cglsuite import stats
+from cglsuite.base.errors import UnknownNameError
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UnknownNameError
 from cglsuite.reports.results.results import load_pooled_results
 from cglsuite.reports.studies.sweep import page as show_sweep
 from cglsuite.reports.studies.sweep.compute import Sweep, sweep, sweep_curves, unevenly_filled

@@ -10,7 +10,7 @@ from page_elements import text_of, texts
 from report_lab import Elements, assert_harmless, catalogue_of, page_with
 from task_free_lab import EXTRA
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.summary import definitions, summary
 from cglsuite.reports.studies.campaign import page as show

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from task_free_lab import WIDTHS, curve
 
-from cglsuite import metrics, stats
+from cglsuite import stats
 from cglsuite.reports.studies.task_free import performance as performance_tables
 from cglsuite.reports.studies.task_free.pooling import TaskFreeStudy, task_free_study
+from cglsuite.stats import metrics
 from cglsuite.streams.mixing import overlap_index
 
 

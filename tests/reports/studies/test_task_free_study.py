@@ -9,7 +9,7 @@ from page_elements import text_of, texts
 from report_lab import Elements, catalogue_of, page_with
 from task_free_lab import EXTRA, NAME
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
 from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.studies.sweep.compute import sweep

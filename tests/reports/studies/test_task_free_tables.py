@@ -8,7 +8,7 @@ from report_lab import catalogue_of
 from task_free_lab import EXTRA
 from tiny_task_free import blended
 
-from cglsuite.errors import UnknownNameError
+from cglsuite.base.errors import UnknownNameError
 from cglsuite.reports.studies.task_free import compute as stream_tables
 from cglsuite.reports.studies.task_free.pooling import TaskFreeStudy
 from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index

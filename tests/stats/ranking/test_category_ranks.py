@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from cglsuite import stats
-from cglsuite.errors import UnknownNameError, UsageError
-from cglsuite.reference import published_results, welch_begin_fig7
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.campaigns.reference import published_results, welch_begin_fig7
 
 SCENARIOS = {
     "task-IL": ["Cora", "Citeseer", "ogbn-arxiv", "CoraFull"],

@@ -20,7 +20,7 @@ from tiny_streams import tiny_data, tiny_spec
 from torch import Tensor
 
 from cglsuite import Seeds
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import LinkData
 from cglsuite.graphs.linkgraph import degree_features
 from cglsuite.streams import TaskStream

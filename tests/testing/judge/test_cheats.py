@@ -185,7 +185,7 @@ def test_the_judge_is_a_process_that_imports_nothing_of_the_method(cheats: Catal
 _TRIAL_WITHOUT_ITS_NURSERY = """
 import os, signal, sys, time
 from cglsuite.testing.judge.nursery import Nursery
-from cglsuite.traces import adopt_orphans
+from cglsuite.base.traces import adopt_orphans
 
 adopt_orphans()  # as a worker does: what the nursery leaves behind becomes a child of this process
 with Nursery() as nursery:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.testing.findings import CheckFailed
 from cglsuite.testing.kinds import executors
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.reference import dataset_statistics, statistic_causes
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.campaigns.reference import dataset_statistics, statistic_causes
 
 __all__ = ["CHECKS", "COLUMN_OF", "RULES", "Count", "cause_of", "is_printed_as"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from cglsuite.reference import dataset_statistics
-from cglsuite.reference.matching import dataset_key
-from cglsuite.reference.papers import paper_named, paper_of
+from cglsuite.campaigns.reference import dataset_statistics
+from cglsuite.campaigns.reference.matching import dataset_key
+from cglsuite.campaigns.reference.papers import paper_named, paper_of
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.anatomy.causes import COLUMN_OF, Count, cause_of
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataAbsentError, UnknownNameError, UsageError
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import resolve_scenario
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataAbsentError, UnknownNameError, UsageError
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.graphs.data import label_kind
 from cglsuite.graphs.splits.partition import induced_subgraph

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Fragment, element, join
-from cglsuite.reference.values import ARTEFACT
+from cglsuite.base.markup import Fragment, element, join
+from cglsuite.campaigns.reference.values import ARTEFACT
 from cglsuite.reports.kit.htmltable import (
     empty,
     exact_cell,
@@ -92,7 +92,7 @@ def _judged(frame: pd.DataFrame) -> str:
 
 def _spreads(frame: pd.DataFrame) -> str:
     """What published standard deviations are over."""
-    from cglsuite.reference.papers import paper_named
+    from cglsuite.campaigns.reference.papers import paper_named
 
     return " ".join(f"{name}'s deviations are taken as over {paper_named(name).spread}." for name in dict.fromkeys(frame["paper"]))
 

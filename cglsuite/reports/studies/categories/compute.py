@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite import stats
+from cglsuite.base.errors import UnknownNameError
+from cglsuite.campaigns.reference import published_results, welch_begin_fig7
+from cglsuite.campaigns.reference.matching import backbone_key, keyed_results, method_key, preset_key
+from cglsuite.campaigns.reference.papers import paper_of
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.errors import UnknownNameError
-from cglsuite.reference import published_results, welch_begin_fig7
-from cglsuite.reference.matching import backbone_key, keyed_results, method_key, preset_key
-from cglsuite.reference.papers import paper_of
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.tables import summary

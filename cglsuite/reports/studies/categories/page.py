@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.htmltable import definition_list, empty, group_title, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture

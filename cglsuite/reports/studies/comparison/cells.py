@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.htmltable import exact_cell, number_cell, number_text
 from cglsuite.reports.kit.notices import notice
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.errors import UnknownNameError, UsageError
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.measures import why_absent
 from cglsuite.reports.results.orders import orders_in_all, place_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cglsuite import stats
-from cglsuite.markup import Fragment, element
+from cglsuite.base.markup import Fragment, element
 from cglsuite.reports.kit.notices import key_box
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.comparison.cells import unit_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite import stats
-from cglsuite.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.components import components_table
 from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import stats
+from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.storage.store import Store
-from cglsuite.hashing import canonical
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.results import CampaignResults, results_of
 from cglsuite.reports.results.variants import record_variants

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd

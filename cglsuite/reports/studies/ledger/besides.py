@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import empty, exact_cell, group_title, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.notices import verdict_badge
 from cglsuite.reports.kit.rows import as_rows

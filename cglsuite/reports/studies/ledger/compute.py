@@ -19,12 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.records.frame import render_frame
-from cglsuite.cells.storage.store import Store
-from cglsuite.reference.reproduction import (
+from cglsuite.campaigns.reference.reproduction import (
     Entry,
     Reproduction,
     Selection,
@@ -34,7 +31,10 @@ from cglsuite.reference.reproduction import (
     run_missing,
     without_configuration,
 )
-from cglsuite.reference.values import MARGINS, UNITS, printed_deviation, remarks, shown_value, unit_note
+from cglsuite.campaigns.reference.values import MARGINS, UNITS, printed_deviation, remarks, shown_value, unit_note
+from cglsuite.cells.engine import Engine, load_engine
+from cglsuite.cells.records.frame import render_frame
+from cglsuite.cells.storage.store import Store
 from cglsuite.reports.results.results import CampaignResults, load_results_by_device
 from cglsuite.reports.studies.ledger.judging import RULE, TESTED, VERDICTS, adjusted, judged, offsets
 from cglsuite.reports.studies.ledger.ours import Ours, Value, repetition, side_of, without_result
@@ -44,8 +44,8 @@ from cglsuite.reports.studies.ledger.trials import Tuning
 from cglsuite.reports.studies.ledger.tuned import choices
 
 if TYPE_CHECKING:
+    from cglsuite.campaigns.reference.matching import Recipe
     from cglsuite.host import Catalogue
-    from cglsuite.reference.matching import Recipe
     from cglsuite.reports.results.results import ReportedCell
 
 __all__ = ["LEDGER", "Ledger", "besides", "load_ledger", "write_ledger"]
@@ -136,7 +136,7 @@ def load_ledger(
         search chose a row's settings are no repetitions of it.
 
     Raises:
-        UnknownNameError, NotApplicable: see :func:`cglsuite.reference.reproduction.reproduction_of`.
+        UnknownNameError, NotApplicable: see :func:`cglsuite.campaigns.reference.reproduction.reproduction_of`.
         UsageError: likewise; or values are overridden.
     """
     engine = engine or load_engine()

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.reference.values import ARTEFACT, FEWEST_RUNS, LEAST_RUNS, known_about, own_mean, verdict_on
+from cglsuite.campaigns.reference.values import ARTEFACT, FEWEST_RUNS, LEAST_RUNS, known_about, own_mean, verdict_on
 
 __all__ = ["JUDGED", "RULE", "TESTED", "VERDICTS", "adjusted", "judged", "offsets", "saturated"]
 

@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 
 from cglsuite.campaigns.order_designs import order_designs
+from cglsuite.campaigns.reference.values import LEAST_RUNS
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.reference.values import LEAST_RUNS
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.studies.ledger.tuned import Choice
 from cglsuite.reports.studies.orders.compute import repeat_totals
 from cglsuite.reports.studies.orders.pooling import pool
 
 if TYPE_CHECKING:
-    from cglsuite.reference.matching import Recipe
+    from cglsuite.campaigns.reference.matching import Recipe
     from cglsuite.reports.results.results import ReportedCell
 
 __all__ = ["Ours", "Value", "repetition", "side_of", "without_result"]

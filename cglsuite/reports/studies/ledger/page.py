@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.markup import Content, Fragment, element, join
-from cglsuite.reference.values import UNITS
+from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.campaigns.reference.values import UNITS
 from cglsuite.reports.kit.htmltable import empty, exact_cell, head_cell, mean_std_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.notices import Notes, key_box, notice, tile, verdict_badge
 from cglsuite.reports.kit.rows import as_rows

@@ -19,14 +19,14 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.reference import published_results
-from cglsuite.reference.matching import REFERENCE
-from cglsuite.reference.values import FEWEST_RUNS, LEAST_RUNS, own_mean
+from cglsuite.campaigns.reference import published_results
+from cglsuite.campaigns.reference.matching import REFERENCE
+from cglsuite.campaigns.reference.values import FEWEST_RUNS, LEAST_RUNS, own_mean
 from cglsuite.reports.kit.rows import as_rows
 
 if TYPE_CHECKING:
+    from cglsuite.campaigns.reference.reproduction import Entry
     from cglsuite.cells.records.record import Record
-    from cglsuite.reference.reproduction import Entry
     from cglsuite.reports.results.results import CampaignResults
 
 __all__ = [

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cglsuite.base.errors import CglsuiteError, UnknownNameError
+from cglsuite.campaigns.reference import dataset_statistics
+from cglsuite.campaigns.reference.matching import dataset_key, preset_key
+from cglsuite.campaigns.reference.papers import paper_named
+from cglsuite.campaigns.reference.presence import absent_data
 from cglsuite.cells.spec import resolve_scenario
-from cglsuite.errors import CglsuiteError, UnknownNameError
-from cglsuite.reference import dataset_statistics
-from cglsuite.reference.matching import dataset_key, preset_key
-from cglsuite.reference.papers import paper_named
-from cglsuite.reference.presence import absent_data
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.anatomy.published import COLUMNS, averaged_over_tasks, counted
 from cglsuite.reports.studies.anatomy.subjects import anatomy_of

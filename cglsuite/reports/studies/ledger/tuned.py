@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.campaigns.reference.reproduction import Reproduction, campaign_of
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.reference.reproduction import Reproduction, campaign_of
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
-    from cglsuite.reference.matching import Recipe
+    from cglsuite.campaigns.reference.matching import Recipe
 
 __all__ = ["Choice", "choices"]
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.items import item_results
 from cglsuite.cells.storage.store import Store
-from cglsuite.errors import UsageError
 from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 

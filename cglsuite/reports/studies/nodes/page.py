@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cglsuite.markup import Fragment, element
+from cglsuite.base.markup import Fragment, element
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
 from cglsuite.reports.kit.htmltable import empty, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.kit.notices import key_box

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite import stats
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.components import COMPONENT_NAMES, components_table
 from cglsuite.reports.kit.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table, two_lines
 from cglsuite.reports.kit.notices import Notes, key_box, notice, tile

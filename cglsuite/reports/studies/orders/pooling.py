@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cglsuite import metrics
-from cglsuite.errors import UsageError
-from cglsuite.hashing import digest
+from cglsuite.base.errors import UsageError
+from cglsuite.base.hashing import digest
 from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.orders import order_of, tasks_of
 from cglsuite.reports.results.performance import is_fraction, performance_bounds, performance_name
 from cglsuite.reports.results.variants import value_as_text
+from cglsuite.stats import metrics
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.atomic import write_atomic
+from cglsuite.base.atomic import write_atomic
 from cglsuite.campaigns.overrides import Overrides
+from cglsuite.campaigns.reference.reproduction import Selection, selections_of
+from cglsuite.campaigns.reference.values import ARTEFACT, LEAST_RUNS
 from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.records.frame import render_frame
 from cglsuite.cells.storage.store import Store
-from cglsuite.reference.reproduction import Selection, selections_of
-from cglsuite.reference.values import ARTEFACT, LEAST_RUNS
 from cglsuite.reports.studies.ledger.compute import COLUMNS, LEDGER, Ledger, load_ledger
 from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
 from cglsuite.reports.studies.papers.disagreements import Crossing, crossings
@@ -131,10 +131,10 @@ def load_papers(
 
     Args:
         selection: data set, setting, method and repetitions as for :func:`cglsuite.reports.studies.ledger.compute.load_ledger`; a paper
-            named in it is the only one. mechanisms: default :func:`cglsuite.reference.mechanisms`.
+            named in it is the only one. mechanisms: default :func:`cglsuite.campaigns.reference.mechanisms`.
 
     Raises:
-        UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.reference.reproduction.selections_of` and ``load_ledger``.
+        UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.campaigns.reference.reproduction.selections_of` and ``load_ledger``.
     """
     engine = engine or load_engine()
     catalogue = catalogue or engine.load_catalogue()

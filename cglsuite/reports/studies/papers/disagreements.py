@@ -16,10 +16,10 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.overrides import Overrides, parse_overrides
-from cglsuite.reference import disagreements
-from cglsuite.reference.matching import dataset_key, keyed_results, method_key
-from cglsuite.reference.papers import paper_named, paper_of
-from cglsuite.reference.values import known_about
+from cglsuite.campaigns.reference import disagreements
+from cglsuite.campaigns.reference.matching import dataset_key, keyed_results, method_key
+from cglsuite.campaigns.reference.papers import paper_named, paper_of
+from cglsuite.campaigns.reference.values import known_about
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.results import load_results_by_device
 
@@ -36,7 +36,7 @@ class Crossing:
     """One value that two papers print differently, and ours under either protocol with each value of a setting.
 
     Args:
-        question: dataset, setting, method, metric (label), switch, given: as in :func:`cglsuite.reference.disagreements`.
+        question: dataset, setting, method, metric (label), switch, given: as in :func:`cglsuite.campaigns.reference.disagreements`.
         printed: columns paper, preset, table, printed (text), mean (percent), artefact.
         ours: columns preset, paper, value (of the switch), n, mean, std (percent; NaN where there are too few), keys.
         effects: per preset the last value of the switch minus the first, paired over repetitions: columns preset, paper, n, effect, low,
@@ -51,7 +51,7 @@ class Crossing:
 
 
 def crossings(store: Store, catalogue: Catalogue, *, engine: Engine | None = None, table: pd.DataFrame | None = None) -> list[Crossing]:
-    """Every row of :func:`cglsuite.reference.disagreements` whose presets this installation has."""
+    """Every row of :func:`cglsuite.campaigns.reference.disagreements` whose presets this installation has."""
     known = disagreements() if table is None else table
     there = set(catalogue.names("scenario"))
     return [_crossing(row, store, catalogue, engine) for row in as_rows(known) if set(row["presets"].split("|")) <= there]

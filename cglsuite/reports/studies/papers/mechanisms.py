@@ -1,6 +1,6 @@
 """Why values here differ from printed ones: named changes of settings, each checked against records.
 
-A mechanism says under which settings the printed value is expected (:func:`cglsuite.reference.mechanisms`). It was found on some orders or
+A mechanism says under which settings the printed value is expected (:func:`cglsuite.campaigns.reference.mechanisms`). It was found on some orders or
 data sets and has to hold on others. The change is on top of the settings of a row, those that a search chose where its value has these. On
 repetitions that have a record with the change and one without, with values ``w`` and ``v``, it *closes the gap* to a printed value ``p``
 where ``|p - mean(w)| <= |p - mean(v)| / 2``. A row of the ledger is then
@@ -22,12 +22,12 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import stats
+from cglsuite.base.errors import CglsuiteError
 from cglsuite.campaigns.overrides import Overrides, parse_overrides
-from cglsuite.errors import CglsuiteError
-from cglsuite.reference import mechanisms
-from cglsuite.reference.matching import dataset_key
-from cglsuite.reference.reproduction import campaign_of
-from cglsuite.reference.values import LEAST_RUNS, UNITS
+from cglsuite.campaigns.reference import mechanisms
+from cglsuite.campaigns.reference.matching import dataset_key
+from cglsuite.campaigns.reference.reproduction import campaign_of
+from cglsuite.campaigns.reference.values import LEAST_RUNS, UNITS
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.studies.ledger.ours import Ours
@@ -67,7 +67,7 @@ def checked(
     """The mechanisms of a ledger's rows that have a value here, each checked.
 
     Args:
-        table: of mechanisms; default :func:`cglsuite.reference.mechanisms`.
+        table: of mechanisms; default :func:`cglsuite.campaigns.reference.mechanisms`.
 
     Returns:
         A row per mechanism and ledger row, with the columns :data:`CHECKS`: ``row`` is its place in ``ledger.rows``, ``n`` the number of

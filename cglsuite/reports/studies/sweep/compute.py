@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.errors import UnknownNameError
-from cglsuite.hashing import canonical
+from cglsuite.base.errors import UnknownNameError
+from cglsuite.base.hashing import canonical
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.measures import measures_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cglsuite.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.htmltable import empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.kit.notices import key_box, notice, tile
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cglsuite.errors import SpecError, UnknownNameError
-from cglsuite.hashing import canonical
+from cglsuite.base.errors import SpecError, UnknownNameError
+from cglsuite.base.hashing import canonical
 from cglsuite.reports.studies.task_free.pooling import installed_catalogue
 from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index, smallest_setting, step_entropies
 

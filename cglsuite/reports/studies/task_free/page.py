@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.courses import Course, course_figure
 from cglsuite.reports.kit.figures import legend_picture
 from cglsuite.reports.kit.htmltable import empty, group_title, head_cell, number_cell, number_text, row_head, table

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cglsuite import metrics, stats
-from cglsuite.hashing import canonical
+from cglsuite import stats
+from cglsuite.base.hashing import canonical
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, stream_facts
 from cglsuite.reports.results.performance import is_fraction, performance_bounds, performance_name
 from cglsuite.reports.results.tables import mean_matrices
+from cglsuite.stats import metrics
 from cglsuite.streams.mixing import mixing_entropy, overlap_index
 
 if TYPE_CHECKING:

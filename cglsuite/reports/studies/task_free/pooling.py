@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cglsuite.errors import CglsuiteError, UsageError
-from cglsuite.hashing import canonical
+from cglsuite.base.errors import CglsuiteError, UsageError
+from cglsuite.base.hashing import canonical
 from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.variants import value_as_text
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from cglsuite.errors import UsageError
-from cglsuite.executors import Ended, ExecutorError, Job, UnreachableError
+from cglsuite.base.errors import UsageError
+from cglsuite.campaigns.executors import Ended, ExecutorError, Job, UnreachableError
 
 __all__ = ["DaskLauncher"]
 
@@ -20,7 +20,7 @@ logger = logging.getLogger("cglsuite.dask")
 
 
 class DaskLauncher:
-    """The three calls of an engine (:class:`cglsuite.executors.Launcher`), with the options that the plugin declares.
+    """The three calls of an engine (:class:`cglsuite.campaigns.executors.Launcher`), with the options that the plugin declares.
 
     A task is ``subprocess.call`` of a supervisor, which ends with the Dask worker beside it. Tasks are published under the job's name, so
     they outlive the command that submitted them, and another command can attach to them.

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 __all__ = [
     "boundary_local",

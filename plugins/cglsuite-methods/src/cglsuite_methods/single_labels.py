@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cglsuite import Method
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 
 __all__ = ["check_single_labels"]
 

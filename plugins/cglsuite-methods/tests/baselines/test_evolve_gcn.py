@@ -11,7 +11,7 @@ from tiny_streams import KeptCheckpoints, assert_same_run, tiny_model, tiny_runn
 from torch import Tensor, nn
 
 from cglsuite.backbones.convolutional import gat, gin
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import TaskView
 

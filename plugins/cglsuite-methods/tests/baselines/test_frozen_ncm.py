@@ -10,7 +10,7 @@ from tiny_streams import catalogue_runner, tiny_data, tiny_stream, variant_strea
 from torch import Tensor
 from torch.nn import functional
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Batch
 

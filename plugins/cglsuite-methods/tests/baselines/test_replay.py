@@ -20,7 +20,7 @@ from tiny_streams import (
 )
 
 from cglsuite import Method
-from cglsuite.errors import BudgetError, NotApplicable
+from cglsuite.base.errors import BudgetError, NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Batch, TaskView
 

@@ -11,7 +11,7 @@ from cglsuite_methods.baselines.task_guesser import TaskGuesser, degree_views
 from tiny_streams import KeptCheckpoints, assert_same_run, catalogue_runner, tiny_stream, variant_stream
 from torch import Tensor
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph, NodeData
 from cglsuite.learning.task_runner import TaskRunner
 

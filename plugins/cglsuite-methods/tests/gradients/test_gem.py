@@ -27,7 +27,7 @@ from tiny_streams import (
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import BudgetError, NotApplicable
+from cglsuite.base.errors import BudgetError, NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import TaskView
 

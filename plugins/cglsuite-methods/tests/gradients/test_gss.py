@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from tiny_streams import tiny_graphs
 from tiny_task_free import task_free_runner, tiny_task_free_stream
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 SETTINGS: dict[str, Any] = {"memory": 12, "compared": 5, "chunk": 3, "neighbourhood": False}
 

@@ -12,7 +12,7 @@ from tiny_streams import assert_same_run, tiny_data, tiny_runner, tiny_stream
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import DivergenceError
+from cglsuite.base.errors import DivergenceError
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Batch, TaskStream, TaskView
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cglsuite import Method
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Batch, TaskView
 

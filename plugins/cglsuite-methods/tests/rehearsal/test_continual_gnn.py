@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tiny_streams import KeptCheckpoints, assert_same_run, node_numbers, tiny_data, tiny_runner, tiny_stream
 
 from cglsuite import Method
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import TaskView
 

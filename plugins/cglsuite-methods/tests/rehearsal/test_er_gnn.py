@@ -14,7 +14,7 @@ from tiny_streams import KeptCheckpoints, assert_same_run, node_numbers, tiny_da
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import BudgetError, NotApplicable
+from cglsuite.base.errors import BudgetError, NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Batch, TaskView
 

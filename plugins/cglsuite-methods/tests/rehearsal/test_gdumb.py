@@ -10,7 +10,7 @@ import torch
 from cglsuite_methods.rehearsal.gdumb import GDumb, greedily_balanced
 from tiny_streams import catalogue_runner, tiny_data, tiny_stream
 
-from cglsuite.errors import BudgetError
+from cglsuite.base.errors import BudgetError
 from cglsuite.learning.task_runner import TaskRunner
 
 pytestmark = pytest.mark.plugins

@@ -14,7 +14,7 @@ from tiny_streams import catalogue_runner, node_numbers, tiny_data, tiny_runner,
 from torch import Tensor
 from torch.nn import functional
 
-from cglsuite.errors import BudgetError, NotApplicable
+from cglsuite.base.errors import BudgetError, NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Batch, TaskView
 

@@ -10,7 +10,7 @@ import torch
 from cglsuite_methods.rehearsal.ssrm import SSRM, squared_mmd
 from tiny_streams import KeptCheckpoints, assert_same_run, catalogue_runner, node_numbers, tiny_data, tiny_stream, variant_stream
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.learning.task_runner import TaskRunner
 
 pytestmark = pytest.mark.plugins

@@ -49,7 +49,7 @@ def _of_tasks() -> list[MetricSpec]:
             direction="up",
             range=(0.0, 1.0),
             label="AP (AA)",
-            factory="cglsuite.metrics:average_performance",
+            factory="cglsuite.stats.metrics:average_performance",
             citation=_LOPEZ_PAZ,
         ),
         MetricSpec(
@@ -59,7 +59,7 @@ def _of_tasks() -> list[MetricSpec]:
             direction="down",
             range=(-1.0, 1.0),
             label="AF (BeGin)",
-            factory="cglsuite.metrics:forgetting_from_diagonal",
+            factory="cglsuite.stats.metrics:forgetting_from_diagonal",
             citation=_BEGIN,
         ),
         MetricSpec(
@@ -69,7 +69,7 @@ def _of_tasks() -> list[MetricSpec]:
             direction="up",
             range=(-1.0, 1.0),
             label="AF (CGLB, AGALE), BWT",
-            factory="cglsuite.metrics:backward_transfer",
+            factory="cglsuite.stats.metrics:backward_transfer",
             citation=_LOPEZ_PAZ,
         ),
         MetricSpec(
@@ -79,7 +79,7 @@ def _of_tasks() -> list[MetricSpec]:
             direction="down",
             range=(-1.0, 1.0),
             label="AF_max (skeleton)",
-            factory="cglsuite.metrics:forgetting_max",
+            factory="cglsuite.stats.metrics:forgetting_max",
             citation=_CHAUDHRY,
         ),
         MetricSpec(
@@ -90,7 +90,7 @@ def _of_tasks() -> list[MetricSpec]:
             range=(-1.0, 1.0),
             label="FWT",
             settings=("domain-il", "time-il"),
-            factory="cglsuite.metrics:forward_transfer",
+            factory="cglsuite.stats.metrics:forward_transfer",
             citation=_LOPEZ_PAZ,
         ),
         MetricSpec(
@@ -101,7 +101,7 @@ def _of_tasks() -> list[MetricSpec]:
             range=(-1.0, 1.0),
             needs_joint=True,
             label="INT",
-            factory="cglsuite.metrics:intransigence",
+            factory="cglsuite.stats.metrics:intransigence",
             citation=_CHAUDHRY,
         ),
         MetricSpec(
@@ -114,7 +114,7 @@ def _of_tasks() -> list[MetricSpec]:
             performances=("micro",),
             needs_tasks=True,
             label="pooled accuracy",
-            factory="cglsuite.metrics:pooled_accuracy",
+            factory="cglsuite.stats.metrics:pooled_accuracy",
             citation=_LLM4GCL,
         ),
         MetricSpec(
@@ -127,7 +127,7 @@ def _of_tasks() -> list[MetricSpec]:
             performances=("micro",),
             needs_tasks=True,
             label="pooled accuracy, averaged",
-            factory="cglsuite.metrics:pooled_accuracy_mean",
+            factory="cglsuite.stats.metrics:pooled_accuracy_mean",
             citation=_LLM4GCL,
         ),
     ]
@@ -144,7 +144,7 @@ def _of_task_free_streams() -> list[MetricSpec]:
             range=(0.0, 1.0),
             settings=_TASK_FREE,
             label="A_AUC",
-            factory="cglsuite.metrics:a_auc",
+            factory="cglsuite.stats.metrics:a_auc",
             citation=_DRIFT,
         ),
         MetricSpec(
@@ -155,7 +155,7 @@ def _of_task_free_streams() -> list[MetricSpec]:
             range=(0.0, 1.0),
             settings=_TASK_FREE,
             label="A_AUC (from step 1)",
-            factory="cglsuite.metrics:a_auc_trained",
+            factory="cglsuite.stats.metrics:a_auc_trained",
             citation=_DRIFT,
         ),
         MetricSpec(
@@ -166,7 +166,7 @@ def _of_task_free_streams() -> list[MetricSpec]:
             range=(0.0, 1.0),
             settings=_TASK_FREE,
             label="A_AUC (DRIFT's code)",
-            factory="cglsuite.metrics:a_auc_node_weighted",
+            factory="cglsuite.stats.metrics:a_auc_node_weighted",
             citation=_DRIFT,
         ),
         MetricSpec(
@@ -177,7 +177,7 @@ def _of_task_free_streams() -> list[MetricSpec]:
             range=(0.0, 1.0),
             settings=_TASK_FREE,
             label="AA, A_end",
-            factory="cglsuite.metrics:a_end",
+            factory="cglsuite.stats.metrics:a_end",
             citation=_DRIFT,
         ),
         MetricSpec(
@@ -188,7 +188,7 @@ def _of_task_free_streams() -> list[MetricSpec]:
             range=(-1.0, 0.0),
             settings=_TASK_FREE,
             label="AF_s (DRIFT)",
-            factory="cglsuite.metrics:af_s",
+            factory="cglsuite.stats.metrics:af_s",
             citation=_DRIFT,
         ),
         MetricSpec(
@@ -199,7 +199,7 @@ def _of_task_free_streams() -> list[MetricSpec]:
             range=(-1.0, 1.0),
             settings=_TASK_FREE,
             label="AF (DRIFT, hard streams)",
-            factory="cglsuite.metrics:af_hard",
+            factory="cglsuite.stats.metrics:af_hard",
             citation=_DRIFT,
         ),
         MetricSpec(
@@ -213,6 +213,6 @@ def _of_task_free_streams() -> list[MetricSpec]:
             settings=_TASK_FREE,
             label="time to recover",
             citation="cglsuite, 2026 (defined here: see the formula)",
-            factory="cglsuite.metrics:time_to_recover",
+            factory="cglsuite.stats.metrics:time_to_recover",
         ),
     ]

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cglsuite.errors import UsageError
+from cglsuite.base.errors import UsageError
+from cglsuite.base.inputs import quoted, real_number
 from cglsuite.graphs import uploaded
-from cglsuite.inputs import quoted, real_number
 from cglsuite_skeleton.preparation import Preparation, augmented, draws, prepared
 from cglsuite_skeleton.ragged import Sequences
 

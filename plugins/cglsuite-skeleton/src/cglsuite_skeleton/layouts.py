@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.errors import SpecError, UnknownNameError
 
 if TYPE_CHECKING:
     from torch import Tensor

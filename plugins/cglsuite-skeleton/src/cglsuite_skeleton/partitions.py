@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError, UnknownNameError
+from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite_skeleton.layouts import Layout
 
 __all__ = ["PARTITIONS", "adjacency_stack"]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 
 __all__ = ["Preparation", "augmented", "centred", "drawn_frames", "draws", "even_frames", "prepared"]
 

@@ -12,9 +12,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from cglsuite.errors import DataError, SpecError
+from cglsuite.base.errors import DataError, SpecError
+from cglsuite.base.hashing import digest
 from cglsuite.graphs import GraphSet, Operator, Pooling, uploaded
-from cglsuite.hashing import digest
 from cglsuite_skeleton.epochs import TrainingPart
 from cglsuite_skeleton.layouts import Layout
 from cglsuite_skeleton.preparation import Preparation, centred

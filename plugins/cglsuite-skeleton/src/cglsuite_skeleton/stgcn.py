@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from cglsuite.backbones import Backbone, Units, Wire
 from cglsuite.backbones.layers import content_attention, drop, normalised
-from cglsuite.errors import NotApplicable, SpecError
+from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.graphs import GraphSet
 from cglsuite_skeleton.layouts import Layout, layout_of
 from cglsuite_skeleton.partitions import adjacency_stack

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from cglsuite.errors import UsageError
-from cglsuite.executors import Ended, ExecutorError, Job, UnreachableError
+from cglsuite.base.errors import UsageError
+from cglsuite.campaigns.executors import Ended, ExecutorError, Job, UnreachableError
 
 __all__ = ["SlurmLauncher"]
 
@@ -55,7 +55,7 @@ logger = logging.getLogger("cglsuite.slurm")
 
 
 class SlurmLauncher:
-    """The three calls of an engine (:class:`cglsuite.executors.Launcher`), with the options that the plugin declares.
+    """The three calls of an engine (:class:`cglsuite.campaigns.executors.Launcher`), with the options that the plugin declares.
 
     Raises:
         UsageError: an option that sbatch would not understand, or one that the suite itself sets.

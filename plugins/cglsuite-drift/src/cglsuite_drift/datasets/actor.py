@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 from cglsuite_drift.datasets.assemble import Array, node_data, part_codes, read_npz, reading
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from cglsuite.datafiles import UNREADABLE
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import UNREADABLE
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 from cglsuite_drift.datasets.specs import SIZES
 

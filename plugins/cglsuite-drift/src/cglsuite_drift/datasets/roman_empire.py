@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 from cglsuite_drift.datasets.assemble import node_data, part_codes, read_npz, reading
 from cglsuite_drift.datasets.specs import SPLITS

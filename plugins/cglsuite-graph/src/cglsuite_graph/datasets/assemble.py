@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from cglsuite import datafiles
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base import datafiles
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData, PackedSource, one_hot
 from cglsuite_graph.datasets.sizes import Sizes
 from cglsuite_graph.datasets.specs import SIZES

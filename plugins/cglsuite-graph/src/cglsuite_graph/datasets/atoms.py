@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 from cglsuite_graph.datasets.assemble import Array, Categories
 
 __all__ = [

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite.protocols.begin.splits import begin_array, begin_split
 from cglsuite_graph.datasets.assemble import Array, check_sizes, graph_data, reading

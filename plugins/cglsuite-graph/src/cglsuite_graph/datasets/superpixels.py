@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite_graph.datasets.assemble import UNREADABLE, Array, check_sizes, graph_data, start_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import GraphData
 from cglsuite.specs import resolve_hyperparameters
 from cglsuite_graph.datasets.assemble import Array, both_ways, graph_data, start_of

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cglsuite.datafiles import UNREADABLE, DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import UNREADABLE, DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.sizes import Sizes
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, load, ranked_steps
 from cglsuite_link.datasets.specs import MOVIE_GENRES, SIZES

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 from cglsuite.protocols.begin.splits import with_begin_split
 from cglsuite_link.datasets.assemble import Array, compact, equal_steps, load, table

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, load, without_loops
 from cglsuite_link.datasets.specs import SIZES

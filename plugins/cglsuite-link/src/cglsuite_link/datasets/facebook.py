@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, load, without_loops
 from cglsuite_link.datasets.specs import FACEBOOK_CATEGORIES, SIZES

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, compact, first_links, load, months, table, without_loops
 from cglsuite_link.datasets.specs import SIZES

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import SpecError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import LinkData
 from cglsuite.specs import resolve_hyperparameters
 from cglsuite_link.datasets.assemble import Array, link_data

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrize
 from cglsuite import Method
 from cglsuite.backbones import Backbone
 from cglsuite.backbones.layers import GCNConv, GINConv
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.streams import TaskView
 
 __all__ = ["EvolveGCN", "EvolvingWeight", "evolve"]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cglsuite import Method
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.learning import Phase
 from cglsuite.streams import Batch, TaskView
 

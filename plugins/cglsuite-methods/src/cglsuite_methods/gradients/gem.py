@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import uploaded
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.kept import keep_at_random, share_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from cglsuite.errors import SpecError
+from cglsuite.base.errors import SpecError
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch
 from cglsuite_methods.gradients.products import gradient_similarity, products_of

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from cglsuite import Method
 from cglsuite.backbones import Units
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 from cglsuite.learning import Phase
 from cglsuite.learning.isolation import Held, along, by_task, frozen_units, output_wires

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cglsuite import Method
-from cglsuite.errors import BudgetError
+from cglsuite.base.errors import BudgetError
 from cglsuite.graphs import counted, uploaded
 from cglsuite.learning import Phase
 from cglsuite.problems import MemoryItems, Problem

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import BudgetError
+from cglsuite.base.errors import BudgetError
 from cglsuite.learning import Phase
 from cglsuite.streams import TaskView
 from cglsuite_methods.rehearsal.kept import kept_as

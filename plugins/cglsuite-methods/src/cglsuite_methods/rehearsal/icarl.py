@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cglsuite.errors import BudgetError
+from cglsuite.base.errors import BudgetError
 from cglsuite.graphs import counted
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView

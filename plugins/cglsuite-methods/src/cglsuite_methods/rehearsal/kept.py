@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import BudgetError
+from cglsuite.base.errors import BudgetError
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView
 

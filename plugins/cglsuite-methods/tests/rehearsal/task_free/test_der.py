@@ -14,7 +14,7 @@ from tiny_task_free import task_free_runner, tiny_task_free_stream
 from torch import Tensor
 from torch.nn import functional
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView
 

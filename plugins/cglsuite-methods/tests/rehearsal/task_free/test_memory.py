@@ -16,7 +16,7 @@ from tiny_streams import tiny_data, tiny_graphs
 from tiny_task_free import task_free_runner, tiny_task_free_stream
 
 from cglsuite import Method
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 from cglsuite.graphs.pack import Pack
 from cglsuite.learning.task_free_runner import TaskFreeRunner

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from scipy.sparse.csgraph import shortest_path
 from tiny_task_free import task_free_runner, tiny_task_free_stream
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
 
 SETTINGS: dict[str, Any] = {"memory": 40, "fan_out": 1, "hops": 2, "curvature": "forman", "centres_only": False}

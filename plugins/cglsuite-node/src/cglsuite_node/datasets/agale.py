@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import scipy.io
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError, UnknownNameError
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite_node.datasets.arrays import UNREADABLE, Array, binary, both_ways, load
 from cglsuite_node.datasets.specs import SIZES

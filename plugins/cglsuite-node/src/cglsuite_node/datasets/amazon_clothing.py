@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite_node.datasets.arrays import Array, load
 

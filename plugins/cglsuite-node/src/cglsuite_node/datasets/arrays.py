@@ -14,9 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from cglsuite import datafiles
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base import datafiles
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData, node_data
 from cglsuite_node.datasets.specs import SIZES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite.protocols.begin.splits import with_begin_split
 from cglsuite_node.datasets.arrays import Array, load

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite.protocols.begin.splits import with_begin_split
 from cglsuite_node.datasets.arrays import Array, binary, both_ways, load

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
+from cglsuite.base.pickles import ARRAYS, Stated, as_array, read_pickle
 from cglsuite.graphs import NodeData, node_arrays
-from cglsuite.pickles import ARRAYS, Stated, as_array, read_pickle
 from cglsuite_node.datasets.arrays import UNREADABLE, Array, load
 
 __all__ = ["citeseer", "cora", "pubmed"]

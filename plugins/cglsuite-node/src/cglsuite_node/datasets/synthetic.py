@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import SpecError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import SpecError
 from cglsuite.graphs import NodeData, node_arrays, node_data
 from cglsuite.specs import resolve_hyperparameters
 from cglsuite_node.datasets.arrays import Array

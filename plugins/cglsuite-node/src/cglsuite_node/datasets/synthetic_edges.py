@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cglsuite.datafiles import DataRoot
+from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import NodeData, line_graph
 from cglsuite.specs import resolve_hyperparameters
 from cglsuite_node.datasets.specs import CSBM_EDGE_HYPERPARAMETERS

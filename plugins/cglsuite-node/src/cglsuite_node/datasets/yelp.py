@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite_node.datasets.arrays import Array, load
 from cglsuite_node.datasets.specs import SIZES

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite_skeleton.layouts import Layout
 from cglsuite_skeleton.preparation import Preparation

@@ -10,8 +10,8 @@ from typing import IO
 
 import numpy as np
 
-from cglsuite.datafiles import UNREADABLE, DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import UNREADABLE, DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite_skeleton.datasets.assemble import SPINE, Array, pack, released, skeleton_data, stamps
 from cglsuite_skeleton.datasets.ntu_skeleton_files import read_skeleton

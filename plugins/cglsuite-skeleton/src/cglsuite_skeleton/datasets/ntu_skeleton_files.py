@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cglsuite.errors import DataError
+from cglsuite.base.errors import DataError
 
 __all__ = ["energy", "read_skeleton"]
 

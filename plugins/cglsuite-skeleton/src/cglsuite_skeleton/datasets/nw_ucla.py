@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cglsuite.datafiles import UNREADABLE, DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import UNREADABLE, DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite_skeleton.datasets.assemble import SPINE, Array, pack, released, skeleton_data, stamps
 from cglsuite_skeleton.datasets.sizes import Sizes

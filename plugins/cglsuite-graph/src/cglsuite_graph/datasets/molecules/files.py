@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError, UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError, UnknownNameError
 from cglsuite.graphs import GraphData
 from cglsuite_graph.datasets import atoms
 from cglsuite_graph.datasets.assemble import Array, Features, both_ways, graph_data, reading, taken

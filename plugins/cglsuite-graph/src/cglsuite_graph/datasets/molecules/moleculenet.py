@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite.protocols.begin.splits import begin_array, begin_split
 from cglsuite_graph.datasets.assemble import Array, check_sizes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite_graph.datasets.assemble import Array, check_sizes, reading
 from cglsuite_graph.datasets.molecules.files import Molecules, molecule_data, numbers, read_rows

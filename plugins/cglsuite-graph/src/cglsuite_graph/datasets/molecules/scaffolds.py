@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import UnknownNameError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import UnknownNameError
 from cglsuite_graph.datasets.assemble import Array
 from cglsuite_graph.datasets.molecules.tables import chemistry, parsed
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cglsuite.datafiles import DataRoot
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import DataError
 from cglsuite_graph.datasets.assemble import Array
 from cglsuite_graph.datasets.atoms import ATOM, BOND
 

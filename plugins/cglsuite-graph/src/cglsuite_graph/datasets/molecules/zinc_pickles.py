@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from cglsuite.datafiles import DataRoot, RawFile
-from cglsuite.errors import DataError
+from cglsuite.base.datafiles import DataRoot, RawFile
+from cglsuite.base.errors import DataError
+from cglsuite.base.pickles import read_pickle
 from cglsuite.graphs import GraphData
-from cglsuite.pickles import read_pickle
 from cglsuite_graph.datasets.assemble import Array, Categories, check_sizes, graph_data, reading, start_of
 from cglsuite_graph.datasets.molecules.regression import size_domain
 
@@ -92,7 +92,7 @@ def _read(raw: Mapping[str, RawFile]) -> dict[str, Array]:
 def read_molecules(file: RawFile) -> Sequence[Mapping[str, torch.Tensor]]:
     """The molecules of one pickle, each as a mapping of tensors.
 
-    Pickles can run any code; this reader creates only tensors and containers and rejects everything else (:mod:`cglsuite.pickles`).
+    Pickles can run any code; this reader creates only tensors and containers and rejects everything else (:mod:`cglsuite.base.pickles`).
 
     Raises:
         DataError: the file is damaged, names anything else, or lacks a field.

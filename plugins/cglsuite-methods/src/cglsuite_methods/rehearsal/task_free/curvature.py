@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 
 __all__ = ["forman", "ollivier", "overlap", "overlap_with_larger", "transport_solver"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch
 from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing

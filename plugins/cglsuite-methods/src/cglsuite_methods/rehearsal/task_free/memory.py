@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from cglsuite import Method
-from cglsuite.errors import NotApplicable
+from cglsuite.base.errors import NotApplicable
 from cglsuite.learning import Reservoir
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView

@@ -1,0 +1,125 @@
+"""Atomic file writes: a reader sees the old file or the new one, never a part."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from cglsuite.base.errors import StoreError
+
+__all__ = ["TEMPORARY_SUFFIX", "new_file", "store_error", "sweep_temporaries", "write_atomic"]
+
+TEMPORARY_SUFFIX = ".tmp"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+def store_error(error: OSError, path: Path, option: str = "--store") -> StoreError:
+    """``error`` as a :class:`StoreError` that names ``path`` and says what to do; ``option`` is the command-line option of the folder."""
+    if error.errno in _FULL:
+        advice = f"the disk or quota is full: free some space, or name another folder with {option}; finished work is kept"
+    elif error.errno in _CLOSED:
+        advice = f"the folder cannot be written: change its permissions, or name another one with {option}"
+    else:
+        advice = f"nothing was changed; name another folder with {option} if this one cannot be used"
+    return StoreError(f"cannot write {path}: {error.strerror or error}; {advice}")
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path], object] | None = None) -> Iterator[IO[bytes]]:
+    """A stream whose content is at ``path`` once the block ends without an exception: a temporary file in the same folder, then renamed.
+
+    A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads.
+
+    Args:
+        durable: wait until the data are on the disk; without it a crash of the machine (not of the process) may leave a damaged file,
+            which is acceptable only for files with a checksum.
+        settle: gives the first path, the temporary one, the name of the second; ``None`` = ``os.replace``.
+
+    Raises:
+        OSError: the old file is unchanged and no temporary file remains.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        # Not mkstemp: its 0600 would hide the records of a shared store from the rest of the lab, whatever the umask says.
+        with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        (settle or os.replace)(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    if durable:
+        _sync_folder(path.parent)
+
+
+def write_atomic(
+    path: Path, data: bytes | memoryview, *, durable: bool = True, option: str = "--store", permit: Callable[[], bool] | None = None
+) -> bool:
+    """Put ``data`` at ``path`` by :func:`new_file`.
+
+    Args:
+        permit: called just before the rename; if it returns False, an existing file is kept.
+        option: the option of the command line that names the folder, for the advice in errors.
+
+    Returns:
+        Whether ``data`` are at ``path`` now. Without permission they are written only if there was no file.
+
+    Raises:
+        StoreError: the disk is full or the folder cannot be written; the old file is unchanged and no temporary file remains.
+    """
+    written = True
+
+    def settle(temporary: Path, path: Path) -> None:
+        nonlocal written
+        if permit is None or permit():
+            os.replace(temporary, path)
+        else:
+            written = _fill(temporary, path)
+
+    try:
+        with new_file(path, durable=durable, settle=settle) as file:
+            file.write(data)
+    except OSError as error:
+        raise store_error(error, path, option) from error
+    return written
+
+
+def _fill(temporary: Path, path: Path) -> bool:
+    """Rename ``temporary`` to ``path`` if that does not exist. A link never replaces a file, so there is no race."""
+    try:
+        os.link(temporary, path)
+    except OSError:  # the name is taken, or the file system has no links
+        return False
+    finally:
+        temporary.unlink()
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    # Flush the folder so that the rename reaches the disk; some file systems do not support that.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sweep_temporaries(folder: Path, older_than_s: float = 3600.0, *, pattern: str = f"*/.*{TEMPORARY_SUFFIX}") -> None:
+    """Remove temporary files of killed writers below ``folder`` (only files too old to be in use)."""
+    limit = time.time() - older_than_s
+    for path in folder.glob(pattern):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < limit:
+                path.unlink()

@@ -1,0 +1,486 @@
+"""Where raw data files are, where what we derive from them is kept, and checked downloads of what is absent.
+
+The *data root* is one or several folders of raw files that somebody put there (``CGLSUITE_DATA``); nothing is ever written to them. A file
+is taken from the first folder that has it. The *cache* is ours (``CGLSUITE_CACHE``, else the platform's cache folder)::
+
+    <cache>/downloads/   raw files fetched from their public homes, each beside its ``.sha256``
+    <cache>/derived/     arrays made from raw files, one npz per content key
+    <cache>/pins/        checksums of files for which none is published, as they were first read
+    <cache>/checksums/   what large files hashed to, so that they are read once
+    <cache>/staging/     short-lived folders in the layout that a library expects
+    <cache>/locks/
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Any
+
+from cglsuite.base.atomic import new_file
+from cglsuite.base.datafiles.arrays import read_arrays, write_arrays
+from cglsuite.base.environment import variable
+from cglsuite.base.errors import DataAbsentError, DataError, UsageError
+from cglsuite.base.hashing import digest
+from cglsuite.base.inputs import read_regular
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Arrays = dict[str, np.ndarray[Any, Any]]
+
+__all__ = ["UNREADABLE", "DataRoot", "RawFile", "platform_cache"]
+
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
+"""What libraries raise on files that are truncated or not in the format that their name promises."""
+
+_log = logging.getLogger(__name__)
+_CHUNK_BYTES = 1 << 20
+_TIMEOUT_S = 60
+_STALE_S = 24 * 3600
+_SETTLED_NS = 2_000_000_000
+# What numpy and zipfile raise on a damaged npz; MemoryError: a damaged header can claim any shape.
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A raw file as it was read: ``content`` and the SHA-256 (hex) of it."""
+
+    path: Path
+    content: bytes
+    sha256: str
+
+
+class DataRoot:
+    """Raw data files, present or downloaded, and a cache of what is derived from them.
+
+    Args:
+        root: the folder of raw files, read only, or several in the order in which they are searched; ``None`` where there is none.
+        cache: the folder that may be written; ``None`` for the platform's cache folder.
+        offline: never open a connection.
+        verify: compare files with the checksums and sizes that loaders know. ``False`` is meant for tests, which write tiny files
+            in the true raw formats.
+
+    Example:
+        >>> DataRoot.from_environment().file("AmazonClothing20/amazon_clothing20.npz")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, root: Path | Sequence[Path] | None = None, cache: Path | None = None, offline: bool = False, *, verify: bool = True
+    ) -> None:
+        given = () if root is None else (root,) if isinstance(root, (str, os.PathLike)) else tuple(root)
+        self.folders = tuple(dict.fromkeys(Path(folder).expanduser().absolute() for folder in given))
+        self.cache = Path(cache).expanduser().absolute() if cache is not None else platform_cache()
+        self.offline = offline
+        self.verify = verify
+
+    @property
+    def root(self) -> Path | None:
+        """The first folder of raw files; ``None`` where there is none."""
+        return self.folders[0] if self.folders else None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> DataRoot:
+        """The data root that ``CGLSUITE_DATA``, ``CGLSUITE_CACHE`` and ``CGLSUITE_OFFLINE`` describe.
+
+        Raises:
+            UsageError: ``CGLSUITE_DATA`` names something that is not a folder, or ``CGLSUITE_OFFLINE`` is neither true nor false.
+        """
+        env = os.environ if environment is None else environment
+        given, cache, offline = (variable(f"CGLSUITE_{name}", env) for name in ("DATA", "CACHE", "OFFLINE"))
+        folders = _folders(given or "")
+        for folder in folders:
+            if not folder.expanduser().is_dir():
+                which = f"CGLSUITE_DATA={given!r}" if len(folders) == 1 else f"CGLSUITE_DATA={given!r}: {str(folder)!r}"
+                raise UsageError(
+                    f"{which} is not a folder: name the folders that hold the data sets, separated by {os.pathsep!r}, or unset it"
+                )
+        return cls(folders, Path(cache) if cache else None, offline is True)
+
+    def __repr__(self) -> str:
+        folders = self.root if len(self.folders) < 2 else os.pathsep.join(map(str, self.folders))
+        return f"DataRoot(root={folders}, cache={self.cache}, offline={self.offline}, verify={self.verify})"
+
+    # Raw files
+
+    def find(self, relative: str, *, sha256: str | None = None) -> Path | None:
+        """The file at ``relative`` below the first folder that has it, or among the downloads, checked; ``None`` where it is nowhere.
+
+        A damaged download counts as absent. Raises as :meth:`file`.
+        """
+        relative = _inside(relative)
+        for folder in self.folders:
+            if (present := folder / relative).exists():
+                self._check_present(present, sha256)
+                return present
+        downloaded = self._downloads / relative
+        if not downloaded.is_file():
+            return None
+        expected = sha256 or _recorded(downloaded)
+        if self.verify and expected and (digest := self.sha256(downloaded)) != expected:
+            _log.warning("%s is damaged (sha256 %s, expected %s) and is not used", downloaded, digest, expected)
+            return None
+        return downloaded
+
+    def file(self, relative: str, *, sha256: str | None = None, urls: Iterable[str] = (), note: str = "") -> Path:
+        """The raw file at ``relative``: from the data root, else from earlier downloads, else downloaded now.
+
+        Args:
+            relative: path below the data root, with forward slashes.
+            sha256: expected checksum (hex). Where it is not known, the first download is recorded and later ones must equal it.
+            urls: where the file can be had, tried in turn.
+            note: what else a person needs to know to provide the file by hand.
+
+        Raises:
+            DataError: the file has another checksum, or is absent and cannot be downloaded; the message says what to put where.
+        """
+        urls = tuple(urls)
+        if (path := self.find(relative, sha256=sha256)) is not None:
+            return path
+        self._check_may_download([relative], sha256, urls, note)
+        target = self._downloads / relative
+        with self._lock(target):
+            # Another process may have fetched it while this one waited.
+            path = self.find(relative, sha256=sha256)
+            return path if path is not None else self._download(target, [relative], sha256, urls, note)
+
+    def read(self, relative: str, *, sha256: str | None = None, pin: bool = False, urls: Iterable[str] = (), note: str = "") -> RawFile:
+        """The raw file at ``relative`` (see :meth:`file`), read once: the checksum is that of the very bytes that are returned.
+
+        Args:
+            pin: for a file whose checksum nobody has published: the cache keeps the one that was read first, and another is an error.
+
+        Raises:
+            DataError: see :meth:`file`; or the file changed since, while it was read or since it was pinned.
+        """
+        path = self.file(relative, sha256=sha256, urls=urls, note=note)
+        try:
+            content = read_regular(path)
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+        digest = hashlib.sha256(content).hexdigest()
+        if self.verify and sha256 and digest != sha256:
+            raise DataError(f"{path} has the wrong checksum: found sha256 {digest}, expected {sha256}. It changed while it was read")
+        if self.verify and pin:
+            self._check_pin(relative, path, digest)
+        return RawFile(path=path, content=content, sha256=digest)
+
+    def unpacked(self, members: Mapping[str, str], *, urls: Iterable[str], sha256: str | None = None, note: str = "") -> dict[str, Path]:
+        """Raw files that come together in one zip archive: those that are absent are taken from the downloaded archive.
+
+        Args:
+            members: path below the data root to name inside the archive. Nothing else is unpacked, whatever the archive holds.
+            urls: where the archive can be had, tried in turn.
+            sha256: expected checksum of the archive (hex); see :meth:`file`.
+            note: what else a person needs to know to provide the files by hand.
+
+        Returns:
+            the paths by their names below the data root.
+
+        Raises:
+            DataError: a file is absent and the archive cannot be had or does not hold it.
+        """
+        urls = tuple(urls)
+        paths = {relative: self.find(relative) for relative in members}
+        absent = [relative for relative, path in paths.items() if path is None]
+        if absent:
+            self._check_may_download(absent, None, urls, note)
+            archive = self._downloads / "archives" / urls[0].rpartition("/")[2]
+            with self._lock(archive):
+                paths = {relative: self.find(relative) for relative in members}
+                if absent := [relative for relative, path in paths.items() if path is None]:
+                    self._download(archive, absent, sha256, urls, note)
+                    self._unpack(archive, {relative: members[relative] for relative in absent})
+        return {relative: path if path is not None else self._downloads / relative for relative, path in paths.items()}
+
+    def sha256(self, path: Path) -> str:
+        """SHA-256 (hex) of a file, remembered by its size, number and times; not of one that was changed within two seconds of the reading,
+        since clocks of file systems are too coarse to tell a further change."""
+        try:
+            with path.open("rb") as stream:
+                status = os.fstat(stream.fileno())
+                marks = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns, "inode": status.st_ino}
+                state = {"path": str(path.absolute()), **marks}
+                memo = self.cache / "checksums" / f"{digest(state)}.json"
+                if (known := _read_memo(memo, state)) is not None:
+                    return known
+                began_ns = time.time_ns()
+                computed = hashlib.file_digest(stream, "sha256").hexdigest()
+                settled = os.fstat(stream.fileno()).st_ctime_ns == status.st_ctime_ns and began_ns - status.st_ctime_ns > _SETTLED_NS
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error}") from error
+        if settled:
+            _write_atomically(memo, json.dumps({**state, "sha256": computed}, sort_keys=True).encode())
+        return computed
+
+    # What is derived from them
+
+    def derived(self, name: str, key: object, build: Callable[[], Arrays]) -> Arrays:
+        """Arrays that ``build`` makes from raw files, built once for each ``key`` and read from the cache afterwards.
+
+        Large arrays are mapped into memory, so processes that use the same data share one copy; nothing that a process writes into its
+        arrays reaches the cache.
+
+        Args:
+            name: folder of the cache entry, such as the dataset's name.
+            key: everything that determines the result (checksums of the raw files, the reader's version), as JSON types.
+            build: makes the arrays, by name; called under a file lock, so that one of several processes does the work.
+
+        Raises:
+            DataError: the cache cannot be used. A damaged entry is rebuilt; a full disk costs the entry, not the arrays.
+        """
+        entry = self.cache / "derived" / _inside(name) / f"{digest(key)}.npz"
+        if (arrays := _load(entry)) is not None:
+            return arrays
+        with self._lock(entry):
+            if (arrays := _load(entry)) is None:
+                arrays = build()
+                _save(entry, arrays)
+                # Mapped from now on here too; what was built is freed.
+                arrays = _load(entry) or arrays
+        return arrays
+
+    @contextmanager
+    def stage(self, files: Mapping[str, Path]) -> Iterator[Path]:
+        """A temporary folder in the cache that shows raw ``files`` in another layout (links, or copies where links are not to be had).
+
+        Libraries that write beside their raw files (PyG's ``processed/``) write there and never into the data root.
+
+        Args:
+            files: path inside the folder to raw file.
+        """
+        parent = self._folder("staging")
+        _sweep(parent)
+        folder = Path(tempfile.mkdtemp(prefix="stage-", dir=parent))
+        try:
+            for relative, source in files.items():
+                target = folder / _inside(relative)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    target.symlink_to(source.absolute())
+                except (OSError, NotImplementedError):
+                    shutil.copyfile(source, target)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # Internals
+
+    @property
+    def _downloads(self) -> Path:
+        return self.cache / "downloads"
+
+    def _check_present(self, path: Path, expected: str | None) -> None:
+        if not path.is_file():
+            raise DataError(f"{path} is not a file: expected a raw data file there")
+        if self.verify and expected and (digest := self.sha256(path)) != expected:
+            raise DataError(
+                f"{path} has the wrong checksum: found sha256 {digest} ({path.stat().st_size:,} bytes), expected {expected}. The file is "
+                "truncated or another version: replace it, or remove it to have it downloaded"
+            )
+
+    def _check_pin(self, relative: str, path: Path, digest: str) -> None:
+        pin = self.cache / "pins" / f"{relative}.sha256"
+        try:
+            pinned = read_regular(pin).decode("ascii", errors="replace").split()
+        except FileNotFoundError:
+            pinned = []
+        except OSError as error:
+            raise DataError(f"the checksum {pin} cannot be read: {error.strerror or error}") from error
+        if pinned and pinned[0] != digest:
+            raise DataError(
+                f"{path} is not the file first read here: found sha256 {digest}, then {pinned[0]}. No checksum of it is published, "
+                f"so that the first one counts. Put the former file back; if the new one is right, remove {pin}"
+            )
+        if not pinned:
+            _log.info("%s: no checksum is published; sha256 %s counts from now on (%s)", path, digest, pin)
+            _write_atomically(pin, f"{digest}  {path.name}\n".encode())
+
+    def _check_may_download(self, relatives: list[str], sha256: str | None, urls: tuple[str, ...], note: str) -> None:
+        if self.offline or not urls:
+            why = "CGLSUITE_OFFLINE forbids downloads" if urls else "it has no public home to download it from"
+            raise DataAbsentError(self._absent(relatives, why, sha256, urls, note))
+
+    def _absent(self, relatives: list[str], why: str, sha256: str | None, urls: tuple[str, ...], note: str) -> str:
+        where = str(self.root) if self.root is not None else "$CGLSUITE_DATA"
+        what = f"the data file {relatives[0]} is" if len(relatives) == 1 else f"{len(relatives)} data files are"
+        lines = [f"{what} absent: {why}. To provide {'it' if len(relatives) == 1 else 'them'} by hand, put"]
+        lines += [f"  {where}/{relative}" for relative in relatives]
+        lines.append(f"with sha256 {sha256}" if sha256 else "(no checksum is known)")
+        lines += [f"from {url}" for url in urls]
+        lines += [note] if note else []
+        if len(self.folders) > 1:
+            lines.append(f"or put it below one of the other folders searched: {', '.join(map(str, self.folders[1:]))}")
+        if self.root is None:
+            lines.append("and set CGLSUITE_DATA to the folder that you choose")
+        return "\n".join(lines)
+
+    def _download(self, target: Path, relatives: list[str], sha256: str | None, urls: tuple[str, ...], note: str) -> Path:
+        expected = sha256 or _recorded(target)
+        failures = []
+        for url in urls:
+            try:
+                with new_file(target) as stream:
+                    digest = _fetch(url, stream)
+                    if self.verify and expected and digest != expected:
+                        first = "" if sha256 else f" as in the first download (remove {_record(target)} to accept another)"
+                        raise DataError(f"it has sha256 {digest}, expected {expected}{first}")
+                _write_atomically(_record(target), f"{digest}  {target.name}\n".encode())
+                return target
+            # HTTPException: a server that breaks the protocol; ValueError: an address that is none.
+            except (OSError, http.client.HTTPException, ValueError, DataError) as error:
+                failures.append(f"{url}: {error or type(error).__name__}")
+        raise DataAbsentError(self._absent(relatives, "the download failed - " + "; ".join(failures), sha256, urls, note))
+
+    def _unpack(self, archive: Path, members: Mapping[str, str]) -> None:
+        try:
+            with zipfile.ZipFile(archive) as opened:
+                for relative, name in members.items():
+                    target = self._downloads / _inside(relative)
+                    with opened.open(name) as source, new_file(target) as stream:
+                        shutil.copyfileobj(source, stream, _CHUNK_BYTES)
+                    _write_atomically(_record(target), f"{self.sha256(target)}  {target.name}\n".encode())
+        except _DAMAGED as error:
+            _record(archive).unlink(missing_ok=True)
+            raise DataError(f"the downloaded archive {archive.name} could not be unpacked: {error}") from error
+        finally:
+            archive.unlink(missing_ok=True)
+
+    def _folder(self, name: str) -> Path:
+        folder = self.cache / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"the cache folder {folder} cannot be made ({error}): set CGLSUITE_CACHE to a folder that can be written"
+            ) from error
+        return folder
+
+    def _lock(self, target: Path) -> AbstractContextManager[Any]:
+        import filelock
+
+        return filelock.FileLock(self._folder("locks") / f"{digest(str(target))}.lock")
+
+
+def _folders(text: str) -> tuple[Path, ...]:
+    """The folders that a value of ``CGLSUITE_DATA`` names, separated as in ``PATH``; one folder may have the separator in its name."""
+    if text and Path(text).expanduser().is_dir():
+        return (Path(text),)
+    return tuple(Path(part.strip()) for part in text.split(os.pathsep) if part.strip())
+
+
+def platform_cache() -> Path:
+    """The platform's folder for caches of the suite."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("cglsuite", appauthor=False))
+
+
+def _inside(relative: str) -> str:
+    """``relative`` if it names something below a folder."""
+    path = PurePosixPath(relative)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in relative:
+        raise UsageError(f"{relative!r}: expected a path below the data folder")
+    return relative
+
+
+def _record(target: Path) -> Path:
+    return target.with_name(target.name + ".sha256")
+
+
+def _recorded(target: Path) -> str | None:
+    """The checksum that the first download of ``target`` had, in the format of sha256sum."""
+    try:
+        words = _record(target).read_text(encoding="utf-8").split()
+    except OSError:
+        return None
+    return words[0] if words and len(words[0]) == 64 else None
+
+
+def _read_memo(memo: Path, state: Mapping[str, object]) -> str | None:
+    try:
+        memo_content = json.loads(memo.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(memo_content, dict) or any(memo_content.get(k) != v for k, v in state.items()):
+        return None
+    value = memo_content.get("sha256")
+    return value if isinstance(value, str) else None
+
+
+def _write_atomically(target: Path, content: bytes) -> None:
+    """Write a note that speeds up or guards later runs; a disk that is full or read-only costs the note only."""
+    try:
+        with new_file(target) as stream:
+            stream.write(content)
+    except OSError as error:
+        _log.warning("%s could not be written: %s", target, error)
+
+
+def _fetch(url: str, stream: IO[bytes]) -> str:
+    """Copy ``url`` to ``stream``; returns the SHA-256 (hex) of what came."""
+    from tqdm import tqdm
+
+    _log.info("downloading %s", url)
+    total = hashlib.sha256()
+    request = urllib.request.Request(url, headers={"User-Agent": "cglsuite"})
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+        length = answer.headers.get("Content-Length")
+        expected = int(length) if length else None
+        # disable=None: no bar where stderr is not a terminal.
+        with tqdm(total=expected, unit="B", unit_scale=True, desc=url.rpartition("/")[2], disable=None) as bar:
+            while chunk := answer.read(_CHUNK_BYTES):
+                total.update(chunk)
+                stream.write(chunk)
+                bar.update(len(chunk))
+            # The count is ours: a closed connection reads like an end, and a disabled bar does not count.
+            if expected is not None and stream.tell() != expected:
+                raise OSError(f"the connection ended after {stream.tell():,} of {expected:,} bytes")
+    return total.hexdigest()
+
+
+def _load(entry: Path) -> Arrays | None:
+    """The arrays of a cache entry, or ``None`` where it is absent or damaged."""
+    try:
+        with entry.open("rb") as file:
+            return read_arrays(file)
+    except FileNotFoundError:
+        return None
+    except _DAMAGED as error:
+        _log.warning("the cache entry %s is damaged and is built again: %s", entry, error)
+        return None
+
+
+def _save(entry: Path, arrays: Arrays) -> None:
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"array {name!r} of {entry.parent.name} has dtype {array.dtype}: expected plain numbers")
+    try:
+        with new_file(entry) as stream:
+            write_arrays(stream, arrays)
+    except OSError as error:
+        _log.warning("the cache entry %s could not be written, so the data will be read again next time: %s", entry, error)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what killed processes left behind in the staging folder."""
+    for folder in parent.iterdir():
+        try:
+            if time.time() - folder.stat().st_mtime > _STALE_S:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue

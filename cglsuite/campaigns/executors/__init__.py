@@ -1,0 +1,40 @@
+"""Executors run a list of cells, skipping those that have a result; they differ in where cells run.
+
+Importing the package imports nothing heavy; the names below load their modules when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cglsuite.base.lazily import lazily
+
+if TYPE_CHECKING:
+    from cglsuite.campaigns.executors.base import Ended, Executor, ExecutorError, Job, Launcher, RunOptions, UnreachableError
+    from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign
+    from cglsuite.campaigns.executors.local import LocalExecutor
+    from cglsuite.campaigns.executors.remote import RemoteExecutor
+
+__all__ = [
+    "CampaignOutcome",
+    "Ended",
+    "Executor",
+    "ExecutorError",
+    "Job",
+    "Launcher",
+    "LocalExecutor",
+    "RemoteExecutor",
+    "RunOptions",
+    "UnreachableError",
+    "run_campaign",
+]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "base": ("Ended", "Executor", "ExecutorError", "Job", "Launcher", "RunOptions", "UnreachableError"),
+        "campaign_run": ("CampaignOutcome", "run_campaign"),
+        "local": ("LocalExecutor",),
+        "remote": ("RemoteExecutor",),
+    },
+)

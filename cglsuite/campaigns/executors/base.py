@@ -1,0 +1,170 @@
+"""The interface of executors."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from cglsuite.base.errors import CglsuiteError
+from cglsuite.cells.engine import DEFAULT_ENGINE
+
+if TYPE_CHECKING:
+    from cglsuite.cells.observing.observers import Observers
+    from cglsuite.cells.plan import PlannedCell
+    from cglsuite.cells.storage.store import Store
+    from cglsuite.host import Catalogue
+
+__all__ = ["AGAIN", "REFUSED", "Ended", "Executor", "ExecutorError", "Job", "Launcher", "RunOptions", "UnreachableError"]
+
+AGAIN = 75
+"""EX_TEMPFAIL: there is work left that this process could not, or must not, do. Start another one."""
+REFUSED = 69
+"""EX_UNAVAILABLE: a machine refuses its share of a plan; its output says why."""
+
+
+class ExecutorError(CglsuiteError):
+    """Workers cannot be started, or exit before they start any cell."""
+
+
+class UnreachableError(ExecutorError):
+    """An engine does not answer now: nothing is known of its jobs, and in particular not that they have ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How to run a list of cells.
+
+    Args:
+        catalogue: the catalogue used to resolve the cells.
+        engine: name of the engine with which workers resolve and run cells.
+        workers: number of processes. timeout_s: limit per cell; None = no limit.
+        checkpoint_every_s: seconds of finished work that an interruption of a cell may cost; None = as the worker's environment says.
+        detach: return once other machines have been asked to run the cells; only for executors that can.
+        share_prefixes: whether cells that begin with the same tasks share the training of those tasks.
+        label: title of the progress bar; progress: whether there is one.
+        watch: observers by name, with absolute folders; a supervisor that runs elsewhere makes its own from them.
+        observers: those of this process, with the named ones; supervisors tell them what their workers do.
+    """
+
+    catalogue: Catalogue
+    engine: str = DEFAULT_ENGINE
+    workers: int = 1
+    timeout_s: float | None = None
+    checkpoint_every_s: float | None = None
+    share_prefixes: bool = True
+    label: str = "cells"
+    progress: bool = True
+    detach: bool = False
+    watch: Sequence[str] = ()
+    observers: Observers | None = None
+
+
+class Executor(Protocol):
+    """Runs cells; the contract does not depend on where they run.
+
+    Cells whose record is ``done`` are skipped; each of the others is run once, under a lease, even if several runners share the store. A
+    worker that dies costs only its cell, whose record gives the reason. On ``KeyboardInterrupt`` the executor stops its workers and keeps
+    finished cells.
+    """
+
+    def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
+        """Run the missing cells and return how many of ``cells`` have no ``done`` record afterwards (N/A and waiting cells do not count).
+
+        Raises:
+            StoreError: the store cannot be written.
+            ExecutorError: no worker starts a cell.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A plan that several machines work through: ``parts`` supervisors, each beginning in its own stretch.
+
+    Args:
+        name: unique, of lower-case letters, digits and ``-``. engine: the executor's name.
+        folder: of this job alone, on a file system that all machines share; holds the plan and the parts' output.
+        cpus: what one part uses at once: its workers' threads. python: the interpreter on the other machines.
+    """
+
+    name: str
+    engine: str
+    folder: Path
+    store: Path
+    parts: int
+    cpus: int = 1
+    python: str = sys.executable
+
+    @property
+    def plan(self) -> Path:
+        """The plan; supervisors end in order once it is gone."""
+        return self.folder / "plan.json"
+
+    def words(self, part: int | str, *, id: str = "") -> tuple[str, ...]:
+        """The command that works on ``part``; ``id`` is the part's number in the engine, for records."""
+        command = (self.python, "-P", "-m", "cglsuite.campaigns.executors.node", str(self.plan))
+        named = ("--engine", self.engine, "--name", self.name, *(("--id", id) if id else ()))
+        return (*command, "--store", str(self.store), "--share", str(part), str(self.parts), *named)
+
+    def log(self, part: int | str) -> Path:
+        """Where the output of ``part`` belongs: its end is what a failure is explained by."""
+        return self.folder / f"part-{part}.log"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a part ended.
+
+    ``ok``: it found nothing more to do. ``again``: it was stopped (its time was up, another job came first, its machine failed), and is
+    to be started again. Neither: it failed, and would fail again. ``reason`` says it in words.
+    """
+
+    ok: bool
+    again: bool = False
+    reason: str = ""
+
+    @classmethod
+    def by_status(cls, status: int) -> Ended:
+        """What the exit status of a part's command means; negative: the number of a signal."""
+        if status == 0:
+            return cls(ok=True)
+        if status < 0 or status > 128:
+            number = -status if status < 0 else status - 128
+            name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
+            return cls(ok=False, again=True, reason=f"ended by {name}")
+        return cls(ok=False, again=status == AGAIN, reason="stopped before its end" if status == AGAIN else f"exit status {status}")
+
+
+class Launcher(Protocol):
+    """What an engine's plugin provides: three calls. Plan, progress, retries, attaching, time limits and failed cells are the core's."""
+
+    parts: int
+    """At most so many supervisors at once or one after the other."""
+
+    def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
+        """Start ``parts`` of ``job``, and return the engine's name for each of them.
+
+        Called again with the same job for parts that are to be started again, and when the first answer was lost: an engine that can look
+        a job up by its name returns the names of those parts that are alive.
+
+        Raises:
+            ExecutorError: the engine refuses; the message says why.
+            UnreachableError: the engine does not answer.
+        """
+
+    def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
+        """Those of the parts in ``ids`` that have ended.
+
+        Raises:
+            UnreachableError: the engine does not answer, so that nothing is known.
+        """
+
+    def cancel(self, ids: Mapping[int, str]) -> None:
+        """End these parts; those that have ended are no matter.
+
+        Raises:
+            UnreachableError: the engine does not answer.
+        """

@@ -1,0 +1,256 @@
+"""Running a campaign: its searches, then its grid. Cells with a result in the store are skipped."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
+from cglsuite.base.inputs import quoted
+from cglsuite.campaigns.executors.base import Executor, RunOptions
+from cglsuite.campaigns.overrides import Overrides
+from cglsuite.cells.engine import Engine, load_engine
+from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.storage.store import Store
+
+if TYPE_CHECKING:
+    from cglsuite.campaigns.campaign import Campaign
+    from cglsuite.cells.observing.observers import Observer, Observers
+    from cglsuite.cells.records.rows import Summary
+    from cglsuite.cells.storage.lease import Holder
+    from cglsuite.host import Catalogue
+    from cglsuite.specs import ExecutorSpec
+
+__all__ = ["CampaignOutcome", "CellState", "all_trainings", "cell_states", "find_executor", "run_campaign", "trainings_text"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignOutcome:
+    """The outcome of a campaign's cells: state (see :class:`CellState`) by planned cell, in the campaign's order.
+
+    ``trainings``: the number of tasks in the streams of the finished cells, and the number of tasks trained for them.
+    """
+
+    states: Sequence[tuple[PlannedCell, str]]
+    trainings: tuple[int, int] = (0, 0)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of cells in each state."""
+        return dict(sorted(Counter(state for _, state in self.states).items()))
+
+    @property
+    def all_not_applicable(self) -> bool:
+        """Whether there was nothing to run at all."""
+        return all(state in {"n/a", "skipped"} for _, state in self.states)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is done or N/A."""
+        return all(state in {"done", "n/a", "skipped"} for _, state in self.states)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellState:
+    """The state of a planned cell.
+
+    Args:
+        state: ``n/a``, ``waiting`` (for a search), ``done``, ``running``, ``missing``, or the status of an unfinished record.
+        reason: why there is no result, if known. trainings: of a finished cell, the tasks of its stream, and how many of them were
+            trained for it: checkpoints covered the others, from cells that begin with the same tasks or from an earlier attempt.
+        holder: of a cell without a result, the holder of its lease.
+    """
+
+    planned: PlannedCell
+    state: str
+    reason: str = ""
+    trainings: tuple[int, int] = (0, 0)
+    holder: Holder | None = None
+
+
+def cell_states(cells: Iterable[PlannedCell], store: Store) -> Iterator[CellState]:
+    """The state of each of ``cells``, in their order. Records that the index of this machine knows are not read."""
+    cells = list(cells)
+    known = store.summaries(p.key for p in cells if p.ready)
+    seen: dict[str, CellState] = {}
+    for planned in cells:
+        if not planned.ready:
+            yield CellState(planned=planned, state=planned.state, reason=planned.reason)
+            continue
+        if planned.key not in seen:
+            seen[planned.key] = _state(planned, next(known)[1], store)
+        yield seen[planned.key]
+
+
+def _state(planned: PlannedCell, record: Summary | None, store: Store) -> CellState:
+    if record is not None and record.done:
+        return CellState(planned=planned, state="done", trainings=(record.tasks, record.trained))
+    holder = store.holder(planned.key)
+    if holder is not None and not holder.silent:
+        return CellState(planned=planned, state="running", holder=holder)
+    if record is None:
+        return CellState(planned=planned, state="missing", holder=holder)
+    reason = f"{record.status}: {record.reason}"
+    return CellState(planned=planned, state=record.status, reason=reason, holder=holder)
+
+
+def all_trainings(states: Iterable[CellState]) -> tuple[int, int]:
+    """The total ``trainings`` of several cells; a cell counts once."""
+    counts = {s.planned.key: s.trainings for s in states}.values()
+    return sum(tasks for tasks, _ in counts), sum(trained for _, trained in counts)
+
+
+def trainings_text(trainings: tuple[int, int]) -> str:
+    """:func:`all_trainings` as text; empty if nothing was shared."""
+    tasks, trained = trainings
+    return f"{trained} task trainings for {tasks} tasks, {tasks - trained} were shared" if trained < tasks else ""
+
+
+def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | None = None, where: str = "run") -> Executor:
+    """The executor of that name, with ``options`` checked by what it declares; ``where`` names the table that they come from.
+
+    Raises:
+        UnknownNameError: no plugin provides it, or it has no such option.
+        UsageError: a value that an option does not take.
+    """
+    spec = catalogue.executor(name)
+    factory = catalogue.resolve(spec)
+    values = executor_options(spec, options or {}, f"{where}.{name}")
+    if not spec.remote:
+        executor: Executor = factory(**values)
+        return executor
+    from cglsuite.campaigns.executors.remote import RemoteExecutor
+
+    return RemoteExecutor(name, factory(**values))
+
+
+def executor_options(spec: ExecutorSpec, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """``given`` as checked values of everything that an executor declares.
+
+    Raises:
+        UnknownNameError: it declares no such option. SpecError: a value that the option does not take.
+    """
+    declared = {parameter.name: parameter for parameter in spec.options}
+    for name in given:
+        if name not in declared:
+            raise UnknownNameError(f"option in [{where}]:", name, declared)
+    values: dict[str, Any] = {}
+    for name, parameter in declared.items():
+        if name in spec.several:
+            items = given.get(name, ())
+            items = [items] if isinstance(items, str) else items
+            if not isinstance(items, (list, tuple)):
+                raise SpecError(f"{where}.{name} = {quoted(items)}: expected a list ({parameter.doc})")
+            values[name] = tuple(parameter.parse(item, where) for item in items)
+        else:
+            values[name] = parameter.parse(given[name], where) if name in given else parameter.default
+    return values
+
+
+def run_campaign(
+    campaign: Campaign,
+    catalogue: Catalogue,
+    store: Store,
+    overrides: Overrides | Mapping[str, Any] | None = None,
+    *,
+    only: Sequence[str] = (),
+    progress: bool = True,
+    executor: Executor | None = None,
+    engine: Engine | None = None,
+    detach: bool = False,
+    watch: Sequence[str | Observer | type[Observer]] | None = None,
+) -> CampaignOutcome:
+    """Run the missing cells of a campaign: its searches first, then its grid with the values that they chose.
+
+    Args:
+        overrides: settings that override the campaign; the environment always does.
+        detach: return as soon as other machines have been asked to run what is missing; where a search comes first, its cells.
+        only: filters ``key=value`` (see :func:`cglsuite.campaigns.campaign.select_cells`).
+        watch: observers of the cells that run, instead of the campaign's: by name as in ``--watch``, as classes or as objects. Machines
+            that an executor starts processes on tell only those that have a name.
+
+    Raises:
+        UsageError: the campaign, an override or a filter is wrong, or the filters leave no cell.
+        StoreError: the store cannot be written; finished cells are kept.
+    """
+    from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
+
+    engine = engine or load_engine()
+    forced = Overrides.of(overrides)
+    name = forced.executor or campaign.run.executor
+    names, observers = _watching(campaign, store, watch)
+    executor = executor or find_executor(catalogue, name, _told(campaign, forced, name), f"{campaign.where}: run")
+
+    def run(cells: Iterable[PlannedCell], label: str) -> int:
+        options = RunOptions(
+            catalogue=catalogue,
+            engine=engine.reference,
+            workers=forced.workers or campaign.run.workers,
+            timeout_s=campaign.run.timeout_s,
+            checkpoint_every_s=campaign.run.checkpoint_every_s if forced.checkpoint_every_s is None else forced.checkpoint_every_s,
+            share_prefixes=campaign.run.share_prefixes,
+            label=label,
+            progress=progress,
+            detach=detach,
+            watch=names,
+            observers=observers,
+        )
+        return executor.run(list(cells), store, options)
+
+    planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine, to_run=True), only)
+    if not planned:
+        raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
+    wanted = {_group(p): p.state for p in planned if p.state != "n/a"}
+    searches = plan_search(campaign, catalogue, forced, store=store, engine=engine, to_run=True)
+    searches = [s for s in searches if _group(s.cells[0]) in wanted]
+    if searches:
+        unfinished = run([cell for s in searches if wanted[_group(s.cells[0])] == "waiting" for cell in s.cells], f"{campaign.name} search")
+        if detach and unfinished:
+            return _outcome(planned, store)
+        for search in searches:
+            search.settle(store)
+        planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine, to_run=True), only)
+    run(planned, campaign.name)
+    return _outcome(planned, store)
+
+
+def _outcome(planned: Iterable[PlannedCell], store: Store) -> CampaignOutcome:
+    states = list(cell_states(planned, store))
+    return CampaignOutcome(states=[(s.planned, s.state) for s in states], trainings=all_trainings(states))
+
+
+def _watching(
+    campaign: Campaign, store: Store, given: Sequence[str | Observer | type[Observer]] | None
+) -> tuple[list[str], Observers | None]:
+    """The observers' names, with absolute folders, and all of them as one. Folders in a campaign file are relative to it."""
+    base = Path()
+    if given is None:
+        given, base = campaign.run.watch, campaign.path.parent if campaign.path else base
+    if not given:
+        return [], None
+    from cglsuite.cells.observing.writers import located, observers_of
+
+    default = store.path / "watched"
+    placed = [located(one, default, base) if isinstance(one, str) else one for one in given]
+    return [one for one in placed if isinstance(one, str)], observers_of(placed, default)
+
+
+def _told(campaign: Campaign, forced: Overrides, name: str) -> dict[str, Any]:
+    """What the campaign tells the executor ``name``, and the command line over it."""
+    known: dict[str, dict[str, Any]] = {}
+    for key, value in forced.run.items():
+        executor, _, option = key.partition(".")
+        known.setdefault(executor, {})[option] = value
+    for other in known.keys() - {name}:
+        raise UsageError(f"--set run.{other}.{next(iter(known[other]))}: the cells are run by the executor {name!r}")
+    return {**campaign.run.executors.get(name, {}), **known.get(name, {})}
+
+
+def _group(planned: PlannedCell) -> tuple[str, str, str | None]:
+    return planned.request.scenario, planned.request.method, planned.request.backbone

@@ -1,0 +1,17 @@
+"""The executors that come with the core, as a plugin."""
+
+from __future__ import annotations
+
+from cglsuite import ExecutorSpec, hookimpl
+
+
+@hookimpl
+def cglsuite_executors() -> list[ExecutorSpec]:
+    """Worker processes on this machine."""
+    return [
+        ExecutorSpec(
+            name="local",
+            summary="worker processes on this machine; each runs every cell that it can lease",
+            factory="cglsuite.campaigns.executors.local:LocalExecutor",
+        )
+    ]

@@ -1,0 +1,370 @@
+"""Run cells on other machines: what all engines have in common.
+
+An engine's plugin provides three calls (:class:`cglsuite.campaigns.executors.base.Launcher`). The rest is here: the plan and its job in the store,
+waiting, restarts of parts, and attaching when a second command runs beside the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from cglsuite.base.errors import UsageError
+from cglsuite.campaigns.executors.base import Ended, ExecutorError, Launcher, RunOptions, UnreachableError
+from cglsuite.campaigns.executors.families import Families
+from cglsuite.campaigns.executors.jobs import StoredJob, new_job, stored_jobs
+from cglsuite.campaigns.executors.progress import CellProgress, say
+from cglsuite.campaigns.executors.signals import held_signals
+from cglsuite.campaigns.executors.supervisor import frozen, outstanding
+from cglsuite.cells.code.witnesses import declared
+from cglsuite.cells.engine import load_engine
+from cglsuite.cells.keys import torch_version
+from cglsuite.cells.plan import PlanFile, PlannedCell
+from cglsuite.cells.storage.lease import Lease
+from cglsuite.cells.storage.store import Store
+from cglsuite.cells.storage.waiting import Backoff
+
+__all__ = ["RemoteExecutor"]
+
+TICK_S = 0.5
+FIRST_POLL_S, LAST_POLL_S = 1.0, 15.0
+FINISH_S = 10.0
+"""Time for parts to end by themselves once every cell is accounted for."""
+MOST_BARREN = 3
+"""The number of restarts of a job without a finished cell or task in between."""
+logger = logging.getLogger(__name__)
+
+
+class RemoteExecutor:
+    """An :class:`cglsuite.campaigns.executors.base.Executor` over any :class:`cglsuite.campaigns.executors.base.Launcher`.
+
+    Args:
+        name: the executor's. launcher: its engine. An attribute ``python`` of it is the interpreter on the other machines, an attribute
+            ``where`` the cluster that knows its jobs.
+    """
+
+    def __init__(self, name: str, launcher: Launcher) -> None:
+        self.name, self.launcher = name, launcher
+
+    def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
+        """Run what is missing; see :class:`cglsuite.campaigns.executors.base.Executor`.
+
+        Cells that a live job of the same store is at are left to it: it is attached to, and no second one is launched beside it.
+
+        Raises:
+            ExecutorError: the engine refuses the job, or its parts fail without having finished anything.
+            UsageError: an observer without a name, which no other machine can make.
+        """
+        if options.observers is not None and len(options.observers) > len(options.watch):
+            raise UsageError(
+                f"executor {self.name}: an observer that is a Python object or class hears only workers of this machine; "
+                'give it by name ("csv", "package.module:Class"), or run with the executor local'
+            )
+        wanted, missing, foreign = outstanding(cells, store, options)
+        store.sweep()
+        if missing:
+            store.warn_without_locks()
+        families = Families(store, load_engine(options.engine), options)
+        families.count(wanted.values(), missing)
+        with CellProgress(len(missing), options.label, options.progress and not options.detach) as progress:
+            run = _Run(self.name, self.launcher, missing, store, options, progress, families, foreign)
+            run.supervise()
+        self._compare_processors(missing, store)
+        return len(store.unfinished(missing))
+
+    def _compare_processors(self, keys: Mapping[str, PlannedCell], store: Store) -> None:
+        """Warn if cells of this run were trained on different processor models."""
+        found = {r.environment.get("cpu") for key in keys if keys[key].request.device == "cpu" and (r := store.cached(key)) is not None}
+        models = sorted(str(model) for model in found if model)
+        if len(models) > 1:
+            logger.warning(
+                "cells ran on %d processor models (%s), which may differ in the last bits: request a single model (slurm: constraint) "
+                "if bits matter",
+                len(models),
+                "; ".join(models),
+            )
+
+
+class _Live:
+    """A job that this command waits for: which parts run or are queued, how the others ended, and whether this command may restart it."""
+
+    def __init__(self, stored: StoredJob, keys: set[str], since_ns: int) -> None:
+        self.stored, self.keys, self.since_ns = stored, keys, since_ns
+        self.ends: dict[int, Ended] = {}
+        self.lease: Lease | None = None
+        self.barren = 0
+        self.launched_ns = time.time_ns()
+
+    @property
+    def live(self) -> dict[int, str]:
+        return {part: name for part, name in self.stored.ids.items() if part not in self.ends}
+
+    @property
+    def faults(self) -> list[str]:
+        """The causes of death of parts that would fail again, and their last output."""
+        failed = {part: end for part, end in self.ends.items() if not end.ok and not end.again}
+        told = []
+        for part, end in sorted(failed.items()):
+            words = self.stored.last_words(part)
+            told.append(f"part {part}: {end.reason}" + (f". It printed: {words}" if words else ""))
+        return told
+
+
+class _Run:
+    """One call of the executor: the cells without an outcome and the jobs that run them."""
+
+    def __init__(
+        self,
+        name: str,
+        launcher: Launcher,
+        cells: Mapping[str, PlannedCell],
+        store: Store,
+        options: RunOptions,
+        progress: CellProgress,
+        families: Families,
+        foreign: Mapping[str, str],
+    ) -> None:
+        self.name, self.launcher, self.store, self.options, self.progress = name, launcher, store, options, progress
+        self.pending, self.families, self.foreign = dict(cells), families, foreign
+        self.where = str(getattr(launcher, "where", ""))
+        self.jobs: list[_Live] = []
+        self.backoff = Backoff()
+        self.unreachable = False
+        self.poll_s, self.polled = FIRST_POLL_S, -math.inf
+
+    # From the first look to the end
+
+    def supervise(self) -> None:
+        """Attach to live jobs, launch the rest and, unless detached, wait until every cell is accounted for."""
+        try:
+            self._gather()
+            if self.options.detach:
+                for job in self.jobs:
+                    say(f"{self.options.label}: {job.stored} continues; run the same command without --detach to wait for it")
+                return
+            self._until_done()
+            self._finish()
+        except (KeyboardInterrupt, ExecutorError):
+            with held_signals():
+                self._cancel()
+            raise
+        finally:
+            for job in self.jobs:
+                if job.lease is not None:
+                    job.lease.release()
+
+    def _gather(self) -> None:
+        """Under a lock: find live jobs and launch another."""
+        with self._turn():
+            covered: set[str] = set()
+            for stored in stored_jobs(self.store.path):
+                if stored.job.engine == self.name and stored.where == self.where and (live := self._attached(stored)) is not None:
+                    covered |= live.keys
+            left = {key: planned for key, planned in self.pending.items() if key not in covered}
+            if left:
+                self._launch_new(left)
+
+    def _turn(self) -> Lease:
+        while (lease := self.store.lease(f"launching-{self.name}")) is None:
+            time.sleep(self.backoff.missed("launching"))
+        return lease
+
+    def _attached(self, stored: StoredJob) -> _Live | None:
+        """The job if it runs any of our cells. A job that has ended is closed; one whose state cannot be determined ends the command."""
+        plan = stored.plan()
+        if plan is None:
+            stored.close(keep_output=True)
+            return None
+        keys = {key for key, _ in plan.cells} & self.pending.keys()
+        if not stored.ids:  # whoever launched it never heard the answer
+            if not keys:
+                return None
+            stored.ids = dict(self.launcher.launch(stored.job, range(stored.job.parts)))
+            stored.write()
+        job = _Live(stored, keys, stored.since_ns)
+        job.ends = dict(self.launcher.poll(stored.ids))
+        if not job.live:
+            stored.close(keep_output=not all(end.ok for end in job.ends.values()))
+            return None
+        if not keys:
+            return None
+        self.jobs.append(job)
+        self._own(job)
+        say(f"{self.options.label}: {stored} is running {len(keys)} of these cells; attached to it")
+        return job
+
+    def _launch_new(self, cells: Mapping[str, PlannedCell]) -> None:
+        parts = max(1, min(self.launcher.parts, math.ceil(len(cells) / self.options.workers)))
+        stored = new_job(
+            self.store.path,
+            self.name,
+            self.options.label,
+            parts=parts,
+            cpus=self.options.workers * max(planned.request.threads for planned in cells.values()),
+            python=str(getattr(self.launcher, "python", "")),
+            where=self.where,
+        )
+        sharing = {key: family for key, family in self.families.sharing().items() if key in cells}
+        foreign = {key: names for key, names in self.foreign.items() if key in cells}
+        run = {
+            "code": frozen(cells.values(), foreign, self.store, self.options),
+            "declared": declared(),
+            "torch": torch_version(),
+            "timeout_s": self.options.timeout_s,
+            "checkpoint_every_s": self.options.checkpoint_every_s,
+            "workers": self.options.workers,
+            "watch": self.options.watch,
+        }
+        PlanFile.of(cells.values(), self.options.engine, sharing, foreign, **run).write(stored.job.plan)
+        stored.write()
+        job = _Live(stored, set(cells), stored.since_ns)
+        try:
+            with held_signals():  # what is launched is known, whatever comes between
+                stored.ids = dict(self.launcher.launch(stored.job, range(parts)))
+                stored.write()
+                self.jobs.append(job)
+                self._own(job)
+        except UnreachableError:
+            raise  # it may have been launched: the next command asks by the job's name
+        except ExecutorError:
+            stored.close(keep_output=False)
+            raise
+        say(f"{self.options.label}: launched {stored} for {len(cells)} cells; output in {stored.job.folder}")
+
+    def _own(self, job: _Live) -> bool:
+        """Whether this command, rather than another one waiting for the same job, restarts its parts."""
+        job.lease = job.lease or self.store.lease(f"job-{job.stored.job.name}")
+        return job.lease is not None
+
+    # The loop
+
+    def _until_done(self) -> None:
+        while True:
+            self._settle()
+            if not self.pending:
+                return
+            if time.monotonic() - self.polled >= self.poll_s:
+                for job in list(self.jobs):
+                    self._look_after(job)
+                self.polled, self.poll_s = time.monotonic(), min(LAST_POLL_S, 1.25 * self.poll_s)
+            self.progress.tick()
+            time.sleep(TICK_S)
+
+    def _settle(self) -> None:
+        """Account for cells that have a record. The folder is listed once, and only new records are read."""
+        for job in self.jobs:
+            for key in self.store.present(self.pending.keys() & job.keys):
+                record = self.store.outcome(key, job.since_ns)
+                if record is None:
+                    continue
+                planned = self.pending.pop(key)
+                if record.done:
+                    self.families.release(key)
+                else:
+                    logger.warning("%s: %s: %s", planned.request.label, record.status, record.reason)
+                self.progress.finished(record.status)
+
+    def _look_after(self, job: _Live) -> None:
+        """Poll a job's parts; restart those that were stopped, and the whole job if it ended with cells left."""
+        owned = self._own(job)
+        if not owned and not job.stored.reread():
+            self.jobs.remove(job)
+            raise ExecutorError(f"{job.stored} was ended by the command that launched it; run this one again")
+        ended = self._polled(job)
+        if ended is None:
+            return
+        for part, end in ended.items():
+            job.ends[part] = end
+            level = logging.INFO if end.ok else logging.WARNING
+            how = "ended" if end.ok else "will be started again" if end.again and owned else "ended"
+            logger.log(
+                level, "%s: part %d of %s %s: %s", self.options.label, part, job.stored.job.engine, how, end.reason or "nothing left to do"
+            )
+        if not owned:
+            return
+        stopped = [part for part, end in job.ends.items() if end.again]
+        if job.live and not stopped:
+            return
+        if not any(self._is_free(key) for key in job.keys & self.pending.keys()):
+            return  # what is pending is with somebody who lives, as far as can be known yet
+        if stopped:
+            self._start_again(job, stopped)
+        elif job.faults and len(job.faults) == len(job.ends):
+            raise ExecutorError(f"{job.stored} ended with {len(self.pending)} cells to do. " + "; ".join(job.faults))
+        else:
+            self._start_again(job, range(min(job.stored.job.parts, len(job.keys & self.pending.keys()))))
+
+    def _polled(self, job: _Live) -> Mapping[int, Ended] | None:
+        try:
+            ended = self.launcher.poll(job.live) if job.live else {}
+        except UnreachableError as error:
+            if not self.unreachable:
+                logger.warning("%s: %s; the job continues and will be polled again", self.options.label, error)
+            self.unreachable = True
+            return None
+        if self.unreachable:
+            say(f"{self.options.label}: {self.name} answers again")
+        self.unreachable = False
+        if ended:
+            self.poll_s = FIRST_POLL_S
+        return ended
+
+    def _is_free(self, key: str) -> bool:
+        if not self.backoff.due(key):
+            return False
+        if self.store.discard_stale_lease(key):
+            return True
+        self.backoff.missed(key)
+        return False
+
+    def _start_again(self, job: _Live, parts: Sequence[int]) -> None:
+        job.barren = 0 if self._has_moved(job) else job.barren + 1
+        reasons = "; ".join(dict.fromkeys(end.reason for end in job.ends.values() if end.reason))
+        if job.barren > MOST_BARREN:
+            words = next(filter(None, map(job.stored.last_words, job.ends)), "nothing")
+            raise ExecutorError(f"{job.stored} was started {job.barren} times and finished nothing ({reasons}). It printed: {words}")
+        try:
+            with held_signals():
+                job.launched_ns = time.time_ns()
+                job.stored.ids |= self.launcher.launch(job.stored.job, parts)
+                job.stored.write()
+        except UnreachableError as error:
+            logger.warning("%s: cannot start part %s again now: %s", self.options.label, ", ".join(map(str, parts)), error)
+            return
+        for part in parts:
+            job.ends.pop(part, None)
+
+    def _has_moved(self, job: _Live) -> bool:
+        """Whether a cell or a task has been finished since the job was last launched."""
+        return self.store.moved_since(job.launched_ns)
+
+    # The end
+
+    def _finish(self) -> None:
+        """Let parts end by themselves, cancel those that do not or never started, and clean up."""
+        deadline = time.monotonic() + FINISH_S
+        for job in self._owned():
+            while job.live and time.monotonic() < deadline:
+                job.ends |= self._polled(job) or {}
+                time.sleep(TICK_S)
+            self._end(job, keep_output=bool(job.faults))
+
+    def _cancel(self) -> None:
+        for job in self._owned():
+            self._end(job, keep_output=bool(job.faults))
+        for job in self.jobs:
+            if job.lease is None:
+                say(f"{self.options.label}: {job.stored} continues: another command is waiting for it")
+
+    def _owned(self) -> Iterator[_Live]:
+        return (job for job in self.jobs if job.lease is not None)
+
+    def _end(self, job: _Live, keep_output: bool) -> None:
+        try:
+            if job.live:
+                self.launcher.cancel(job.live)
+        except UnreachableError as error:
+            logger.warning("%s: %s: its parts will end when they find the plan gone", self.options.label, error)
+        job.stored.close(keep_output=keep_output)

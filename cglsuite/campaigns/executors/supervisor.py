@@ -1,0 +1,358 @@
+"""Supervise the workers of one machine: start, watch, time, and replace them when they die."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import secrets
+import selectors
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cglsuite.base.errors import StoreError, UsageError
+from cglsuite.base.hashing import canonical
+from cglsuite.campaigns.executors.base import ExecutorError, RunOptions
+from cglsuite.campaigns.executors.families import Families
+from cglsuite.campaigns.executors.process import WorkerProcess, worker_environment
+from cglsuite.campaigns.executors.progress import CellProgress, say
+from cglsuite.campaigns.executors.signals import held_signals
+from cglsuite.cells.code.witnesses import declared
+from cglsuite.cells.device import visible_gpus
+from cglsuite.cells.engine import Engine, load_engine
+from cglsuite.cells.failure import failure_record
+from cglsuite.cells.observing.relay import Audience
+from cglsuite.cells.plan import PlanFile, PlannedCell
+from cglsuite.cells.records.describe import foreign_code
+from cglsuite.cells.records.record import Record, Status
+from cglsuite.cells.storage.store import Store, plan_lease
+from cglsuite.cells.storage.waiting import Backoff
+from cglsuite.host.frozen import Bundle
+
+__all__ = ["Share", "Supervisor", "foreign_distributions", "frozen", "in_order", "outstanding"]
+
+POLL_S = 0.25
+FOREIGN_POLL_S = 1.0
+STILLBORN_LIMIT = 3
+STOP_POLL_S = 0.02
+GRACE_S = 3.0
+"""Time for a worker to exit after it has reported that it is finished or its lifeline was closed."""
+logger = logging.getLogger(__name__)
+
+
+def foreign_distributions(cells: Sequence[PlannedCell], options: RunOptions) -> dict[str, str]:
+    """By key, the third-party distributions whose code a cell runs. Decided in this process, where no method runs."""
+    engine = load_engine(options.engine)
+    found = {p.key: foreign_code(engine.sources(p.cell, options.catalogue)) for p in cells if p.cell is not None}
+    return {key: names for key, names in found.items() if names}
+
+
+def in_order(cells: Sequence[PlannedCell], foreign: Mapping[str, str]) -> dict[str, PlannedCell]:
+    """The ready cells by key: cells with the same foreign code are adjacent, and within those, cells of one dataset, since a worker keeps
+    one in memory. Otherwise the given order is kept."""
+    return {p.key: p for p in sorted((p for p in cells if p.ready), key=lambda p: (foreign.get(p.key, ""), _affinity(p)))}
+
+
+def outstanding(
+    cells: Sequence[PlannedCell], store: Store, options: RunOptions
+) -> tuple[dict[str, PlannedCell], dict[str, PlannedCell], dict[str, str]]:
+    """The ready cells by key; those without a result, in the order of :func:`in_order`; and :func:`foreign_distributions` of these."""
+    wanted = {p.key: p for p in cells if p.ready}
+    unfinished = [wanted[key] for key in store.unfinished(wanted)]
+    foreign = foreign_distributions(unfinished, options)
+    return wanted, in_order(unfinished, foreign), foreign
+
+
+def frozen(cells: Iterable[PlannedCell], foreign: Mapping[str, str], store: Store, options: RunOptions) -> dict[str, list[str]]:
+    """The user code of planned cells, put into the store: a plan's ``code``. Workers import what the keys are of, whatever happens to the
+    files after this.
+
+    Raises:
+        UsageError: a file was edited after the keys were computed.
+    """
+    engine = load_engine(options.engine)
+    of_users = {p.key: p for p in cells if p.key in foreign and p.cell is not None}
+    if not of_users:
+        return {}
+    files = engine.planned_code([p.cell for p in of_users.values() if p.cell is not None], options.catalogue)
+    groups = {(p.request.scenario, p.request.method, p.request.backbone): p for p in of_users.values()}
+    for planned in groups.values():
+        if planned.cell is not None and engine.cell_key(planned.cell, options.catalogue) != planned.key:
+            raise UsageError(f"code of {planned.request.label} was edited while the cells were planned: run the same command again")
+    return Bundle.keep(files, store.path).to_json()
+
+
+def _affinity(planned: PlannedCell) -> str:
+    cell = planned.cell
+    return "" if cell is None else canonical([cell.scenario.dataset, cell.dataset_hyperparameters])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """One machine's share of a plan that several machines work through.
+
+    Args:
+        plan: the plan file, owned by another process. index, of: this is the ``index``-th of ``of`` machines.
+        gpus: the GPUs to spread workers over, as in ``CUDA_VISIBLE_DEVICES``; empty: unchanged.
+        watch: called several times a second; an exception ends the share.
+    """
+
+    plan: Path
+    index: int
+    of: int
+    gpus: Sequence[str] = ()
+    watch: Callable[[], None] = lambda: None
+
+
+class Supervisor:
+    """Live workers on this machine, their plan file, and the cells without an outcome.
+
+    Without a ``share`` it writes the plan and returns when every cell is accounted for, whoever runs it. With one it returns when this
+    machine can take no more cells: cells held by others are left to them.
+    """
+
+    def __init__(
+        self,
+        cells: Mapping[str, PlannedCell],
+        store: Store,
+        options: RunOptions,
+        progress: CellProgress,
+        foreign: Mapping[str, str],
+        share: Share | None = None,
+    ) -> None:
+        self.pending, self.store, self.options, self.progress = dict(cells), store, options, progress
+        self.foreign = {key: names for key, names in foreign.items() if key in cells}
+        self.engine: Engine = load_engine(options.engine)
+        self.share = share
+        self.plan_path = share.plan if share else store.path / "plans" / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+        self.workers: list[WorkerProcess] = []
+        self.selector = selectors.DefaultSelector()
+        self.stillborn = 0
+        self.named: set[tuple[str, int]] = set()
+        self.backoff = Backoff()
+        on_cuda = any(planned.request.device == "cuda" for planned in cells.values())
+        self.gpus = share.gpus if share else visible_gpus() if on_cuda else ()
+        per_gpu = max(1, len(self.gpus)) if share else 1  # of this machine alone, the campaign says how many workers there are
+        self.size = min(options.workers * per_gpu, len(cells))
+        self.families = Families(store, self.engine, options)
+        self.audience = Audience(options.observers)
+        self.environment = worker_environment(max((p.request.threads for p in cells.values()), default=1))
+
+    # The loop
+
+    def supervise(self) -> None:
+        """Keep workers running until every cell is accounted for or, with a share, until this machine can take no more."""
+        if self.share is not None:
+            self.since_ns = self.plan_path.stat().st_mtime_ns
+            self._until_done()
+            return
+        every_s = self.options.checkpoint_every_s
+        shared = self.families.sharing()
+        code = frozen(self.pending.values(), self.foreign, self.store, self.options)
+        run = {"code": code, "declared": declared(), "checkpoint_every_s": every_s}
+        plan = PlanFile.of(self.pending.values(), self.options.engine, shared, self.foreign, **run)
+        with self.store.lease(plan_lease(self.plan_path)) or contextlib.nullcontext():
+            plan.write(self.plan_path)
+            self.since_ns = self.plan_path.stat().st_mtime_ns
+            self._until_done()
+
+    def _until_done(self) -> None:
+        try:
+            self._fill()
+            while self.pending:
+                if self.workers:
+                    self._listen()
+                elif self.share is None:
+                    self._look_elsewhere()
+                elif not self._take_more():
+                    break
+                self.progress.tick()
+                if self.share is not None:
+                    self.share.watch()
+        finally:
+            with held_signals():  # a second Ctrl-C does not leave the rest of the workers alone
+                self._stop()
+                if self.share is None:
+                    self.plan_path.unlink(missing_ok=True)
+
+    def _fill(self) -> None:
+        """Start workers while there are cells without a holder."""
+        held = {w.held for w in self.workers}
+        indices = sorted(set(range(self.size)) - {w.index for w in self.workers})
+        free = (key for key in self.pending if key not in held and self._is_free(key))
+        for index, _ in zip(indices, free, strict=False):
+            with held_signals():  # a worker that is started is known, whatever comes between
+                worker = self._worker(index)
+                self.workers.append(worker)
+                self.selector.register(worker.events_descriptor, selectors.EVENT_READ, worker)
+
+    def _worker(self, index: int) -> WorkerProcess:
+        first, of = (self.share.index, self.share.of) if self.share else (0, 1)
+        gpu = {"CUDA_VISIBLE_DEVICES": self.gpus[index % len(self.gpus)]} if self.gpus else {}
+        places = index, first * self.size + index, of * self.size
+        return WorkerProcess(self.plan_path, self.store.path, *places, {**self.environment, **gpu})
+
+    def _is_free(self, key: str) -> bool:
+        """Whether nobody holds ``key``. A key that was held a moment ago is not checked again yet."""
+        if not self.backoff.due(key):
+            return False
+        if self.store.discard_stale_lease(key):
+            self.backoff.forget(key)
+            return True
+        holder = self.store.holder(key)
+        self.backoff.missed(key, near=holder is not None and holder.here)
+        return False
+
+    def _listen(self) -> None:
+        for ready, _ in self.selector.select(POLL_S):
+            self._hear(ready.data)
+        for worker in list(self.workers):
+            limit = self.options.timeout_s
+            if limit is not None and worker.held is not None and time.monotonic() - worker.since > limit:
+                worker.overdue = True
+                worker.kill()
+            if worker.has_ended() or time.monotonic() - worker.finished_s > GRACE_S:
+                self._hear(worker)
+                worker.kill()
+                self._bury(worker)
+
+    def _hear(self, worker: WorkerProcess) -> None:
+        for event in worker.events():
+            kind, key = event.pop("event"), event.get("key", "")
+            if kind == "start":
+                worker.held, worker.since = key, time.monotonic()
+                if (planned := self.pending.get(key)) is not None and planned.cell is not None:
+                    self.audience.started(key, planned.cell)
+                self._check_foreign(worker, key)
+            elif kind == "end":
+                worker.held = None
+                self._ended(key, event["status"], event["reason"])
+            elif kind == "held":
+                worker.held = None
+                self.backoff.missed(key)
+                self.audience.ended(key, lambda: None)
+                self.progress.left(key)
+            elif kind == "refused":
+                self._record_failure(key, "failed", event["reason"])
+            elif kind == "task" and key in self.pending:
+                self.progress.working(key, f"{self.pending[key].request.method} task {event['task']}/{event['of']}")
+            elif kind in ("stream", "epochs", "row"):
+                self.audience.hear(kind, event)
+                if kind == "epochs" and (cell := self.audience.cells.get(key)) is not None:
+                    task, epoch, *_ = event["epochs"][-1]
+                    self.progress.working(key, f"{cell.spec.method} {cell.position(task, epoch)}", cell.share(task, epoch))
+            elif kind == "log":
+                logging.getLogger(event["name"]).log(event["level"], "%s", event["message"])
+            elif kind == "store-fault":
+                raise StoreError(event["reason"])
+            elif kind == "finished":
+                worker.finished_s = time.monotonic()
+
+    def _check_foreign(self, worker: WorkerProcess, key: str) -> None:
+        """Kill a worker that starts a cell with different foreign code from what it has run: a correct worker refuses it."""
+        foreign = self.foreign.get(key, "")
+        if worker.foreign not in ("", foreign):
+            worker.kill()
+            worker.held = None
+            worker.finished_s = time.monotonic()
+            reason = f"the worker was stopped: it started this cell after running code of {worker.foreign}, which must have changed "
+            reason += "the suite's own code"
+            self._record_failure(key, "unclean", reason, despite_result=True)
+        worker.foreign = foreign or worker.foreign
+
+    def _bury(self, worker: WorkerProcess) -> None:
+        """A worker has ended: account for its cell, and start another worker if cells are left."""
+        self.workers.remove(worker)
+        self.selector.unregister(worker.events_descriptor)
+        key, words = worker.held, worker.last_words()
+        if key is not None:
+            elapsed = time.monotonic() - worker.since
+            if worker.overdue:
+                self._record_failure(key, "timeout", f"stopped after {elapsed:.0f} s (limit {self.options.timeout_s:g} s)", elapsed)
+            else:
+                self._record_failure(key, "failed", worker.how_it_died() + (f". It printed: {words}" if words else ""), elapsed)
+        elif worker.finished_s == math.inf:
+            self.stillborn += 1
+        worker.close()
+        if self.stillborn >= STILLBORN_LIMIT:
+            raise ExecutorError(f"{self.stillborn} workers exited before they started a cell. Output of the last one: {words or 'none'}")
+        self._fill()
+
+    def _look_elsewhere(self) -> None:
+        """All pending cells are, or were a moment ago, held by other runners."""
+        self._settle()
+        self._fill()
+        if self.pending and not self.workers:
+            self._log_holders()
+            time.sleep(FOREIGN_POLL_S)
+
+    def _take_more(self) -> bool:
+        """Whether there is more for this machine to run, now that its workers have ended."""
+        self._settle()
+        self._fill()
+        return bool(self.workers)
+
+    def _settle(self) -> None:
+        """Account for what others have finished or tried."""
+        for key in [key for key in self.pending if self.backoff.due(key)]:
+            if (record := self.store.outcome(key, self.since_ns)) is not None:
+                self._ended(key, record.status, record.reason)
+
+    def _log_holders(self) -> None:
+        """Log every runner that holds pending cells, once."""
+        holders = [holder for key in self.pending if (holder := self.store.holder(key)) is not None]
+        cells = Counter((holder.host, holder.pid) for holder in holders)
+        for holder in holders:
+            if (who := (holder.host, holder.pid)) not in self.named:
+                self.named.add(who)
+                say(f"{self.options.label}: waiting for {'a cell' if cells[who] == 1 else f'{cells[who]} cells'} of {holder.wait}")
+
+    # Outcomes
+
+    def _ended(self, key: str, status: str, reason: str | None) -> None:
+        planned = self.pending.pop(key, None)
+        if planned is None:
+            return
+        if status == "done":
+            self.families.release(key)
+        else:
+            logger.warning("%s: %s: %s", planned.request.label, status, reason)
+        self.audience.ended(key, lambda: self.store.get(key))
+        self.progress.finished(status, key)
+
+    def _record_failure(
+        self, key: str, status: Status, reason: str, elapsed_s: float | None = None, *, despite_result: bool = False
+    ) -> None:
+        planned = self.pending.get(key)
+        if planned is None or planned.cell is None:
+            return
+        record: Record | None = None if despite_result else self.store.cached(key)  # it may have finished at the last moment
+        if record is None:
+            record = failure_record(
+                planned.cell, self.options.catalogue, self.engine, key=key, status=status, reason=reason, elapsed_s=elapsed_s
+            )
+            self.store.put(record)
+        self.store.forget_attempts(key)
+        self.store.discard_stale_lease(key)
+        self._ended(key, record.status, record.reason)
+
+    def _stop(self) -> None:
+        """End all workers: close their lifelines, then kill those that remain."""
+        for worker in self.workers:
+            worker.let_go()
+        deadline = time.monotonic() + GRACE_S
+        for worker in self.workers:
+            while not worker.has_ended() and time.monotonic() < deadline:
+                time.sleep(STOP_POLL_S)
+            worker.kill()
+            if worker.held is not None:
+                self.store.withdraw_attempt(worker.held, worker.process.pid)
+                self.store.discard_stale_lease(worker.held)
+            worker.close()
+        self.workers.clear()
+        self.audience.stopped()
+        self.selector.close()

@@ -1,0 +1,384 @@
+"""The cells that reproduce published rows: chosen by paper, data set, setting and method, planned as campaigns, run where missing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.base.errors import NotApplicable, UnknownNameError, UsageError
+from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.executors.base import RunOptions
+from cglsuite.campaigns.executors.campaign_run import cell_states, find_executor
+from cglsuite.campaigns.overrides import Overrides
+from cglsuite.campaigns.planning import plan_campaign
+from cglsuite.campaigns.reference.matching import REFERENCE, Recipe, RecipeBook, dataset_key, keyed_results, method_key
+from cglsuite.campaigns.reference.papers import PAPERS, Paper, paper_named
+from cglsuite.campaigns.reference.presence import absent_data
+from cglsuite.campaigns.reference.values import known_about
+from cglsuite.cells.engine import Engine, load_engine
+from cglsuite.cells.plan import PlannedCell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cglsuite.cells.records.record import Record
+    from cglsuite.cells.storage.store import Store
+    from cglsuite.host import Catalogue
+
+__all__ = [
+    "Entry",
+    "PlannedGroup",
+    "Reproduction",
+    "Selection",
+    "absences",
+    "campaign_of",
+    "lacking",
+    "planned_groups",
+    "reproduction_of",
+    "run_missing",
+    "selections_of",
+    "without_configuration",
+]
+
+_JOINT = "joint"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which published rows: those of a paper, and of a data set, setting and method where these are given, by their names here or there.
+
+    ``paper``: empty = all papers (see :func:`selections_of`). ``repeats``: how many of the protocol's repetitions; ``None`` = all.
+    """
+
+    paper: str = ""
+    dataset: str = ""
+    setting: str = ""
+    method: str = ""
+    repeats: int | None = None
+
+    @property
+    def title(self) -> str:
+        """What was asked for, in words."""
+        return ", ".join(filter(None, (self.paper or "all papers", self.dataset, self.setting, self.method)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A published row, and the recipe by which it is reproduced or the reason why it is not."""
+
+    row: Mapping[str, Any]
+    recipe: Recipe | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """The reproduction of a selection with one catalogue.
+
+    Args:
+        entries: one per published row that has a value, in table order. times: likewise, of running times. unprinted: number of table
+            cells without a value.
+        campaigns: by the design of the recipes that they serve (see :attr:`Recipe.design`).
+    """
+
+    selection: Selection
+    paper: Paper
+    entries: tuple[Entry, ...]
+    times: tuple[Entry, ...] = ()
+    unprinted: int = 0
+    campaigns: Mapping[tuple[Any, ...], Campaign] = field(default_factory=dict)
+
+    def plan(
+        self, catalogue: Catalogue, overrides: Overrides | Mapping[str, Any] | None = None, *, engine: Engine | None = None
+    ) -> list[PlannedCell]:
+        """The cells of all campaigns, one that several of them need once."""
+        cells: dict[Any, PlannedCell] = {}
+        for campaign in self.campaigns.values():
+            for planned in plan_campaign(campaign, catalogue, overrides, engine=engine):
+                cells.setdefault(planned.key or planned.request.label, planned)
+        return list(cells.values())
+
+
+# --- which rows ------------------------------------------------------------------------------------------------------------------
+
+
+def selections_of(selection: Selection) -> list[Selection]:
+    """A selection by paper: itself if it names one, else one for every paper whose tables have such rows, in the order of the papers.
+
+    A paper whose protocol has fewer repetitions than are asked for gives all that it has.
+
+    Raises:
+        UnknownNameError: a data set, setting or method that no paper's tables have; the nearest are named.
+        NotApplicable: known names that no table combines in a cell. UsageError: fewer repetitions than one.
+    """
+    if selection.paper:
+        return [selection]
+    if selection.repeats is not None and selection.repeats < 1:
+        raise UsageError(f"{selection.repeats} seeds: expected at least 1")
+    found = []
+    for paper in PAPERS:
+        repeats = None if selection.repeats is None else min(selection.repeats, paper.most_repeats)
+        one = replace(selection, paper=paper.name, repeats=repeats)
+        try:
+            _selected(one, paper)
+        except (UnknownNameError, NotApplicable):
+            continue
+        found.append(one)
+    if not found:
+        _refuse_unknown(selection, keyed_results(), "the papers")
+        raise NotApplicable(f"no paper's table has {selection.title.partition(', ')[2]}")
+    return found
+
+
+def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
+    """The published rows of a selection with their recipes, and the campaigns that these amount to.
+
+    Raises:
+        UnknownNameError: a paper, or a data set, setting or method that the paper's tables do not have; the nearest are named.
+        NotApplicable: known names that no table combines in a cell.
+        UsageError: more repetitions than the protocol has, or fewer than one.
+    """
+    paper = paper_named(selection.paper)
+    if selection.repeats is not None and not 1 <= selection.repeats <= paper.most_repeats:
+        limit = f"the protocol of {paper.name} has {paper.most_repeats} repetitions"
+        raise UsageError(f"{selection.repeats} seeds: {limit}; expected a number from 1 to {paper.most_repeats}")
+    rows = _selected(selection, paper)
+    selection = _as_printed(selection, paper, rows)
+    printed = rows[rows["mean"].notna()]
+    entries, book = [], RecipeBook(catalogue)
+    for row in ({str(k): v for k, v in one.items()} for one in printed.to_dict(orient="records")):
+        recipe_or_reason = "; ".join(known_about(row).unavailable) or book.recipe(row)
+        entries.append(
+            Entry(row=row, reason=recipe_or_reason) if isinstance(recipe_or_reason, str) else Entry(row=row, recipe=recipe_or_reason)
+        )
+    return Reproduction(
+        selection=selection,
+        paper=paper,
+        entries=tuple(entry for entry in entries if entry.row["unit"] != "s"),
+        times=tuple(entry for entry in entries if entry.row["unit"] == "s"),
+        unprinted=len(rows) - len(printed),
+        campaigns=_campaigns(selection, paper, [entry.recipe for entry in entries if entry.recipe is not None]),
+    )
+
+
+def _selected(selection: Selection, paper: Paper) -> pd.DataFrame:
+    table = keyed_results()
+    rows = table[table["paper"] == paper.name]
+    _refuse_unknown(selection, rows, paper.name)
+    kept = rows
+    for column, (_, key) in _NAMED.items():
+        if given := getattr(selection, column):
+            kept = kept[kept[column].map(key) == key(given)]
+    if kept.empty:
+        raise NotApplicable(f"no table of {paper.name} has {selection.title.partition(', ')[2]}: {_elsewhere(selection, rows)}")
+    return kept
+
+
+_NAMED: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    "dataset": ("data set", dataset_key),
+    "setting": ("setting", str.lower),
+    "method": ("method", method_key),
+}
+"""What rows are selected by: in words, and the form in which names are compared."""
+
+
+def _refuse_unknown(selection: Selection, rows: pd.DataFrame, whose: str) -> None:
+    for column, (word, key) in _NAMED.items():
+        given = getattr(selection, column)
+        if given and key(given) not in set(rows[column].map(key)):
+            raise UnknownNameError(f"{word} of {whose}", given, rows[column].unique())
+
+
+def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selection:
+    """The same selection in the paper's spelling."""
+    asked = {column: getattr(selection, column) for column in ("dataset", "setting", "method")}
+    return replace(selection, paper=paper.name, **{column: rows[column].iloc[0] for column, given in asked.items() if given})
+
+
+def _elsewhere(selection: Selection, rows: pd.DataFrame) -> str:
+    """Where the tables do have the data set or method that was asked for."""
+    if selection.dataset:
+        mine = rows[rows["dataset"].map(dataset_key) == dataset_key(selection.dataset)]
+        if not selection.method or not selection.setting:
+            return f"{selection.dataset} is there in {', '.join(mine['setting'].unique())} with {', '.join(mine['method'].unique())}"
+        mine = mine[mine["setting"].str.lower() == selection.setting.lower()]
+        return f"{selection.dataset} in {selection.setting} is there with {', '.join(mine['method'].unique()) or 'no method'}"
+    mine = rows[rows["method"].map(method_key) == method_key(selection.method)]
+    return f"{selection.method} is there in {', '.join(mine['setting'].unique())}"
+
+
+# --- their cells -----------------------------------------------------------------------------------------------------------------
+
+
+def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) -> dict[tuple[Any, ...], Campaign]:
+    """A campaign for every preset, backbone and overrides: its methods, and joint training where a metric compares with that."""
+    by_design: dict[tuple[Any, ...], list[Recipe]] = defaultdict(list)
+    for recipe in recipes:
+        by_design[recipe.design].append(recipe)
+    return {design: campaign_of(selection, paper, members) for design, members in by_design.items()}
+
+
+def campaign_of(
+    selection: Selection, paper: Paper, recipes: Sequence[Recipe], chosen: Mapping[str, Mapping[str, Any]] | None = None
+) -> Campaign:
+    """The campaign of recipes of one design, with the repetitions of the paper's protocol.
+
+    Joint training, which has no first task, is never pre-trained: what a pre-trained method is compared with is the same.
+
+    Args:
+        chosen: by method, settings in place of the preset's, such as a search chose.
+    """
+    one = max(recipes, key=lambda recipe: len(recipe.orders))
+    methods = [r.method for r in recipes] + [_JOINT for r in recipes if r.needs_joint]
+    methods = list(dict.fromkeys(methods + [REFERENCE for r in recipes if r.needs_reference]))
+    pretrained = {name: value for name, value in one.overrides if name.startswith("pretraining.")}
+    values = {name: value for name, value in one.overrides if name not in pretrained}
+    data: dict[str, Any] = {
+        "name": f"reproduction-{paper.name.lower()}",
+        "title": f"Reproduction of {selection.title}",
+        "grid": {"scenarios": [one.preset], "methods": methods, "backbones": [one.backbone] if one.backbone else []},
+        "seeds": {axis: list(seeds[: selection.repeats]) for axis, seeds in paper.seeds.items()},
+        "set": _written(values),
+        "override": [{"match": {"method": name}, "set": pretrained} for name in methods if pretrained and name != _JOINT],
+    }
+    data["override"] += [{"match": {"method": name}, "set": _written(settings)} for name, settings in (chosen or {}).items()]
+    if one.orders:
+        data["seeds"]["orders"] = list(one.orders)
+    return Campaign.parse(data)
+
+
+def _written(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a campaign file has them."""
+    return {name: "none" if value is None else value for name, value in settings.items()}
+
+
+def without_configuration(given: Overrides | Mapping[str, Any] | None) -> Overrides:
+    """What goes over the campaigns, the environment's included: a device and a number of workers.
+
+    Raises:
+        UsageError: a setting is overridden; what would be compared then are no longer the paper's presets.
+    """
+    overrides = Overrides.of(given)
+    if overrides.values:
+        overridden = ", ".join(f"{name}={value}" for name, value in overrides.values.items())
+        raise UsageError(
+            f"{overridden} is set (CGLSUITE_SET?): published values are compared with unchanged presets; expected no overrides"
+        )
+    return overrides
+
+
+def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
+    """The cells that could be run and have no result."""
+    unfinished = set(store.unfinished(planned.key for planned in cells if planned.ready))
+    return [planned for planned in cells if planned.key in unfinished]
+
+
+def done_elsewhere(cells: Iterable[PlannedCell], records: Iterable[Record], *, engine: Engine | None = None) -> dict[str, int]:
+    """How many of the cells, all planned for one kind of device, have a result among the records of others, by device."""
+    engine = engine or load_engine()
+    cells = [planned for planned in cells if planned.cell is not None]
+    here = {planned.request.device for planned in cells}
+    others = [record for record in records if record.done and record.cell["device"] not in here]
+    kinds = {(record.cell["scenario"], record.cell["method"]) for record in others}
+    designs = {engine.design_key(p.cell) for p in cells if p.cell is not None and (p.request.scenario, p.request.method) in kinds}
+    found = {(record.cell["device"], record.design) for record in others if record.design in designs}
+    return dict(sorted(Counter(device for device, _ in found).items()))
+
+
+def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:
+    """By data set, why its files cannot be had here; only the data sets of cells that could run otherwise, each looked for once.
+
+    Args:
+        fetch: download what is absent and has a public home.
+    """
+    needed = {planned.cell.scenario.dataset: planned.cell.dataset_hyperparameters for planned in cells if planned.cell is not None}
+    reasons = {name: absent_data(catalogue, name, hyperparameters, fetch=fetch) for name, hyperparameters in needed.items()}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedGroup:
+    """What is known of the cells of one preset, method and backbone.
+
+    Args:
+        counts: cells by state: done, running, missing, no data, n/a, or the status of a record that is no result.
+        mean_s: how long a cell of this preset and method took where one was run; ``None`` where there is no record.
+        reasons: why cells cannot be run.
+    """
+
+    preset: str
+    method: str
+    backbone: str
+    counts: Mapping[str, int]
+    mean_s: float | None = None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def to_run(self) -> int:
+        """How many cells a run would train."""
+        return sum(n for state, n in self.counts.items() if state not in ("done", "n/a", "no data"))
+
+    @property
+    def expected_s(self) -> float | None:
+        """How long they would take, one after the other."""
+        return None if self.mean_s is None else self.mean_s * self.to_run
+
+
+def planned_groups(
+    cells: Sequence[PlannedCell], store: Store, absent: Mapping[str, str], records: Iterable[Record] = ()
+) -> list[PlannedGroup]:
+    """Cells counted by preset, method and backbone.
+
+    Args:
+        cells: all for one kind of device. absent: what :func:`absences` found. records: those from which the time of a cell is taken, on
+            that device; other code may have made them.
+    """
+    times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for record in records:
+        if record.done and (seconds := record.timings_s.get("total")) is not None:
+            times[record.cell["scenario"], record.cell["method"], record.cell["device"]].append(seconds)
+    device = next((planned.request.device for planned in cells), "")
+    counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    reasons: dict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
+    for known in cell_states(cells, store):
+        planned, state, reason = known.planned, known.state, known.planned.reason
+        group = (planned.request.scenario, planned.request.method, planned.backbone)
+        if state not in ("done", "n/a", "running") and planned.cell is not None and planned.cell.scenario.dataset in absent:
+            state, reason = "no data", absent[planned.cell.scenario.dataset]
+        counts[group][state] += 1
+        reasons[group] |= {reason: None} if reason else {}
+    return [
+        PlannedGroup(
+            preset=preset,
+            method=method,
+            backbone=backbone,
+            counts=dict(n),
+            mean_s=sum(taken) / len(taken) if (taken := times.get((preset, method, device))) else None,
+            reasons=tuple(reasons[preset, method, backbone]),
+        )
+        for (preset, method, backbone), n in counts.items()
+    ]
+
+
+def run_missing(
+    cells: Sequence[PlannedCell],
+    catalogue: Catalogue,
+    store: Store,
+    *,
+    absent: Mapping[str, str],
+    engine: Engine | None = None,
+    workers: int | None = None,
+    label: str = "reproduction",
+    progress: bool = True,
+) -> None:
+    """Run what has no result yet and has its data here, as ``cglsuite run`` does.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    runnable = [p for p in cells if p.cell is not None and p.cell.scenario.dataset not in absent]
+    engine = engine or load_engine()
+    options = RunOptions(catalogue=catalogue, engine=engine.reference, workers=workers or 1, label=label, progress=progress)
+    find_executor(catalogue, "local").run(runnable, store, options)

@@ -1,0 +1,236 @@
+"""Published values in one unit: what a printed mean and deviation amount to, whether ours agrees with them, what is known about them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cglsuite.base.wording import several
+from cglsuite.campaigns.reference import known_artefacts
+from cglsuite.stats import Agreement, MeanEstimate, Refused, agreement
+
+__all__ = [
+    "ARTEFACT",
+    "FEWEST_RUNS",
+    "LEAST_RUNS",
+    "MARGINS",
+    "UNITS",
+    "Known",
+    "Unit",
+    "known_about",
+    "margin_of",
+    "own_mean",
+    "printed_deviation",
+    "published_error",
+    "remarks",
+    "require_comparable",
+    "shown_value",
+    "unit_note",
+    "verdict_on",
+]
+
+ARTEFACT = "published artefact"
+"""The verdict on a published value that is known not to have come about as its protocol says, however close ours is."""
+POINT = 1.0
+_LEVEL, _DIFFERENCE = 0.02, 0.03
+MARGINS: Mapping[str, float] = {
+    "average_performance": _LEVEL,
+    "a_auc": _LEVEL,
+    "a_end": _LEVEL,
+    "forgetting_from_diagonal": _DIFFERENCE,
+    "backward_transfer": _DIFFERENCE,
+    "intransigence": _DIFFERENCE,
+    "forward_transfer": _DIFFERENCE,
+    "af_s": _DIFFERENCE,
+    "af_hard": _DIFFERENCE,
+    "aopd": _DIFFERENCE,
+    "mopd": _DIFFERENCE,
+}
+"""By metric, within which a mean counts as equivalent to a published one; in stored units, so that 0.02 is 2 points of a fraction.
+
+Fixed before looking: 2 points for means of performance, 3 for differences and ranges of two performances, whose spread is about √2 times as
+large.
+"""
+LEAST_RUNS = 3
+"""Repetitions of ours that a verdict needs."""
+FEWEST_RUNS = 2
+"""Taken for the number of runs of a paper that does not state it: the fewest that have a standard deviation, and so the least certain."""
+_OTHER_SCALE = "std evidently on the 0-1 scale"
+_DEVIATION_IN_POINTS = (
+    "the paper prints standard deviations on the scale from 0 to 1 beside means in percent; they are brought to points here (times 100)"
+)
+_NOT_A_REMARK = re.compile(r"base metric: .*|AF[<>]0 means forgetting|INT: lower is better|called .*|built upon .*|std evidently .*")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of the published table: what a value of ours is multiplied with, and what a percentage point is in it (``None``: nothing)."""
+
+    name: str
+    scale: float
+    point: float | None
+
+    @property
+    def to_points(self) -> float:
+        """What a difference in this unit is multiplied with to be in points; NaN where there are none."""
+        return math.nan if self.point is None else POINT / self.point
+
+
+UNITS: Mapping[str, Unit] = {
+    name: Unit(name, scale, point)
+    for name, scale, point in (
+        ("%", 100.0, 1.0),
+        ("fraction", 1.0, 0.01),
+        ("-MAE", 1.0, None),
+        ("MAE", 1.0, None),
+        ("MAE x100", 100.0, None),
+    )
+}
+"""Performance is a fraction here, and of graph regression minus the mean absolute error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of a published row: its kinds with their reasons (see :func:`cglsuite.campaigns.reference.known_artefacts`)."""
+
+    reasons: tuple[tuple[str, str], ...]
+
+    def of(self, *kinds: str) -> tuple[str, ...]:
+        """The reasons of some kinds."""
+        return tuple(reason for kind, reason in self.reasons if kind in kinds)
+
+    @property
+    def artefacts(self) -> tuple[str, ...]:
+        """Why the value did not come about as its protocol says."""
+        return self.of("artefact", "not-comparable")
+
+    @property
+    def unavailable(self) -> tuple[str, ...]:
+        """Why nobody can run the same."""
+        return self.of("unavailable")
+
+    @property
+    def comparable(self) -> bool:
+        """Whether it is the same problem on the same data."""
+        return not self.of("not-comparable", "unavailable")
+
+
+@lru_cache
+def _artefacts() -> tuple[dict[str, Any], ...]:
+    return tuple({str(k): v for k, v in row.items()} for row in known_artefacts().to_dict(orient="records"))
+
+
+def known_about(row: Mapping[str, Any]) -> Known:
+    """What is known of a published row."""
+    where = ("paper", "problem", "setting", "dataset", "method", "metric")
+    artefacts = [one for one in _artefacts() if all(not one[w] or row[w] in one[w].split("|") for w in where)]
+    return Known(reasons=tuple((one["kind"], one["reason"]) for one in artefacts))
+
+
+def printed_deviation(row: Mapping[str, Any]) -> float:
+    """The printed standard deviation in the unit of the mean; AGALE prints it on the 0 to 1 scale beside means in percent.
+
+    A row that is not comparable stays as printed: AGALE's joint training has 22.47 ± 0.47, which cannot mean 47 points.
+    """
+    other = _OTHER_SCALE in row["note"] and known_about(row).comparable
+    return float(row["std"]) * (100.0 if other else 1.0)
+
+
+def shown_value(row: Mapping[str, Any], *, percent: bool = False) -> str:
+    """What the paper prints, the deviation in the unit of the mean.
+
+    Args:
+        percent: bring fractions to percent, with all their digits: for what stands beside results in percent.
+    """
+    deviation, text = printed_deviation(row), str(row["printed"])
+    if math.isfinite(deviation) and deviation != row["std"]:
+        text = f"{text.partition(' ±')[0]} ± {deviation:g}"
+    if percent and row["unit"] == "fraction":
+        return " ± ".join(format(Decimal(number).scaleb(2), "f") for number in text.split(" ± "))
+    return text
+
+
+def unit_note(row: Mapping[str, Any], *, percent: bool = False) -> str:
+    """Why :func:`shown_value` is not what the paper prints; empty where it is."""
+    if shown_value(row) != row["printed"]:
+        return _DEVIATION_IN_POINTS
+    if shown_value(row, percent=percent) != row["printed"]:
+        return "the paper prints fractions of 1; they are in percent here (times 100)"
+    return ""
+
+
+def remarks(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the notes of a row say that a reader of its value should know."""
+    noted = [part for part in row["note"].split("; ") if part and not _NOT_A_REMARK.fullmatch(part)]
+    return (*noted, *known_about(row).of("remark"))
+
+
+# --- agreement -------------------------------------------------------------------------------------------------------------------
+
+
+def margin_of(metric: str, unit: Unit) -> float:
+    """The margin of a metric, by its name here, in a published unit.
+
+    Raises:
+        KeyError: a metric without a margin; every metric of :data:`cglsuite.campaigns.reference.papers.PAPERS` has one.
+    """
+    return MARGINS[metric] * unit.scale
+
+
+def own_mean(values: Sequence[float]) -> MeanEstimate:
+    """The mean of independent repetitions, in their unit; they may be without spread.
+
+    Raises:
+        Refused: fewer than :data:`LEAST_RUNS` repetitions.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if x.size < LEAST_RUNS:
+        raise Refused(f"{several(x.size, 'repetition')} of ours: a verdict needs at least {LEAST_RUNS}")
+    spread = float(x.std(ddof=1))
+    return MeanEstimate(mean=float(x.mean()), error=spread / math.sqrt(x.size), df=x.size - 1.0, spread=spread, n=x.shape)
+
+
+def require_comparable(row: Mapping[str, Any]) -> None:
+    """Check that a published row is of the same problem on the same data.
+
+    Raises:
+        Refused: it is not.
+    """
+    if not known_about(row).comparable:
+        raise Refused("the published value is not comparable: it is of another problem or other data")
+
+
+def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, int]:
+    """The printed standard deviation in the published unit, and the number of runs it is over.
+
+    A printed 0.0 stands for anything below half a unit of its last digit, which is taken. Where the paper does not say over how many runs,
+    :data:`FEWEST_RUNS` are.
+    """
+    deviation = printed_deviation(row)
+    if deviation == 0.0:
+        digits = str(row["printed"]).partition(" ± ")[2].partition(".")[2]
+        deviation = 0.5 * 10.0 ** -len(digits)
+    return deviation, runs or FEWEST_RUNS
+
+
+def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: int | None) -> Agreement:
+    """Both tests of a mean of ours beside a published row, in the published unit.
+
+    Args:
+        metric: its name here. ours: in stored units. runs: of the published mean; ``None`` where unknown.
+
+    Raises:
+        Refused: nothing is printed to test against; the row is of another problem.
+    """
+    require_comparable(row)
+    unit = UNITS[row["unit"]]
+    std, n = published_error(row, runs)
+    scaled = replace(ours, mean=unit.scale * ours.mean, error=unit.scale * ours.error, spread=unit.scale * ours.spread)
+    return agreement(scaled, float(row["mean"]), std, n, margin=margin_of(metric, unit))

@@ -1,0 +1,381 @@
+"""Merge one store into another: the union of their records by key, in which nothing is lost or overwritten silently.
+
+A finished record counts before an unfinished one. Records with the same result are one, however long they took. Of two finished records
+with different results, that of the target stays in ``cells``, and the other is kept as ``conflicts/KEY.SHA256.json``, with the first twelve
+digits of the SHA-256 of its file. Files are copied byte for byte, each in one rename under the lease of its cell, so an interrupted merge
+can be repeated. The source is only read: what cannot be read is reported and stays where it is.
+
+Outcomes of searches are merged likewise. Curves, which stand beside records, are copied before these, as is what is noted of the inputs of
+user code. Checkpoints are not merged: they only save time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import StoreError, UsageError
+from cglsuite.cells.code.noted import copy_inputs
+from cglsuite.cells.records.comparison import compare
+from cglsuite.cells.records.curves import Curves, NoCurvesError
+from cglsuite.cells.records.record import NewerSchemaError, Record
+from cglsuite.cells.records.rows import Summary
+from cglsuite.cells.storage.copies import FileCopy, read_record_file
+from cglsuite.cells.storage.layout import CONFLICTS, SUFFIX
+from cglsuite.cells.storage.packed import PackedCopy
+from cglsuite.cells.storage.records import Problem
+from cglsuite.cells.storage.sidecars import SHORT, curves_path, write_curves
+from cglsuite.cells.storage.store import Store, search_text
+
+__all__ = ["Conflict", "Copy", "Merge", "Merging", "Source", "merge"]
+
+logger = logging.getLogger(__name__)
+_SEARCH = "search-"
+_SYNCED = hasattr(os, "sync")
+
+
+Copy = FileCopy | PackedCopy
+
+
+class Source(Protocol):
+    """What is merged: a store, or a publication."""
+
+    problems: list[Problem]
+
+    def keys(self) -> list[str]:
+        """The keys of all records."""
+
+    def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
+        """What listings need of each record."""
+
+    def copies(self, key: str) -> Sequence[Copy]:
+        """All copies of a record."""
+
+    def kept_curves(self) -> Iterator[tuple[str, str]]:
+        """The key and the digest (its first digits) of all curves."""
+
+    def curves_of(self, key: str, digest: str) -> Curves:
+        """Curves that are kept."""
+
+    def conflict_files(self) -> list[Path]:
+        """The files of results kept as conflicts."""
+
+    def searches(self) -> list[str]:
+        """The digests of searches."""
+
+    def get_search(self, digest: str) -> Mapping[str, Any] | None:
+        """The outcome of a search."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """Two finished records of one cell whose results differ.
+
+    Args:
+        differences: where, as text. here, there: ``file``, and what the record says of its origin, in the target and in the source.
+        kept: the file in the target that holds the record of the source.
+    """
+
+    key: str
+    label: str
+    differences: list[str]
+    here: dict[str, Any]
+    there: dict[str, Any]
+    kept: Path | str
+
+
+@dataclass(kw_only=True)
+class Merge:
+    """What a merge did, or would do.
+
+    Args:
+        new: keys whose record was copied. finished: keys whose unfinished record was replaced by a finished one.
+        same: number of records with the same result in both. kept: keys whose unfinished record was not copied, since there is one.
+        held: keys that a runner of the target was at, with its name; to be merged again later.
+        unreadable: files that were left where they are, and why. searches: outcomes of searches copied. curves: of how many records
+            curves were copied.
+        unlike_searches: files that hold outcomes of searches that differ from the target's.
+    """
+
+    source: str
+    new: list[str] = field(default_factory=list)
+    finished: list[str] = field(default_factory=list)
+    same: int = 0
+    kept: list[str] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+    held: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: list[Problem] = field(default_factory=list)
+    searches: int = 0
+    curves: int = 0
+    unlike_searches: list[Path] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        """Whether everything in the source is in the target, and no two results differ."""
+        return not (self.conflicts or self.held or self.unreadable or self.unlike_searches)
+
+
+def merge(sources: Sequence[Store], target: Store, *, plan: bool = False) -> list[Merge]:
+    """Merge every one of ``sources``, in this order, into ``target``.
+
+    Args:
+        sources: stores that move nothing (``quarantine=False``).
+        plan: report what would be done, and write nothing; then ``target`` moves nothing either.
+
+    Raises:
+        UsageError: a source does not exist, or is the target. StoreError: the target cannot be written; what was copied is kept.
+    """
+    for source in sources:
+        if not source.path.is_dir():
+            raise UsageError(f"there is no store at {source.path}: name the folder that holds cells/")
+        if target.path.exists() and source.path.samefile(target.path):
+            raise UsageError(f"{source.path} is both a source and the target; expected different stores")
+    taken: dict[str, Copy] = {}
+    merged = [Merging(source, target, source.path, plan=plan, taken=taken).merged() for source in sources]
+    if not plan and _SYNCED:
+        os.sync()  # once, instead of two waits for the disk per file
+    return merged
+
+
+class Merging:
+    """The merge of the records of a source into a store, which decides what happens to each: the one place where these rules are.
+
+    This class copies files. Others that take records in elsewhere replace the methods below ``Where records go``.
+
+    Args:
+        source: a store that moves nothing, or a publication. target: the store to merge into. name: of the source, for reports.
+        plan: report what would be done, and write nothing. taken: what was taken so far, for records that are not in ``target`` at once.
+    """
+
+    def __init__(
+        self, source: Source, target: Store, name: Path | str, *, plan: bool = False, taken: dict[str, Copy] | None = None
+    ) -> None:
+        self.source, self.target, self.plan = source, target, plan
+        self.taken: dict[str, Copy] = {} if taken is None else taken
+        self.done = Merge(source=str(name))
+
+    def merged(self) -> Merge:
+        """Merge everything."""
+        known = len(self.target.problems)
+        self.curves()
+        if not self.plan:
+            copy_inputs(Path(self.done.source), self.target.path)
+        self.records()
+        self.conflicts()
+        self.searches()
+        named = {str(problem.path) for problem in self.done.unreadable}
+        self.done.unreadable += [p for p in (*self.source.problems, *self.target.problems[known:]) if str(p.path) not in named]
+        return self.done
+
+    def records(self) -> None:
+        """Merge all records but those kept as conflicts."""
+        keys = self.source.keys()
+        there = {*self.target_keys(), *self.taken}
+        both = [key for key in keys if key in there]
+        for key in keys:
+            if key not in there:
+                self._bring(key)
+        for (key, theirs), (_, ours) in zip(self.source.summaries(both), self.target_summaries(both), strict=True):
+            if len(self.source.copies(key)) > 1 or (theirs is not None and not self._settled(key, theirs, ours)):
+                self._bring(key)
+
+    def _settled(self, key: str, theirs: Summary, ours: Summary | None) -> bool:
+        """Whether the summaries of a key's records say that there is nothing to copy; then that is counted."""
+        if ours is None or (theirs.done and theirs.sha256 != ours.sha256):
+            return False
+        if theirs.sha256 == ours.sha256:
+            self.done.same += 1
+        else:
+            self.done.kept.append(key)
+        return True
+
+    def _bring(self, key: str) -> None:
+        """Take what the target needs of the source's copies of ``key``."""
+        for copy in self.source.copies(key):
+            read = self._read(copy)
+            if read is None:
+                continue
+            with self._leased(key) as leased:
+                if leased:
+                    self._take(copy, *read)
+
+    def _take(self, copy: Copy, content: bytes, record: Record) -> None:
+        here = self._here(record.key)
+        if here is None and (place := self.blocked(record.key)) is not None:
+            self.done.unreadable.append(Problem(place, f"it cannot be read, and {copy} was not copied into its place", None))
+        elif here is None or (record.done and not here.done):
+            (self.done.new if here is None else self.done.finished).append(record.key)
+            self.accept(copy, content, record)
+        elif not record.done:
+            self.done.kept.append(record.key)
+        else:
+            self._compare(copy, content, record, here)
+
+    def conflicts(self) -> None:
+        """What the source itself keeps as conflicts is kept as such."""
+        for path in self.source.conflict_files():
+            key = path.name.partition(".")[0]
+            copy = FileCopy(path, key)
+            if not key.startswith(_SEARCH) and (read := self._read(copy)) is not None:
+                with self._leased(key) as leased:
+                    if leased:
+                        self._compare(copy, *read, self._here(key))
+
+    def curves(self) -> None:
+        """Copy the curves that the target lacks: before their records, so that no record is ever without its own."""
+        there = {(key, digest[:SHORT]) for key, digest in self.target.kept_curves()}
+        for key, digest in self.source.kept_curves():
+            if (key, digest[:SHORT]) in there:
+                continue
+            try:
+                curves = self.source.curves_of(key, digest)
+            except NoCurvesError as error:
+                self.done.unreadable.append(Problem(curves_path(Path(self.done.source), key, digest), str(error)))
+                continue
+            self.done.curves += 1
+            if not self.plan:
+                write_curves(self.target.path, key, curves, durable=not _SYNCED)
+
+    def _here(self, key: str) -> Record | None:
+        """The target's record of ``key``, or the one that was taken and is not there yet."""
+        return self.taken[key].read()[1] if key in self.taken else self.target_record(key)
+
+    def _read(self, copy: Copy) -> tuple[bytes, Record] | None:
+        try:
+            return copy.read()
+        except (OSError, StoreError) as error:
+            if all(problem.path != copy.path for problem in self.done.unreadable):  # a shard holds many records
+                logger.warning("%s is not merged: %s (left where it is)", copy, error)
+                self.done.unreadable.append(Problem(copy.path, str(error), None))
+            return None
+
+    def _compare(self, copy: Copy, content: bytes, record: Record, here: Record | None) -> None:
+        """Count a result that the target has, and keep another one apart."""
+        differences = ["cells/ holds no record of this cell"] if here is None else compare(here, record, ("here", "there"))
+        if not differences:
+            self.done.same += 1
+            return
+        kept = self.keep_apart(copy, content, record)
+        place = self.taken.get(record.key) or self.target_place(record.key)
+        origin = {} if here is None else {"file": str(place), **_origin(here)}
+        there = {"file": str(copy), **_origin(record)}
+        self.done.conflicts.append(
+            Conflict(key=record.key, label=record.label, differences=differences, here=origin, there=there, kept=kept)
+        )
+
+    def searches(self) -> None:
+        """Merge the outcomes of searches."""
+        for name in self.source.searches():
+            outcome = self.source.get_search(name)
+            if outcome is None:
+                continue  # reported by the source
+            here = self.target_search(name)
+            if here is None:
+                self.done.searches += 1
+                self.accept_search(name, outcome)
+            elif here != outcome:
+                self.done.unlike_searches.append(self.keep_search_apart(name, outcome))
+        for path in self.source.conflict_files():
+            if path.name.startswith(_SEARCH):
+                self.done.unlike_searches.append(self.keep_conflict_of_search(path))
+
+    # Where records go
+
+    def target_keys(self) -> Iterable[str]:
+        """The keys that the target has."""
+        return self.target.keys()
+
+    def target_summaries(self, keys: Iterable[str]) -> Iterable[tuple[str, Summary | None]]:
+        """What the target has of ``keys``, in their order."""
+        return self.target.summaries(keys)
+
+    def target_record(self, key: str) -> Record | None:
+        """The target's record of ``key``."""
+        return self.target.get(key)
+
+    def target_place(self, key: str) -> Path | str:
+        """Where that is."""
+        copies = self.target.copies(key)
+        return next((str(copy) for copy in copies), self.target.record_path(key))
+
+    def target_search(self, name: str) -> Mapping[str, Any] | None:
+        """The target's outcome of a search."""
+        return self.target.get_search(name)
+
+    def blocked(self, key: str) -> Path | None:
+        """A file that nothing can be written to, since it cannot be read. What a later version wrote is not moved aside either."""
+        place = self.target.record_path(key)
+        try:
+            self.target.refuse_newer(key)
+        except NewerSchemaError:
+            return place
+        return place if place.exists() and not self.plan else None
+
+    def accept(self, copy: Copy, content: bytes, record: Record) -> None:
+        """Take a record that counts from now on."""
+        if self.plan:
+            self.taken[record.key] = copy
+        self._write(self.target.record_path(record.key), content)
+
+    def keep_apart(self, copy: Copy, content: bytes, record: Record) -> Path | str:
+        """Keep a result that differs from the target's, unless it is kept already; where it is."""
+        kept = self._alike(record) or self._apart(record.key, content)
+        if not kept.exists():
+            self._write(kept, content)
+        return kept
+
+    def accept_search(self, name: str, outcome: Mapping[str, Any]) -> None:
+        """Take the outcome of a search."""
+        if not self.plan:
+            self.target.put_search(name, outcome)
+
+    def keep_search_apart(self, name: str, outcome: Mapping[str, Any]) -> Path:
+        """Keep an outcome that differs from the target's; where it is."""
+        content = search_text(outcome)
+        place = self._apart(f"{_SEARCH}{name}", content)
+        self._write(place, content)
+        return place
+
+    def keep_conflict_of_search(self, path: Path) -> Path:
+        """Keep an outcome that the source keeps apart; where it is."""
+        place = self.target.path / CONFLICTS / path.name
+        self._write(place, path.read_bytes())
+        return place
+
+    @contextlib.contextmanager
+    def _leased(self, key: str) -> Iterator[bool]:
+        """Hold the target's lease on ``key``, unless a runner holds it; yields whether it is held. A plan needs none."""
+        lease = None if self.plan else self.target.lease(key)
+        if lease is None and not self.plan:
+            self.done.held.append((key, str(self.target.holder(key) or "another process")))
+        with lease or contextlib.nullcontext():
+            yield lease is not None or self.plan
+
+    def _alike(self, record: Record) -> Path | None:
+        """The file that holds the result of ``record`` as a conflict, if the target has it."""
+        for path in self.target.conflict_files():
+            if path.name.startswith(f"{record.key}."):
+                with contextlib.suppress(OSError, StoreError):
+                    if not compare(read_record_file(path, record.key)[1], record):
+                        return path
+        return None
+
+    def _apart(self, name: str, content: bytes) -> Path:
+        return self.target.path / CONFLICTS / f"{name}.{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
+
+    def _write(self, place: Path, content: bytes) -> None:
+        if not self.plan:
+            write_atomic(place, content, durable=not _SYNCED)
+
+
+def _origin(record: Record) -> dict[str, Any]:
+    """What a record says of the machine, the libraries and the data that it was computed with."""
+    environment = {name: record.environment.get(name) for name in ("cpu", "cpu_capability", "torch", "python", "platform")}
+    return {**environment, "data": record.provenance.get("data"), "seconds": record.timings_s.get("total")}

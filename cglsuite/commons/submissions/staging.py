@@ -1,0 +1,211 @@
+"""Copies the files of a submission to a folder of our own, and reads nothing from the submission afterwards.
+
+The submitter controls every name and every byte. So no link is followed, nothing but regular files is opened, sizes and nesting are
+bounded before anything is parsed, and records are written anew from what was parsed: what is checked is what is accepted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cglsuite.base.errors import CglsuiteError, UsageError
+from cglsuite.cells.records.comparison import compare
+from cglsuite.cells.records.record import NewerSchemaError, Record
+from cglsuite.cells.storage.layout import CELLS, CONFLICTS, SUFFIX
+from cglsuite.cells.storage.store import Store
+from cglsuite.commons.submissions.marks import FOLDER
+
+__all__ = ["MOST_BYTES", "MOST_DEPTH", "Refusal", "Staged", "stage"]
+
+MOST_BYTES = 32_000_000
+"""The largest file of a record. One of a stream of 100 tasks has about a million bytes."""
+MOST_DEPTH = 32
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_IGNORED = ("searches", "checkpoints", "leases", "corrupt", "attempts", "watched")
+_SHARD = re.compile(r"[0-9a-f]{2}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A file that holds no record that could be checked: its name within the submission, the check that it fails, and why."""
+
+    file: str
+    check: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged:
+    """A record of the submission, as parsed; ``file`` is its name there."""
+
+    file: str
+    record: Record
+
+
+def stage(submission: Path) -> tuple[list[Staged], list[Refusal], list[str]]:
+    """Read all records of a store, or of a folder of record files.
+
+    Returns:
+        The records with one per key, sorted by key; what is refused; and notes on what was ignored.
+
+    Raises:
+        UsageError: there is no such folder, or it holds no record file.
+    """
+    if not submission.is_dir():
+        raise UsageError(f"there is no folder at {submission}: name a store (the folder that holds cells/), or a folder of record files")
+    folder = submission / CELLS if (submission / CELLS).is_dir() and not (submission / CELLS).is_symlink() else submission
+    staged: list[Staged] = []
+    refused: list[Refusal] = []
+    for name, entry in _files(folder, refused):
+        try:
+            staged.append(Staged(file=name, record=_read(entry, Path(name).name.removesuffix(SUFFIX))))
+        except _Unreadable as fault:
+            refused.append(Refusal(file=name, check=fault.check, reason=str(fault)))
+    staged += _published(submission, {one.record.key for one in staged}, bool(staged or refused), refused)
+    if not staged and not refused:
+        raise UsageError(f"{submission} holds no record: expected a store (the folder that holds cells/), or files named KEY{SUFFIX}")
+    kept, unlike = _distinct([*staged, *_conflicts(submission, refused)])
+    return kept, [*refused, *unlike], list(_notes(submission))
+
+
+class _Unreadable(Exception):
+    def __init__(self, check: str, reason: str) -> None:
+        super().__init__(reason)
+        self.check = check
+
+
+def _files(folder: Path, refused: list[Refusal]) -> Iterator[tuple[str, str]]:
+    """The record files of a folder and of its shards, as (name, path); links and special files are refused by name."""
+    shards = []
+    for entry in _entries(folder):
+        if entry.is_symlink():
+            if entry.name.endswith(SUFFIX) or _SHARD.fullmatch(entry.name):
+                refused.append(Refusal(file=entry.name, check="file", reason="it is a link; expected a file of its own"))
+        elif entry.is_dir():
+            shards += [entry] if _SHARD.fullmatch(entry.name) else []
+        elif entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+            yield entry.name, entry.path
+    for shard in shards:
+        for entry in _entries(Path(shard.path)):
+            name = f"{shard.name}/{entry.name}"
+            if entry.is_symlink():
+                refused.append(Refusal(file=name, check="file", reason="it is a link; expected a file of its own"))
+            elif entry.name.endswith(SUFFIX) and not entry.name.startswith(".") and not entry.is_dir():
+                yield name, entry.path
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def _read(path: str, key: str) -> Record:
+    """The record in a file, which must be named after its key."""
+    content = _content(path)
+    if (depth := _depth(content)) > MOST_DEPTH:
+        raise _Unreadable("file", f"nested {depth} deep; expected at most {MOST_DEPTH}")
+    try:
+        record = Record.from_json(content)
+    except NewerSchemaError as error:
+        raise _Unreadable("schema", str(error)) from error
+    except CglsuiteError as error:
+        text = str(error)
+        raise _Unreadable("digest" if text.startswith("digest:") else "schema", text) from error
+    except RecursionError as error:
+        raise _Unreadable("file", "nested too deep") from error
+    if record.key != key:
+        raise _Unreadable("file", f"the record of another key ({record.key[:16]}) under this name")
+    return record
+
+
+def _content(path: str) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        reason = "it is a link; expected a file of its own" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror or error}"
+        raise _Unreadable("file", reason) from error
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _Unreadable("file", "it is no regular file")
+        content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""
+    if status.st_size > MOST_BYTES or len(content) > MOST_BYTES:
+        raise _Unreadable("file", f"{max(status.st_size, len(content)):,} bytes; expected at most {MOST_BYTES:,}")
+    return content
+
+
+def _depth(content: bytes) -> int:
+    """How deep objects and arrays are nested, without parsing."""
+    depth = deepest = 0
+    for token in _TOKENS.finditer(content):
+        first = content[token.start()]
+        if first in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif first in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _published(submission: Path, known: set[str], live: bool, refused: list[Refusal]) -> Iterator[Staged]:
+    """Records that the store has in another form than files of their own (see :class:`cglsuite.cells.Store`)."""
+    store = Store(submission, quarantine=False)
+    named = {Path(one.file).name.removesuffix(SUFFIX) for one in refused}
+    try:
+        for key in sorted(set(store.keys()) - known - named):
+            if (
+                not any(path.is_symlink() or path.parent.is_symlink() for path in store.places(key))
+                and (record := store.get(key)) is not None
+            ):
+                yield Staged(file=key, record=record)
+    except CglsuiteError as error:
+        if live:
+            refused.append(Refusal(file="", check="file", reason=str(error)))
+        else:
+            raise
+
+
+def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[Staged]:
+    """Results that the submitter's own store keeps as conflicts: they take part as what they are, other results of the same key."""
+    folder = submission / CONFLICTS
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for entry in _entries(folder):
+        key = entry.name.partition(".")[0]
+        if not entry.name.endswith(SUFFIX) or entry.name.startswith((".", "search-")) or entry.is_symlink():
+            continue
+        try:
+            yield Staged(file=f"{CONFLICTS}/{entry.name}", record=_read(entry.path, key))
+        except _Unreadable as fault:
+            refused.append(Refusal(file=f"{CONFLICTS}/{entry.name}", check=fault.check, reason=str(fault)))
+
+
+def _distinct(staged: list[Staged]) -> tuple[list[Staged], list[Refusal]]:
+    """One record per key; none of those of which the submission has unlike results."""
+    by_key: dict[str, list[Staged]] = {}
+    for one in sorted(staged, key=lambda one: (one.record.key, not one.record.done)):
+        by_key.setdefault(one.record.key, []).append(one)
+    kept: list[Staged] = []
+    refused: list[Refusal] = []
+    for first, *others in by_key.values():
+        unlike = [(other, differences) for other in others if other.record.done and (differences := compare(first.record, other.record))]
+        if not unlike:
+            kept.append(first)
+            continue
+        for one, differences in [(first, unlike[0][1]), *unlike]:
+            reason = f"the submission has two results of this cell that differ ({differences[0]}); which one is meant?"
+            refused.append(Refusal(file=one.file, check="duplicates", reason=reason))
+    return kept, refused
+
+
+def _notes(submission: Path) -> Iterator[str]:
+    if os.path.lexists(submission / FOLDER):
+        yield f"{FOLDER}/ is ignored: marks of verification are made here and never taken from a submission"
+    if present := [name for name in _IGNORED if os.path.lexists(submission / name)]:
+        yield f"{', '.join(f'{name}/' for name in present)}: not part of a submission, ignored"

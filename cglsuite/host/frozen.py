@@ -1,0 +1,235 @@
+"""User code as it was when it was planned: a bundle of sources in the store, from which worker processes import.
+
+A plan names the modules with the digests of their files; ``STORE/code`` holds each file once, by its digest. In a worker, a finder serves
+these modules and no others of their top-level packages: what was planned is what runs, whatever happens to the files meanwhile. Nothing is
+read from or written to bytecode caches. ``__file__`` and tracebacks keep the original place, and :mod:`linecache` has the planned text, so
+that ``inspect.getsource`` shows what runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import linecache
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import StoreError
+
+__all__ = ["CODE", "Bundle", "Planned", "Stamp", "active", "kept_source", "serve", "stamp_of"]
+
+CODE = "code"
+Stamp = tuple[int, int, int, int] | None
+"""Of a file as it lies there: size, time of modification and of change (ns), and number; None if there is none."""
+_EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+
+
+def stamp_of(path: str | Path) -> Stamp:
+    """What tells whether a file was written since."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A module of a bundle: the SHA-256 (hex) of its file, and where that lay."""
+
+    sha256: str
+    path: str
+
+    @property
+    def is_package(self) -> bool:
+        """Whether it can have submodules."""
+        return Path(self.path).name.partition(".")[0] == "__init__"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The modules of a plan by name, and the folder that holds their files by digest."""
+
+    modules: Mapping[str, Planned]
+    folder: Path
+    _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def keep(cls, files: Mapping[str, tuple[Path, bytes]], store: Path) -> Bundle:
+        """Write the files that the store does not have.
+
+        Args:
+            files: modules by name, each with its path and content.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        folder, modules = store / CODE, {}
+        for name, (path, content) in files.items():
+            sha256 = hashlib.sha256(content).hexdigest()
+            modules[name] = Planned(sha256=sha256, path=str(path))
+            place = folder / _name(modules[name])
+            if not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(place, content)
+        return cls(modules, folder)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Sequence[str]], store: Path) -> Bundle:
+        """The inverse of :meth:`to_json`."""
+        return cls({name: Planned(sha256=sha256, path=path) for name, (sha256, path) in data.items()}, store / CODE)
+
+    def to_json(self) -> dict[str, list[str]]:
+        """JSON types only."""
+        return {name: [one.sha256, one.path] for name, one in self.modules.items()}
+
+    @property
+    def tops(self) -> set[str]:
+        """The top-level modules and packages."""
+        return {name.partition(".")[0] for name in self.modules}
+
+    def content(self, name: str) -> bytes:
+        """The file of a module.
+
+        Raises:
+            StoreError: the store does not have it, or has another content under its digest.
+        """
+        if name not in self._contents:
+            planned = self.modules[name]
+            place = self.folder / _name(planned)
+            try:
+                content = place.read_bytes()
+            except OSError as error:
+                raise StoreError(f"{place} cannot be read: it holds the module {name} of this plan ({error})") from error
+            if hashlib.sha256(content).hexdigest() != planned.sha256:
+                raise StoreError(f"{place} was changed: it does not have its digest, so the module {name} is not imported")
+            self._contents[name] = content
+        return self._contents[name]
+
+    def below(self, name: str) -> list[str]:
+        """The modules whose names begin with ``name`` and a dot."""
+        return [one for one in self.modules if one.startswith(f"{name}.")]
+
+
+def kept_source(store: Path, sha256: str) -> bytes | None:
+    """The file with this digest that runs have put into a store; ``None`` if there is none, or another under its name."""
+    for place in (store / CODE / sha256[:2]).glob(f"{sha256}.*"):
+        if hashlib.sha256(content := place.read_bytes()).hexdigest() == sha256:
+            return content
+    return None
+
+
+def _name(planned: Planned) -> str:
+    """The name of a file in the store: its digest, and an ending by which Python loads it."""
+    ending = next((e for e in _EXTENSIONS if planned.path.endswith(e)), Path(planned.path).suffix)
+    return f"{planned.sha256[:2]}/{planned.sha256}{ending}"
+
+
+class _Source(importlib.machinery.SourceFileLoader):
+    """Loads a module from a bundle, under its original path."""
+
+    def __init__(self, name: str, bundle: Bundle) -> None:
+        super().__init__(name, bundle.modules[name].path)
+        self._bundle = bundle
+
+    def get_data(self, path: str) -> bytes:
+        return self._bundle.content(self.name) if path == self.path else super().get_data(path)
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_data(self.path)
+        lines = importlib.util.decode_source(source).splitlines(keepends=True)
+        linecache.cache[self.path] = (len(source), None, lines, self.path)  # no time: never read from the disk
+        code: CodeType = self.source_to_code(source, self.path)
+        return code
+
+
+class _Finder:
+    """Finds the modules of a bundle, and nothing else below their top-level names; their code finds no other user module."""
+
+    def __init__(self, bundle: Bundle, is_user_module: Callable[[str], bool]) -> None:
+        self.bundle, self.is_user_module = bundle, is_user_module
+        self.tops = bundle.tops
+        self.looking = False
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
+        if name.partition(".")[0] not in self.tops:
+            if path is None and not self.looking and self._asked_by_user() and self._is_users(name):
+                raise ModuleNotFoundError(
+                    f"No module named {name!r} in the code that was planned: it is imported by a name that is only known at run time. "
+                    f"Import it by its name ('import {name}') where the method is defined",
+                    name=name,
+                )
+            return None
+        planned = self.bundle.modules.get(name)
+        if planned is None:
+            if self.bundle.below(name):  # a namespace
+                spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+                spec.submodule_search_locations = _library_portions(name, path)
+                return spec
+            if path and name.rpartition(".")[0] not in self.bundle.modules:
+                return None  # of a library that shares the namespace
+            raise ModuleNotFoundError(f"No module named {name!r} in the code that was planned", name=name)
+        inside = [str(Path(planned.path).parent)] if planned.is_package else None
+        loader: Any = _Source(name, self.bundle)
+        if not planned.path.endswith(".py"):
+            self.bundle.content(name)  # its digest is checked
+            place = str(self.bundle.folder / _name(planned))
+            sourceless = place.endswith(".pyc")
+            loader = (importlib.machinery.SourcelessFileLoader if sourceless else importlib.machinery.ExtensionFileLoader)(name, place)
+        return importlib.util.spec_from_file_location(name, planned.path, loader=loader, submodule_search_locations=inside)
+
+    def _asked_by_user(self) -> bool:
+        """Whether a module of the bundle imports, or a class that came by value, and not a library that these use."""
+        frame = sys._getframe(2)
+        while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "importlib":
+            frame = frame.f_back
+        top = str(frame.f_globals.get("__name__")).partition(".")[0]
+        return top in self.tops or (top == "__main__" and frame.f_globals is not vars(sys.modules["__main__"]))
+
+    def _is_users(self, name: str) -> bool:
+        self.looking = True  # it looks for the module, too
+        try:
+            return self.is_user_module(name)
+        finally:
+            self.looking = False
+
+
+def _library_portions(name: str, path: Sequence[str] | None) -> list[str]:
+    """The folders of a namespace where libraries are installed: they go on being imported from there."""
+    found = importlib.machinery.PathFinder.find_spec(name, path)
+    return [place for place in (found.submodule_search_locations or () if found is not None else ()) if _is_installed(place)]
+
+
+def _is_installed(place: str) -> bool:
+    return "site-packages" in Path(place).parts
+
+
+_ACTIVE: list[Bundle] = []
+
+
+def active() -> Bundle | None:
+    """The bundle that this process imports from."""
+    return _ACTIVE[-1] if _ACTIVE else None
+
+
+def serve(bundle: Bundle, is_user_module: Callable[[str], bool] = lambda name: False) -> None:
+    """Import from this bundle from now on. For a process that has imported none of its modules, and serves no other bundle.
+
+    Args:
+        is_user_module: tells of a top-level name whether it is user code: what of it the bundle lacks, its modules cannot import.
+
+    Raises:
+        StoreError: it has.
+    """
+    if active() is not None or (there := sorted(bundle.tops & sys.modules.keys())):
+        raise StoreError(f"this process has imported {', '.join(there) if active() is None else 'from another bundle'} already")
+    if bundle.modules:
+        _ACTIVE.append(bundle)
+        sys.meta_path.insert(0, _Finder(bundle, is_user_module))

@@ -1,0 +1,46 @@
+"""Pure functions of the performance matrix: of streams of tasks (float64 [T + 1, T]) and of task-free streams ([E + 1, K])."""
+
+from __future__ import annotations
+
+from cglsuite.stats.metrics.curve import (
+    RECOVERED,
+    Dip,
+    a_auc,
+    a_auc_node_weighted,
+    a_auc_trained,
+    a_end,
+    af_hard,
+    af_s,
+    dips,
+    time_to_recover,
+)
+from cglsuite.stats.metrics.matrix import (
+    average_performance,
+    backward_transfer,
+    forgetting_from_diagonal,
+    forgetting_max,
+    forward_transfer,
+    intransigence,
+)
+from cglsuite.stats.metrics.pooled import pooled_accuracy, pooled_accuracy_mean
+
+__all__ = [
+    "RECOVERED",
+    "Dip",
+    "a_auc",
+    "a_auc_node_weighted",
+    "a_auc_trained",
+    "a_end",
+    "af_hard",
+    "af_s",
+    "average_performance",
+    "backward_transfer",
+    "dips",
+    "forgetting_from_diagonal",
+    "forgetting_max",
+    "forward_transfer",
+    "intransigence",
+    "pooled_accuracy",
+    "pooled_accuracy_mean",
+    "time_to_recover",
+]
