@@ -210,7 +210,8 @@ def test_a_worker_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     while "ends" not in made.last_words(9999) and time.monotonic() < deadline:
         time.sleep(0.01)
     said = made.last_words(9999)
-    pattern = f"-P -m cglsuite.campaigns.executors.worker {tmp_path}/plan --store {tmp_path}/store --index 2 --of 5 --events [0-9]+ --log-level [0-9]+ ends"
+    module = "-P -m cglsuite.campaigns.executors.worker"
+    pattern = f"{module} {tmp_path}/plan --store {tmp_path}/store --index 2 --of 5 --events [0-9]+ --log-level [0-9]+ ends"
     assert re.fullmatch(pattern, said), said
     made.kill()
     assert made.process.returncode == -signal.SIGKILL

@@ -1,7 +1,7 @@
 """Run cells on other machines: what all engines have in common.
 
-An engine's plugin provides three calls (:class:`cglsuite.campaigns.executors.base.Launcher`). The rest is here: the plan and its job in the store,
-waiting, restarts of parts, and attaching when a second command runs beside the first.
+An engine's plugin provides three calls (:class:`cglsuite.campaigns.executors.base.Launcher`). The rest is here: the plan and its job in the
+store, waiting, restarts of parts, and attaching when a second command runs beside the first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A worker: runs every cell of a plan that no other process has run or is running. ``python -m cglsuite.campaigns.executors.worker PLAN --store DIR``
+"""A worker: runs every cell of a plan that no other process has run or is running.
+
+``python -m cglsuite.campaigns.executors.worker PLAN --store DIR``
 
 Any number of workers can run, on any machine that sees the store; the store's leases are the only coordination. A supervisor
 (:mod:`cglsuite.campaigns.executors.local`) reads events about every cell from a pipe and holds the worker's standard input as a lifeline.

@@ -1,7 +1,7 @@
 """What the receiver of records has verified: a mark per record, kept beside the records and bound to their digests.
 
-A mark is made by :mod:`cglsuite.commons.submissions.review` on the receiver's machine, never taken from a submission, and no merge copies it. It
-holds for the record with its key *and* its digest only: a record that was replaced or edited since has no mark. Every review that
+A mark is made by :mod:`cglsuite.commons.submissions.review` on the receiver's machine, never taken from a submission, and no merge copies
+it. It holds for the record with its key *and* its digest only: a record that was replaced or edited since has no mark. Every review that
 accepts records appends a file ``verification/ID.jsonl`` to the results folder, which is never changed afterwards.
 """
 

@@ -1,10 +1,10 @@
 """Our results next to published ones, with computed verdicts: equivalent, different or undecided (see :mod:`cglsuite.stats.equivalence`).
 
-A published value is compared if data set, setting, method, backbone and metric definition match ("AF" means different things in two
-papers) and the preset follows that paper's protocol, with no override except for what the table varies (see
-:mod:`cglsuite.campaigns.reference.matching`). A published value with known artefacts (``cglsuite.campaigns.reference.known_artefacts``) is called one, however
-close ours is, and has no part in the adjustment of others. A row gets no verdict if it belongs to a different problem, if our cells are too
-few, or if they are of one order or one seed where the paper's mean is over several.
+A published value is compared if data set, setting, method, backbone and metric definition match ("AF" means different things in two papers)
+and the preset follows that paper's protocol, with no override except for what the table varies (see
+:mod:`cglsuite.campaigns.reference.matching`). A published value with known artefacts (``cglsuite.campaigns.reference.known_artefacts``) is
+called one, however close ours is, and has no part in the adjustment of others. A row gets no verdict if it belongs to a different problem,
+if our cells are too few, or if they are of one order or one seed where the paper's mean is over several.
 """
 
 from __future__ import annotations

@@ -137,7 +137,10 @@ NEUTRAL: dict[str, tuple[str, Callable[[str], str]]] = {
     "what __all__ lists": ("cglsuite/streams/oracle.py", swap('"Oracle", ', "")),
     "a facade": ("cglsuite/graphs/__init__.py", swap("links import LinkData", "links import LinkData, hashlib")),
     "the table of adapters": ("cglsuite/problems/adapters.py", swap('("NC", "single")', '("XX", "single"): "x:X",\n    ("NC", "single")')),
-    "a new function that nobody imports from a sliced module": ("cglsuite/base/hashing.py", before_first_function("def other():\n    return 1")),
+    "a new function that nobody imports from a sliced module": (
+        "cglsuite/base/hashing.py",
+        before_first_function("def other():\n    return 1"),
+    ),
     "another data set's sizes": ("cglsuite_node/datasets/specs.py", lambda text: text + "\nOTHER = {'nodes': 7}\n"),
     "how a setting is described": ("cglsuite_node/datasets/specs.py", lambda text: text.replace('doc="', 'doc="So: ')),
 }  # fmt: skip

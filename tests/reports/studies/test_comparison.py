@@ -361,8 +361,8 @@ def test_the_page_says_what_the_functions_compute(study_of: Make) -> None:
 
 
 ERROR = MetricSpec(
-    name="average", summary="the error", formula="mean", label="MAE", direction="down", factory="cglsuite.stats.metrics:average_performance",
-    unit="eV", range=(0.0, math.inf),
+    name="average", summary="the error", formula="mean", label="MAE", direction="down",
+    factory="cglsuite.stats.metrics:average_performance", unit="eV", range=(0.0, math.inf),
 )  # fmt: skip
 FOUR = {"grid": GRID | {"methods": [*GRID["methods"], "joint"]}}
 TEN_ORDERS = {"seeds": {"order": list(range(10)), "init": [0] * 10}}

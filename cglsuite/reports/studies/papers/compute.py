@@ -134,7 +134,8 @@ def load_papers(
             named in it is the only one. mechanisms: default :func:`cglsuite.campaigns.reference.mechanisms`.
 
     Raises:
-        UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.campaigns.reference.reproduction.selections_of` and ``load_ledger``.
+        UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.campaigns.reference.reproduction.selections_of` and
+            ``load_ledger``.
     """
     engine = engine or load_engine()
     catalogue = catalogue or engine.load_catalogue()

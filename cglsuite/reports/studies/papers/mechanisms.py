@@ -1,9 +1,9 @@
 """Why values here differ from printed ones: named changes of settings, each checked against records.
 
-A mechanism says under which settings the printed value is expected (:func:`cglsuite.campaigns.reference.mechanisms`). It was found on some orders or
-data sets and has to hold on others. The change is on top of the settings of a row, those that a search chose where its value has these. On
-repetitions that have a record with the change and one without, with values ``w`` and ``v``, it *closes the gap* to a printed value ``p``
-where ``|p - mean(w)| <= |p - mean(v)| / 2``. A row of the ledger is then
+A mechanism says under which settings the printed value is expected (:func:`cglsuite.campaigns.reference.mechanisms`). It was found on some
+orders or data sets and has to hold on others. The change is on top of the settings of a row, those that a search chose where its value has
+these. On repetitions that have a record with the change and one without, with values ``w`` and ``v``, it *closes the gap* to a printed
+value ``p`` where ``|p - mean(w)| <= |p - mean(v)| / 2``. A row of the ledger is then
 
 - *confirmed* if the gap closes on all repetitions and on at least three that are held out, whose differences ``w - v`` have a 95 % interval
   without 0;
