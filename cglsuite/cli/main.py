@@ -46,9 +46,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("cglsuite.cli.commands.cells:run", "Run the missing cells of a campaign, then render its reports."),
     "scenarios": ("cglsuite.cli.commands.scenarios:scenarios", "Compare scenario presets field by field."),
     "show": ("cglsuite.cli.commands.catalogue:show", "Show one dataset, scenario, method, ... with all its hyper-parameters or switches."),
-    "site": ("cglsuite.commons.commands.site:site", "Write the leaderboard of a results folder as static pages, ready to host."),
+    "site": ("cglsuite.cli.commands.site:site", "Write the leaderboard of a results folder as static pages, ready to host."),
     "status": ("cglsuite.cli.commands.status:status", "Count a campaign's finished, missing and failed cells."),
-    "submit": ("cglsuite.commons.commands.submit:submit", "Check the records of a third party, rerun a sample, and accept what holds."),
+    "submit": ("cglsuite.cli.commands.submit:submit", "Check the records of a third party, rerun a sample, and accept what holds."),
 }
 """Name to ("module:command", one line of help); a command's module is imported only when that command is used."""
 

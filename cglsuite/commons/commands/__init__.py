@@ -1,1 +1,0 @@
-"""Commands for results that several people share."""
