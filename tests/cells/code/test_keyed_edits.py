@@ -154,7 +154,7 @@ def test_an_edit_that_changes_no_number_changes_no_key(copy: Copy, edit: str) ->
 
 def test_what_is_displayed_changes_no_key(copy: Copy) -> None:
     """Neither a capital letter in a card's title nor a new ``__repr__``, wherever these are written."""
-    rooms = [copy.folder / "core" / "cglsuite" / room for room in (*NUMERICAL_ROOMS, "display")]
+    rooms = [copy.folder / "core" / "cglsuite" / room for room in (*NUMERICAL_ROOMS, "study/display")]
     titles = [path for room in rooms for path in room.rglob("*.py") if "stream of {" in path.read_text(encoding="utf-8")]
     assert titles
     for path in titles:
