@@ -1,20 +1,28 @@
-"""Pure functions and plain containers of graphs: data, sparse products, partitions, orders, splits, edge policies."""
+"""Pure functions and plain containers of graphs: data, sparse products, partitions, orders, splits, edge policies, own files.
+
+Importing it imports no torch: what it offers is fetched when it is first asked for.
+"""
 
 from __future__ import annotations
 
-from cglsuite.graphs.altered import replaced, subgraphs
-from cglsuite.graphs.categories import one_hot
-from cglsuite.graphs.collection import GraphData, GraphSet, GraphSource, Pooling
-from cglsuite.graphs.data import NodeData
-from cglsuite.graphs.linegraph import line_graph
-from cglsuite.graphs.links import LinkData
-from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
-from cglsuite.graphs.message import MessageGraph, Operator
-from cglsuite.graphs.neighbourhoods.egos import Ranking, ego_graphs
-from cglsuite.graphs.pack import Pack
-from cglsuite.graphs.packed import PackedSource
-from cglsuite.graphs.sparse import SparseMatrix
-from cglsuite.graphs.upload import counted, uploaded
+from typing import TYPE_CHECKING
+
+from cglsuite.base.lazily import lazily
+
+if TYPE_CHECKING:
+    from cglsuite.graphs.altered import replaced, subgraphs
+    from cglsuite.graphs.categories import one_hot
+    from cglsuite.graphs.collection import GraphData, GraphSet, GraphSource, Pooling
+    from cglsuite.graphs.data import NodeData
+    from cglsuite.graphs.linegraph import line_graph
+    from cglsuite.graphs.links import LinkData
+    from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
+    from cglsuite.graphs.message import MessageGraph, Operator
+    from cglsuite.graphs.neighbourhoods.egos import Ranking, ego_graphs
+    from cglsuite.graphs.pack import Pack
+    from cglsuite.graphs.packed import PackedSource
+    from cglsuite.graphs.sparse import SparseMatrix
+    from cglsuite.graphs.upload import counted, uploaded
 
 __all__ = [
     "GraphData",
@@ -39,3 +47,42 @@ __all__ = [
     "subgraphs",
     "uploaded",
 ]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "altered": (
+            "replaced",
+            "subgraphs",
+        ),
+        "categories": ("one_hot",),
+        "collection": (
+            "GraphData",
+            "GraphSet",
+            "GraphSource",
+            "Pooling",
+        ),
+        "data": ("NodeData",),
+        "linegraph": ("line_graph",),
+        "links": ("LinkData",),
+        "loading.node_arrays": (
+            "node_arrays",
+            "node_data",
+        ),
+        "message": (
+            "MessageGraph",
+            "Operator",
+        ),
+        "neighbourhoods.egos": (
+            "Ranking",
+            "ego_graphs",
+        ),
+        "pack": ("Pack",),
+        "packed": ("PackedSource",),
+        "sparse": ("SparseMatrix",),
+        "upload": (
+            "counted",
+            "uploaded",
+        ),
+    },
+)

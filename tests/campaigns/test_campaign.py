@@ -199,7 +199,7 @@ def test_device_is_asked_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_importing_the_rooms_imports_nothing_heavy() -> None:
     """Neither torch nor pandas nor pydantic, for what commands import before they know what to do."""
-    rooms = ("cells", "cells.storage.store", "campaigns", "campaigns.planning", "executors", "executors.plugin", "cli.commands.cells")
+    rooms = ("cells", "cells.storage.store", "campaigns", "campaigns.planning", "campaigns.executors.plugin", "cli.commands.cells")
     modules = ", ".join(f"cglsuite.{room}" for room in rooms)
     check = f"import sys, {modules}; print([m for m in ('torch', 'pandas', 'pydantic', 'papermill', 'tqdm') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

@@ -18,7 +18,7 @@ from importlib import resources
 from cglsuite.host import load_catalogue
 catalogue = load_catalogue(allow=["cglsuite"], strict=True)
 notebooks = {entry.name: str(catalogue.resolve(entry)) for entry in catalogue.entries("notebook")}
-reference = sorted(str(path) for path in resources.files("cglsuite").joinpath("reference").iterdir() if path.name.endswith(".csv"))
+reference = sorted(str(path) for path in resources.files("cglsuite").joinpath("campaigns/reference").iterdir() if path.name.endswith(".csv"))
 print(json.dumps([notebooks, reference]))
 """
 

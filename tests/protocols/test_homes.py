@@ -25,7 +25,7 @@ HOMES = {
 
 
 def sources() -> list[Path]:
-    core = [p for p in (ROOT / "cglsuite").rglob("*.py") if p.relative_to(ROOT).parts[1] != "reference"]
+    core = [p for p in (ROOT / "cglsuite").rglob("*.py") if "reference" not in p.relative_to(ROOT).parts]
     return core + list((ROOT / "plugins").glob("cglsuite-*/src/**/*.py"))
 
 

@@ -19,7 +19,7 @@ from cglsuite.cells.leak import measure_leak
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import resolve_scenario
 
-FILE = Path(__file__).resolve().parents[2] / "cglsuite" / "reference" / "leaks.csv"
+FILE = Path(__file__).resolve().parents[2] / "cglsuite" / "campaigns" / "reference" / "leaks.csv"
 FIELDS = ("scenario", "group", "chance", "alone", "grouped", "leak", "low", "high", "p")
 
 
