@@ -6,35 +6,40 @@ Performance values are fractions. Orders and seeds are random factors: nested se
 
 from __future__ import annotations
 
-from cglsuite.stats.blocks import UNSHARED, common_items, complete_block, repeats
-from cglsuite.stats.compare import COMPARISON_COLUMNS, NO_DIFFERENCE, TESTS, compare_methods, condition_of
-from cglsuite.stats.crossed import LEAST_UNITS, MOST_BESIDE_LEAST, MeanEstimate, admissible, mean_estimate, mean_squares, quasi_f
-from cglsuite.stats.effect_size import Effect, crossed_g, hedges_g
-from cglsuite.stats.equivalence import AGREEMENTS, Agreement, Offset, agreement, agreement_verdicts, joint_offset
-from cglsuite.stats.families import ADJUSTMENTS, adjust
-from cglsuite.stats.forgetting_bound import af_bound, check_bound
-from cglsuite.stats.intervals import BOOTSTRAP_FROM, Interval, layout_interval, mean_interval
-from cglsuite.stats.order_sensitivity import Null, expected_opd, expected_range, null_opd, opd, opd_totals, subset_opd, task_orders
-from cglsuite.stats.pairwise import Difference, crossed_t, difference_interval, paired_t, welch, wilcoxon
-from cglsuite.stats.ranking.best_of import expected_best
-from cglsuite.stats.ranking.category_ranks import CATEGORIES, TIES, average_ranks, category_ranks, category_tests, rank_table
-from cglsuite.stats.ranking.friedman import Friedman, critical_difference, friedman
-from cglsuite.stats.ranking.rank_flips import kendalls_w, order_means, ranks, win_shares
-from cglsuite.stats.refusal import Refused
-from cglsuite.stats.replication import LEVELS, Cells, Layout, Replicates, layout, replicates
-from cglsuite.stats.sample_size import (
-    MOST_UNITS,
-    DifferenceVariances,
-    crossed_power,
-    detectable_difference,
-    detectable_error,
-    observed_std,
-    orders_needed,
-    power,
-    std_bound,
-    units_needed,
-)
-from cglsuite.stats.variance import COMPONENTS, VarianceComponents, moment_components, variance_components
+from typing import TYPE_CHECKING
+
+from cglsuite.base.lazily import lazily
+
+if TYPE_CHECKING:
+    from cglsuite.stats.blocks import UNSHARED, common_items, complete_block, repeats
+    from cglsuite.stats.compare import COMPARISON_COLUMNS, NO_DIFFERENCE, TESTS, compare_methods, condition_of
+    from cglsuite.stats.crossed import LEAST_UNITS, MOST_BESIDE_LEAST, MeanEstimate, admissible, mean_estimate, mean_squares, quasi_f
+    from cglsuite.stats.effect_size import Effect, crossed_g, hedges_g
+    from cglsuite.stats.equivalence import AGREEMENTS, Agreement, Offset, agreement, agreement_verdicts, joint_offset
+    from cglsuite.stats.families import ADJUSTMENTS, adjust
+    from cglsuite.stats.forgetting_bound import af_bound, check_bound
+    from cglsuite.stats.intervals import BOOTSTRAP_FROM, Interval, layout_interval, mean_interval
+    from cglsuite.stats.order_sensitivity import Null, expected_opd, expected_range, null_opd, opd, opd_totals, subset_opd, task_orders
+    from cglsuite.stats.pairwise import Difference, crossed_t, difference_interval, paired_t, welch, wilcoxon
+    from cglsuite.stats.ranking.best_of import expected_best
+    from cglsuite.stats.ranking.category_ranks import CATEGORIES, TIES, average_ranks, category_ranks, category_tests, rank_table
+    from cglsuite.stats.ranking.friedman import Friedman, critical_difference, friedman
+    from cglsuite.stats.ranking.rank_flips import kendalls_w, order_means, ranks, win_shares
+    from cglsuite.stats.refusal import Refused
+    from cglsuite.stats.replication import LEVELS, Cells, Layout, Replicates, layout, replicates
+    from cglsuite.stats.sample_size import (
+        MOST_UNITS,
+        DifferenceVariances,
+        crossed_power,
+        detectable_difference,
+        detectable_error,
+        observed_std,
+        orders_needed,
+        power,
+        std_bound,
+        units_needed,
+    )
+    from cglsuite.stats.variance import COMPONENTS, VarianceComponents, moment_components, variance_components
 
 __all__ = [
     "ADJUSTMENTS",
@@ -120,3 +125,123 @@ __all__ = [
     "wilcoxon",
     "win_shares",
 ]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "blocks": (
+            "UNSHARED",
+            "common_items",
+            "complete_block",
+            "repeats",
+        ),
+        "compare": (
+            "COMPARISON_COLUMNS",
+            "NO_DIFFERENCE",
+            "TESTS",
+            "compare_methods",
+            "condition_of",
+        ),
+        "crossed": (
+            "LEAST_UNITS",
+            "MOST_BESIDE_LEAST",
+            "MeanEstimate",
+            "admissible",
+            "mean_estimate",
+            "mean_squares",
+            "quasi_f",
+        ),
+        "effect_size": (
+            "Effect",
+            "crossed_g",
+            "hedges_g",
+        ),
+        "equivalence": (
+            "AGREEMENTS",
+            "Agreement",
+            "Offset",
+            "agreement",
+            "agreement_verdicts",
+            "joint_offset",
+        ),
+        "families": (
+            "ADJUSTMENTS",
+            "adjust",
+        ),
+        "forgetting_bound": (
+            "af_bound",
+            "check_bound",
+        ),
+        "intervals": (
+            "BOOTSTRAP_FROM",
+            "Interval",
+            "layout_interval",
+            "mean_interval",
+        ),
+        "order_sensitivity": (
+            "Null",
+            "expected_opd",
+            "expected_range",
+            "null_opd",
+            "opd",
+            "opd_totals",
+            "subset_opd",
+            "task_orders",
+        ),
+        "pairwise": (
+            "Difference",
+            "crossed_t",
+            "difference_interval",
+            "paired_t",
+            "welch",
+            "wilcoxon",
+        ),
+        "ranking.best_of": ("expected_best",),
+        "ranking.category_ranks": (
+            "CATEGORIES",
+            "TIES",
+            "average_ranks",
+            "category_ranks",
+            "category_tests",
+            "rank_table",
+        ),
+        "ranking.friedman": (
+            "Friedman",
+            "critical_difference",
+            "friedman",
+        ),
+        "ranking.rank_flips": (
+            "kendalls_w",
+            "order_means",
+            "ranks",
+            "win_shares",
+        ),
+        "refusal": ("Refused",),
+        "replication": (
+            "LEVELS",
+            "Cells",
+            "Layout",
+            "Replicates",
+            "layout",
+            "replicates",
+        ),
+        "sample_size": (
+            "MOST_UNITS",
+            "DifferenceVariances",
+            "crossed_power",
+            "detectable_difference",
+            "detectable_error",
+            "observed_std",
+            "orders_needed",
+            "power",
+            "std_bound",
+            "units_needed",
+        ),
+        "variance": (
+            "COMPONENTS",
+            "VarianceComponents",
+            "moment_components",
+            "variance_components",
+        ),
+    },
+)
