@@ -18,7 +18,8 @@ from importlib import resources
 from cglsuite.host import load_catalogue
 catalogue = load_catalogue(allow=["cglsuite"], strict=True)
 notebooks = {entry.name: str(catalogue.resolve(entry)) for entry in catalogue.entries("notebook")}
-reference = sorted(str(path) for path in resources.files("cglsuite").joinpath("campaigns/reference").iterdir() if path.name.endswith(".csv"))
+_FOLDER = resources.files("cglsuite.campaigns").joinpath("reference")
+reference = sorted(str(path) for path in _FOLDER.iterdir() if path.name.endswith(".csv"))
 print(json.dumps([notebooks, reference]))
 """
 
