@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
-from cglsuite.study.explorer import Explorer, explore
-from cglsuite.study.streams import build_stream, load_dataset
-from cglsuite.study.study import Study, run
+from typing import TYPE_CHECKING
+
+from cglsuite.base.lazily import lazily
+
+if TYPE_CHECKING:
+    from cglsuite.study.explorer import Explorer, explore
+    from cglsuite.study.streams import build_stream, load_dataset
+    from cglsuite.study.study import Study, run
 
 __all__ = ["Explorer", "Study", "build_stream", "explore", "load_dataset", "run"]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "explorer": (
+            "Explorer",
+            "explore",
+        ),
+        "streams": (
+            "build_stream",
+            "load_dataset",
+        ),
+        "study": (
+            "Study",
+            "run",
+        ),
+    },
+)
