@@ -235,7 +235,7 @@ def test_a_worker_ends_when_it_is_let_go(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_environment_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads of both libraries, everything else as here, and the suite importable from where it is."""
-    root = str(Path(process.__file__).resolve().parents[2])
+    root = str(Path(process.__file__).resolve().parents[3])
     monkeypatch.setenv("PYTHONPATH", "/a")
     monkeypatch.setenv("OTHER", "kept")
     monkeypatch.setattr(process.site, "getsitepackages", list)
