@@ -5,19 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
+import house
 import pytest
 from doc_blocks import ROOT
 
 TEXT = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
 WALKS = re.findall(r"^\| \d+ \| (.+?) \| `([\w/]+\.py)` \|", TEXT, re.MULTILINE)
-
-
-def _order() -> list[str]:
-    """The order that the room test enforces."""
-    tree = ast.parse((ROOT / "tests" / "packaging" / "test_rooms.py").read_text(encoding="utf-8"))
-    (value,) = (n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "ORDER")
-    order: list[str] = ast.literal_eval(value)
-    return order
 
 
 def _defined(path: str) -> set[str]:
@@ -30,8 +23,11 @@ def _defined(path: str) -> set[str]:
     return names
 
 
-def test_the_rooms_are_listed_in_the_enforced_order() -> None:
-    assert re.findall(r"^    (\w+) +\S", TEXT, re.MULTILINE) == _order()
+def test_the_rooms_are_listed_layer_by_layer_from_the_top() -> None:
+    table = TEXT.partition("| layer | rooms |\n| --- | --- |\n")[2].partition("\n\n")[0]
+    cells = [line.strip("| ").split(" | ")[1] for line in table.splitlines()]
+    listed = [tuple(re.findall(r"(?:^|, )`(\w+)` \(", cell)) for cell in cells]
+    assert listed == [*reversed(house.LAYERS)]
 
 
 def test_every_path_exists() -> None:
