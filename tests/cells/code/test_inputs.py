@@ -37,6 +37,7 @@ def arrays(nodes: int = 80, classes: int = 4) -> dict[str, np.ndarray]:
     return {"x": (np.eye(classes)[y] + rng.normal(0, 0.5, (nodes, classes))).astype("float32"), "y": y, "edge_index": np.array([[0], [1]])}
 
 
+@pytest.mark.plugins
 def test_changed_files_and_variables_train_again_beside_the_old_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,9 +16,9 @@ from stored_records import failed, filled, record, slower, snapshot, source, unl
 
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.records.record import SCHEMA, Record
-from cglsuite.cells.storage import merging
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
+from cglsuite.commons import merging
 from cglsuite.commons.merging import Merge, merge
 
 
