@@ -190,8 +190,7 @@ class Study:
         for one in self.classes:
             lines.append(f"{one.name}: {f'new key: {one.news}' if one.news else 'unchanged, so its key is as it was'}")
             read = [record.provenance.get("inputs", {}) for record in self.records if record.cell["method"] == one.name]
-            second = [inputs for inputs in read if "first_key" in inputs]
-            if second:
+            if second := [inputs for inputs in read if "first_key" in inputs]:
                 names = sorted({name for inputs in second for kind in ("files", "variables") for name in inputs.get(kind, ())})
                 lines[-1] += f"; but what it reads ({', '.join(names)}) is not what it first read: a second key"
         return "\n".join(lines)

@@ -45,7 +45,7 @@ ACTS = {
     "seeds": ("import random\nrandom.seed(0)", "random's global state has changed"),
     "stops-collecting": ("import gc\ngc.disable()", "settings of Python have changed (garbage collection)"),
     "patches-suite": (
-        "import cglsuite.base.hashing\ncglsuite.hashing.digest = lambda what: '0' * 64",
+        "import cglsuite.base.hashing\ncglsuite.base.hashing.digest = lambda what: '0' * 64",
         "cglsuite.base.hashing.digest was replaced",
     ),
     "patches-class": (

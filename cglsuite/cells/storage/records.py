@@ -348,12 +348,13 @@ class Records:
 
     def completed_rows(self, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Iterator[Row]:
         """The :meth:`rows` of records, with the metrics that they lack because they are newer, and those of users by their formulas of now:
-        for these, the record is read."""
+        for these, each record is read."""
         specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
-        users = any(map(is_users, specs.values()))
+        if any(map(is_users, specs.values())):
+            found = self.find(self.keys() if keys is None else keys)
+            return (yield from (Row.of(completed(record, catalogue)) for _, record in found if record is not None))
         for row in self.rows(keys):
-            lacking = row.done and (users or not specs.keys() <= row.metrics.keys())
-            record = self._stored(row.key) if lacking else None
+            record = self._stored(row.key) if row.done and not specs.keys() <= row.metrics.keys() else None
             yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
 
     def _in_files(self, keys: Sequence[str], kind: type[_Listed], *, few: bool) -> dict[str, _Listed]:
