@@ -3,8 +3,8 @@
 The first key is of design and code alone. What a cell of user code has read (:mod:`cglsuite.cells.code.witnesses`) is noted in the store,
 in ``inputs/ab/FIRST/KEY.json``, before its record. Whoever runs the cell again compares: where something differs, the cell is planned
 under the digest of its first key and of what is there now. So nothing is replaced, and flipping back finds the old record. Where a file
-is absent, as on another machine, the record stands. Reading a store takes the record that was made last. Digests of variables never leave
-the store; records name the variables.
+is absent, as on another machine, the record stands. Reading a store takes the record whose inputs are as they are now, and
+otherwise the one that was made last. Digests of variables never leave the store; records name the variables.
 """
 
 from __future__ import annotations
@@ -105,10 +105,8 @@ class Reading:
         """
         if self.first is None:
             return
-        read = self.read()
-        for name, content in self.asked.items():
-            if (read[name] if name in read else witnesses.present(name)) != content:
-                raise UsageError(f"{shown(name)} changed after the cells were planned: run the same command again")
+        if unlike := _unlike(self.asked, self.read()):
+            raise UsageError(f"{shown(unlike[0])} changed after the cells were planned: run the same command again")
 
     def read(self) -> dict[str, str | None]:
         """Everything that the cell depends on: what this process has read since its start, and what made the state it began with."""
@@ -123,8 +121,7 @@ class Reading:
         before = payload.pop(_READ, {})
         if self.first is None:
             return payload
-        read = witnesses.witnessed()
-        if any((read[name] if name in read else witnesses.present(name)) != content for name, content in before.items()):
+        if _unlike(before, witnesses.witnessed()):
             return None
         self._before |= before
         return payload
@@ -149,6 +146,11 @@ class Reading:
             "first_key": self.first if self.asked else None,
         }
         return {name: value for name, value in facts.items() if value}
+
+
+def _unlike(then: Digests, read: Digests) -> list[str]:
+    """The witnesses that this process has read, or would read now, with another content than then."""
+    return [name for name, content in then.items() if (read[name] if name in read else witnesses.present(name)) != content]
 
 
 def shown(name: str) -> str:

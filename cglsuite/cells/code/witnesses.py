@@ -99,7 +99,7 @@ def _not_counted(excluded: Iterable[Path]) -> tuple[str, ...]:
 
 
 def watching() -> bool:
-    """Whether :func:`watch` was called in this process."""
+    """Whether this is inside of a :func:`watch` block."""
     return _WATCH.on
 
 
@@ -173,16 +173,11 @@ def declare(names: Iterable[str]) -> None:
 
 
 def _on_event(event: str, args: tuple[Any, ...]) -> None:
-    if not _WATCH.on:
+    if not _WATCH.on or event not in ("open", "os.rename"):
         return
-    if event == "open":
-        path, _, flags = args
-        if isinstance(path, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
-            _look_at(path, bool(isinstance(flags, int) and flags & _WRITES))
-    elif event == "os.rename":
-        target = args[1]
-        if isinstance(target, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
-            _look_at(target, True)
+    path, writes = (args[0], isinstance(args[2], int) and bool(args[2] & _WRITES)) if event == "open" else (args[1], True)
+    if isinstance(path, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
+        _look_at(path, writes)
 
 
 def _look_at(path: Any, writes: bool) -> None:
