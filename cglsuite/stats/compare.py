@@ -26,7 +26,7 @@ test, for pairs over one factor only."""
 COMPARISON_COLUMNS = [
     *("first", "second", "unit", "n", "n_second", "replicates", "averaged", "given", "population", "paired", "test"),
     *("estimate", "low", "high", "interval", "statistic", "df", "p", "p_adjusted", "g", "g_low", "g_high", "standardiser"),
-    *("verdict", "refused"),
+    *("better", "verdict", "refused"),
 ]
 """The columns of a comparison table."""
 NO_DIFFERENCE = "no significant difference"
@@ -59,9 +59,10 @@ def compare_methods(
     Returns:
         One row per pair: first, second; unit, n, n_second (values of each), replicates (these as text), averaged (cells per value),
         given (the single order or seed that the claim is about), population (``all 120 orders``, or empty), paired; test, estimate
-        (difference of means, in the values' unit), low, high, interval (its kind; not adjusted for the family), statistic, df, p,
-        p_adjusted; g, g_low, g_high, standardiser (see :func:`cglsuite.stats.hedges_g`); verdict (the better method, :data:`NO_DIFFERENCE`
-        or ``refused``); refused: the reason if there is no test, otherwise empty.
+        (difference of means, of Wilcoxon's test Hodges and Lehmann's, in the values' unit), low, high, interval (its kind; not adjusted for
+        the family), statistic, df, p, p_adjusted; g, g_low, g_high, standardiser (see :func:`cglsuite.stats.hedges_g`); better (the method
+        that is significantly better by the sign of the test's estimate, or empty), verdict (the same in words, :data:`NO_DIFFERENCE` or
+        ``refused``); refused: the reason if there is no test, otherwise empty.
 
     Raises:
         UsageError: a column is absent, fewer than two methods, an alpha outside 0 to 1. UnknownNameError: a method or a test.
@@ -75,7 +76,8 @@ def compare_methods(
     rows = [_compared(a, b, by_method[a], by_method[b], test, alpha) for a, b in family]
     comparisons = pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
     comparisons["p_adjusted"] = adjust(comparisons["p"].astype(float), adjustment)
-    comparisons["verdict"] = [_verdict(row, alpha, higher_is_better) for row in comparisons.to_dict(orient="records")]
+    comparisons["better"] = [_better(row, alpha, higher_is_better) for row in comparisons.to_dict(orient="records")]
+    comparisons["verdict"] = [_verdict(row) for row in comparisons.to_dict(orient="records")]
     return comparisons.astype(dict.fromkeys(_NUMBERS, "float64"))
 
 
@@ -132,13 +134,19 @@ def _tested(units: Replicates, test: str, level: float) -> tuple[Difference, Eff
     return difference, hedges_g(units.first, units.second, paired=units.paired, level=level, unit=name)
 
 
-def _verdict(row: dict[Any, Any], alpha: float, higher_is_better: bool) -> str:
+def _better(row: dict[Any, Any], alpha: float, higher_is_better: bool) -> str:
+    """An estimate of 0 names nobody."""
+    if row["refused"] or not row["p_adjusted"] <= alpha or not row["estimate"]:
+        return ""
+    return str(row["first"] if (row["estimate"] > 0) == higher_is_better else row["second"])
+
+
+def _verdict(row: dict[Any, Any]) -> str:
     if row["refused"]:
         return "refused"
-    if not row["p_adjusted"] <= alpha:
+    if not row["better"]:
         return NO_DIFFERENCE
-    first = (row["estimate"] > 0) == higher_is_better
-    verdict = f"{row['first'] if first else row['second']} is better"
+    verdict = f"{row['better']} is better"
     condition = condition_of(row["given"])
     return f"{verdict}, {condition} only" if condition else verdict
 

@@ -13,6 +13,8 @@ from cglsuite.stats.pairwise import samples
 
 __all__ = ["Effect", "crossed_g", "hedges_g", "small_sample_factor"]
 
+_LARGE_T = 1000.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
@@ -76,8 +78,17 @@ def small_sample_factor(freedom: float) -> float:
 
 
 def _noncentralities(t: float, freedom: float, level: float) -> tuple[float, float]:
+    """Between which the t statistic is neither too large nor too small.
+
+    SciPy's search loses digits above t = 10⁴ and takes minutes above 10⁵. There the normal numerator's error is nothing beside t, so the
+    noncentrality is t times the root of a mean square: ``t √(χ²_ν / ν)``.
+    """
     from scipy.special import nctdtrinc
+    from scipy.stats import chi2
 
     beyond = (1.0 - level) / 2
+    if abs(t) > _LARGE_T:
+        ends = t * np.sqrt(chi2.ppf([beyond, 1.0 - beyond], freedom) / freedom)
+        return float(ends.min()), float(ends.max())
     low, high = nctdtrinc(freedom, np.array([1.0 - beyond, beyond]), t)
     return float(low), float(high)

@@ -356,3 +356,20 @@ def test_both_directions_agree_on_everything_installed() -> None:
         assert index in printed_rows(result).index, (row["paper"], row["dataset"], row["variant"], row["method"], recipe)
         seen[row["paper"]] += 1
     assert all(n > 50 for n in seen.values()), seen
+
+
+def test_every_printed_name_is_understood() -> None:
+    """What a row says that its paper calls a method, and headings of papers, name what they stand for."""
+    rows = keyed_results()
+    called = rows[["method", "note"]].assign(name=rows["note"].str.extract(r"(?:^|; )called ([^;]+)")[0]).dropna()
+    assert len(called["name"].unique()) >= 5
+    assert [name for method, name in called[["method", "name"]].to_numpy() if method_key(name) != method_key(method)] == []
+    headings = {"N-UCLA": "UCLA-CIL", "NYC": "NYC-Taxi", "Ask": "Ask-Ubuntu", "Wiki": "Wiki-CS"}
+    assert [heading for heading, name in headings.items() if dataset_key(heading) != dataset_key(name)] == []
+
+
+@pytest.mark.parametrize(("paper", "given"), [("AGALE", "SimpleGCN"), ("AGALE", "JointTrainGCN"), ("CGLB", "bare model"), ("DRIFT", "Joint (Offline)")])
+def test_rows_are_selected_by_printed_names(paper: str, given: str) -> None:
+    from cglsuite.campaigns.reference.reproduction import Selection, selections_of
+
+    assert [one.paper for one in selections_of(Selection(method=given)) if one.paper == paper] == [paper]

@@ -99,7 +99,7 @@ def test_what_a_published_deviation_amounts_to() -> None:
 
 
 def test_a_verdict_needs_three_repetitions_of_ours() -> None:
-    """And their spread may be zero; values are fractions, the row is in percent."""
+    """And their spread may be zero beside a printed one; values are fractions, the row is in percent."""
     for n in (1, 2):
         with pytest.raises(Refused, match=f"{n} repetitions? of ours: a verdict needs at least 3"):
             own_mean([0.9] * n)
@@ -109,6 +109,16 @@ def test_a_verdict_needs_three_repetitions_of_ours() -> None:
     assert one.error == pytest.approx((1.0 / 3 + 1.8**2 / 10) ** 0.5)
     with pytest.raises(Refused, match="no standard deviation"):
         verdict_on(printed(std=float("nan")), "average_performance", own_mean([0.9] * 3), 10)
+
+
+@pytest.mark.parametrize(("mean", "ours"), [(0.0, 0.0), (100.0, 1.0), (90.0, 0.9), (100.0, 0.97), (90.0, 0.1 + 0.2 + 0.6)])
+def test_no_spread_on_both_sides_is_no_agreement(mean: float, ours: float) -> None:
+    """Wherever both values lie, and whether or not they are equal: there is no variance to test against."""
+    row = printed(mean=mean, std=0.0, printed=f"{mean} ± 0.0")
+    with pytest.raises(Refused, match="neither value has spread"):
+        verdict_on(row, "average_performance", own_mean([ours] * 5), 10)
+    assert verdict_on(row, "average_performance", own_mean([ours, ours, ours - 0.001]), 10).error > 0
+    assert verdict_on(printed(mean=mean, std=0.1), "average_performance", own_mean([ours] * 5), 10).error > 0
 
 
 def test_deviations_in_the_unit_of_the_mean() -> None:

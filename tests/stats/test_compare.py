@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -184,3 +185,29 @@ def test_false_positives_of_the_default_path(shared: bool, ratio: float) -> None
     some = stats.compare_methods(frame[frame["method"].isin([name for pair in pairs[:40] for name in pair])], pairs=pairs[:40])
     np.testing.assert_allclose(some["p"], p[:40], rtol=1e-9)
     assert (test(*values.reshape(2, 2000, 25), axis=1).pvalue < 0.05).mean() > 0.15
+
+
+def above_but_once(n: int, step: float, collapse: float) -> pd.DataFrame:
+    """Method a is above b in all orders but the last, where it collapses so far that its mean is below b's."""
+    differences = [step * (1 + 0.01 * i) for i in range(n - 1)] + [collapse]
+    rows = [("a", o, 5.0 + d) for o, d in enumerate(differences)] + [("b", o, 5.0) for o in range(n)]
+    return pd.DataFrame(rows, columns=["method", "order", "value"])
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+@pytest.mark.parametrize(("n", "step", "collapse"), [(20, 0.01, -3.0), (12, 0.01, -0.9), (13, 0.002, -0.4)])
+def test_one_collapse_does_not_turn_the_direction_of_ranks(n: int, step: float, collapse: float, higher_is_better: bool) -> None:
+    frame = above_but_once(n, step, collapse)
+    row = one(frame, test="wilcoxon", higher_is_better=higher_is_better)
+    assert frame.groupby("method")["value"].mean().diff()["b"] > 0, "by means b is above a"
+    assert row["p"] < 0.05
+    assert row["estimate"] > 0
+    better = "a" if higher_is_better else "b"
+    assert (row["better"], row["verdict"]) == (better, f"{better} is better")
+
+
+def test_an_estimate_of_zero_names_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cglsuite.stats.compare.wilcoxon", lambda *a, **k: replace(stats.wilcoxon(*a, **k), estimate=0.0))
+    row = one(above_but_once(20, 0.01, -3.0), test="wilcoxon")
+    assert row["p"] < 0.05
+    assert (row["better"], row["verdict"]) == ("", stats.NO_DIFFERENCE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -53,10 +54,39 @@ def test_wilcoxon_by_all_signs() -> None:
     sums = [min(ranks[list(s)].sum(), 28 - ranks[list(s)].sum()) for n in range(8) for s in itertools.combinations(range(7), n)]
     assert found.statistic == 3
     assert found.p == pytest.approx(np.mean([s <= 3 for s in sums]))
-    assert found.estimate == pytest.approx(differences.mean())
-    expected = stats.mean_interval(differences)
-    assert (found.low, found.high, found.interval) == pytest.approx((expected.low, expected.high, "t"))
+    walsh = sorted((a + b) / 2 for a, b in itertools.combinations_with_replacement(differences, 2))
+    assert found.estimate == pytest.approx(np.median(walsh))
+    # 4 of 128 patterns have a rank sum of at most 2, 5 of at most 3: at 95 % the interval leaves out two averages at each end.
+    assert (found.low, found.high, found.interval) == pytest.approx((walsh[2], walsh[-3], "signed ranks"))
     assert np.isnan(found.df)
+
+
+@given(st.lists(st.integers(-40, 100), min_size=6, max_size=14, unique_by=abs).filter(lambda x: 0 not in x))
+def test_wilcoxon_points_where_its_ranks_point(differences: list[int]) -> None:
+    """Not where the mean does; its interval leaves out 0 exactly where p is at most alpha."""
+    found = stats.wilcoxon(differences, [0] * len(differences))
+    ranks = scipy_stats.rankdata(np.abs(differences))
+    positive = ranks[np.array(differences) > 0].sum()
+    if (twice := positive - (ranks.sum() - positive)) and found.estimate:
+        assert np.sign(found.estimate) == np.sign(twice)
+    assert found.low <= found.estimate <= found.high
+    assert (found.p <= 0.05) == (found.low > 0 or found.high < 0)
+
+
+def test_effect_sizes_of_huge_statistics_end_at_once() -> None:
+    """SciPy's search for a noncentrality takes minutes there; at the switch both ways agree."""
+    from cglsuite.stats.effect_size import _LARGE_T, _noncentralities
+
+    for df in (2.0, 9.0, 40.0):
+        below, above = (_noncentralities(t, df, 0.95) for t in (0.999 * _LARGE_T, 1.001 * _LARGE_T))
+        assert above == pytest.approx(np.multiply(below, 1.001 / 0.999), rel=1e-3)
+        low, high = _noncentralities(-1.001 * _LARGE_T, df, 0.95)
+        assert (-high, -low) == pytest.approx(above)
+    x = np.array([1.0, 1.0 + 1e-9, 1.0 - 1e-9, 1.0 + 2e-9])
+    started = time.monotonic()
+    found = stats.hedges_g(x, [0.0] * 4, paired=True)
+    assert time.monotonic() - started < 1.0
+    assert 1e8 < found.low < found.g < found.high < 1e10
 
 
 @given(values, values)

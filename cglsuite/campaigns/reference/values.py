@@ -40,6 +40,7 @@ ARTEFACT = "published artefact"
 """The verdict on a published value that is known not to have come about as its protocol says, however close ours is."""
 POINT = 1.0
 _LEVEL, _DIFFERENCE = 0.02, 0.03
+_NO_SPREAD = 1e-12
 MARGINS: Mapping[str, float] = {
     "average_performance": _LEVEL,
     "a_auc": _LEVEL,
@@ -227,10 +228,13 @@ def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: in
         metric: its name here. ours: in stored units. runs: of the published mean; ``None`` where unknown.
 
     Raises:
-        Refused: nothing is printed to test against; the row is of another problem.
+        Refused: nothing is printed to test against; the row is of another problem; neither mean has spread (a printed 0.0 beside a value
+            that is the same in all of our repetitions, usually one at the bound of its scale).
     """
     require_comparable(row)
     unit = UNITS[row["unit"]]
+    if printed_deviation(row) == 0.0 and ours.spread <= _NO_SPREAD:
+        raise Refused("neither value has spread over its repetitions: there is no variance to test against")
     std, n = published_error(row, runs)
     scaled = replace(ours, mean=unit.scale * ours.mean, error=unit.scale * ours.error, spread=unit.scale * ours.spread)
     return agreement(scaled, float(row["mean"]), std, n, margin=margin_of(metric, unit))

@@ -211,6 +211,39 @@ def test_power_over_one_factor(study_of: Make) -> None:
     assert row["needed_bound"] == stats.units_needed(0.02, stats.std_bound(std, 4), **how) >= row["needed"]
 
 
+def test_differences_beyond_the_scale_cannot_be_shown(study_of: Make) -> None:
+    """Three orders in which methods differ by up to 80 points find nothing that two fractions can differ by."""
+    wild = {"bare": (0.1, 0.9, 0.2), "si": (0.9, 0.1, 0.8), "er-gnn": (0.1, 0.9, 0.201)}
+    study = study_of(at=lambda method, order, _: wild[method][order], seeds={"order": [0, 1, 2], "init": [0, 1, 2]})
+    needs = comparison.needs(only(study)).set_index(["first", "second"])["detectable"]
+    assert needs["bare", "si"] > 1.0 > needs["bare", "er-gnn"]
+    page = page_with(show_comparison.power(study))
+    assert texts(page, "td").count("cannot be shown") == 2
+    assert "can detect differences of" in page
+    assert "in 1 of 3 pairs" in page
+
+
+def test_ranks_that_contradict_means_say_so(study_of: Make) -> None:
+    """One method is ahead in 15 of 16 orders and collapses in the last: the test's own direction, with a note."""
+    seeds = {"order": list(range(16)), "init": list(range(16))}
+    at = {"bare": lambda o: 0.5, "si": lambda o: 0.0 if o == 15 else 0.51 + 0.0001 * o, "er-gnn": lambda o: 0.4 + 0.001 * o}
+    study = study_of(Question(test="wilcoxon"), at=lambda method, order, _: at[method](order), seeds=seeds)
+    row = comparison.pairs(only(study)).set_index(["first", "second"]).loc["bare", "si"]
+    assert (row["better"], row["estimate"] < 0 < row["g"]) == ("si", True)
+    assert math.isnan(row["boot_low"]), "a bootstrap of means beside a test of ranks"
+    page = page_with(show_comparison.differences(study))
+    assert "by ranks; the means differ the other way" in page
+    assert "si is better than bare" in " ".join(sentences(only(study)))
+
+
+def test_effects_without_measure_are_no_numbers(study_of: Make) -> None:
+    at = {"bare": 0.5, "si": 0.6, "er-gnn": 0.7}
+    noise = lambda method, order: 1e-11 * order * (2 if method == "si" else 1)  # noqa: E731
+    study = study_of(at=lambda method, order, _: at[method] + noise(method, order), seeds={"order": [0, 1, 2], "init": [0, 1, 2]})
+    assert abs(comparison.pairs(only(study))["g"]).min() > 1e6
+    assert "larger than can be shown" in page_with(show_comparison.differences(study))
+
+
 @pytest.mark.nightly
 def test_a_declared_family(study_of: Make) -> None:
     """Against one method there are two pairs, and only the methods asked for take part."""

@@ -124,6 +124,21 @@ def test_opd_by_brute_force(study_of: Study) -> None:
         assert row["half_low"] <= row["half_high"] <= row["aopd"] + 1e-12
 
 
+def test_a_maximum_at_its_bound_has_no_interval(study_of: Study) -> None:
+    """In two of three repeats a class is recognised in full after one order and not at all after another."""
+
+    def change(planned: PlannedCell) -> dict[str, Any]:
+        most = 0.9 if planned.request.seeds.init == 0 else 1.0
+        return {"per_class": [[most * (c in tasks_of(planned)[2]) for c in range(6)]]}
+
+    study = study_of(ALL, change=change)
+    row = orders.sensitivity(study).set_index(["unit", "method"]).loc["class", "ewc"]
+    assert row["mopd"] == pytest.approx((0.9 + 1.0 + 1.0) / 3)
+    assert np.isnan(row["mopd_low"])
+    assert row["mopd_refused"] == "2 of 3 repeats are at 100 points, the largest possible value"
+    assert row["mopd_refused"] in page_with(show_orders.sensitivity(study))
+
+
 @pytest.mark.nightly
 def test_items_are_found_wherever_they_stand(study_of: Study) -> None:
     """Tasks by their classes, classes by their ids, in their natural order; their mean is the AOPD."""

@@ -24,7 +24,6 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import load_catalogue
-from cglsuite.reports.studies.ledger.judging import saturated
 from cglsuite.reports.studies.ledger.tuned import Choice, choices
 from cglsuite.reports.studies.papers import page as show_papers
 from cglsuite.reports.studies.papers.compute import SUMMARY, Papers, load_papers, plain_reason, share, write_papers
@@ -86,18 +85,6 @@ def test_rows_over_one_repetition_are_counted_whatever_their_verdict(tmp_path: P
     assert set(single["verdict"]) == {"no verdict", "published artefact"}
     assert papers.totals["equivalent"] == papers.totals["undecided"] == 0
     assert f"{len(single)} values rest on one repetition, and have no verdict." in show_papers.headlines(papers)
-
-
-def test_agreement_at_the_largest_possible_value_is_counted(tmp_path: Path) -> None:
-    """Of two equivalent rows at 100 %, one varies over our repetitions."""
-    fill(tmp_path, steady)
-    papers = papers_of(tmp_path)
-    assert "largest possible" not in show_papers.headlines(papers)[0]
-    places = papers.rows.index[papers.rows["verdict"] == "equivalent"][:2]
-    papers.rows.loc[places, ["published_mean", "our_mean"]] = 100.0
-    papers.rows.loc[places, "published_std"], papers.rows.loc[places, "our_std"] = 0.0, [0.0, 0.1]
-    assert "; 1 of them with 100 % on both sides, the largest possible value), " in show_papers.headlines(papers)[0]
-    assert list(saturated(papers.rows)[lambda full: full].index) == [places[0]]
 
 
 def test_cells_and_hours(tmp_path: Path) -> None:

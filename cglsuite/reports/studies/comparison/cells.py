@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cglsuite.base.markup import Fragment
-from cglsuite.reports.kit.htmltable import number_text, titled
+from cglsuite.base.markup import Fragment, element
+from cglsuite.reports.kit.htmltable import amount_cell, number_text, titled
 from cglsuite.reports.kit.notices import notice
 
 if TYPE_CHECKING:
     from cglsuite.reports.studies.comparison.compute import Comparison
 
-__all__ = ["amount_text", "caption", "percent_text", "range_text", "refused", "unit", "unit_text"]
+__all__ = ["amount_text", "caption", "detectable_cell", "percent_text", "range_text", "refused", "showable", "unit", "unit_text"]
 
 
 def amount_text(value: float, percent: bool) -> str:
@@ -42,6 +42,18 @@ def percent_text(share: float) -> str:
 def range_text(one: Comparison, low: float, high: float) -> str:
     """Both ends of an interval of a difference."""
     return f"{unit_text(one, low, plus=True)} to {unit_text(one, high, plus=True)}"
+
+
+def showable(one: Comparison, value: float) -> bool:
+    """Whether a difference can occur: two fractions are at most 100 points apart."""
+    return not (one.percent and value > 1.0)
+
+
+def detectable_cell(one: Comparison, value: float) -> Fragment:
+    """The smallest difference that a test can be expected to find, unless none can be so large."""
+    if not showable(one, value):
+        return element("td", "cannot be shown", class_="quiet")
+    return amount_cell(value, *unit(one))
 
 
 def caption(one: Comparison, about: str) -> Fragment:

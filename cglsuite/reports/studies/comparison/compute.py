@@ -291,7 +291,7 @@ def _spread(found: stats.Layout) -> float:
 
 
 def pairs(one: Comparison) -> pd.DataFrame:
-    """:attr:`Comparison.tests`, with a BCa interval of the difference if there are enough units.
+    """:attr:`Comparison.tests`, with a BCa interval of the difference of means if there are enough units.
 
     Returns:
         :data:`cglsuite.stats.COMPARISON_COLUMNS`, then boot_low, boot_high (NaN with fewer than ten units, or with crossed factors).
@@ -305,7 +305,7 @@ def pairs(one: Comparison) -> pd.DataFrame:
 
 
 def _bootstrapped(one: Comparison, row: dict[str, Any], level: float) -> tuple[float, float]:
-    if row["refused"]:
+    if row["refused"] or row["interval"] != "t":
         return math.nan, math.nan
     units = _units(one, row["first"], row["second"])
     if len(units.factors) == 2:

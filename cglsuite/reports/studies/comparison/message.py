@@ -36,7 +36,7 @@ def sentences(one: Comparison) -> Iterator[str]:
     if not tested:
         yield f"Nothing is tested: {next(str(row['refused']) for row in as_rows(frame))}."
         return
-    significant = [row for row in tested if row["verdict"] != stats.NO_DIFFERENCE]
+    significant = [row for row in tested if row["better"]]
     how = f"{ADJUSTED[one.question.adjustment]}, α = {one.question.alpha:g}"
     if not significant:
         yield f"None of {len(tested)} pairs of methods differs significantly ({how})."
@@ -67,7 +67,6 @@ def summary(one: Comparison) -> Iterator[str]:
 
 def _better(one: Comparison, row: Mapping[str, Any]) -> str:
     """A significant pair: the better method first, and by how much."""
-    ahead = (float(row["estimate"]) > 0.0) == one.higher_is_better
-    better, worse = (row["first"], row["second"]) if ahead else (row["second"], row["first"])
+    better, worse = row["better"], row["second"] if row["better"] == row["first"] else row["first"]
     by = unit_text(one, abs(float(row["estimate"])))
     return f"{better} is better than {worse} by {by}{' points' if one.percent else ''}"

@@ -22,7 +22,17 @@ from cglsuite.reports.results.overview import NOTHING_DONE
 from cglsuite.reports.results.overview import overview as campaign_overview
 from cglsuite.reports.results.tuning import note as tuning_note
 from cglsuite.reports.studies.comparison import compute as comparison
-from cglsuite.reports.studies.comparison.cells import amount_text, caption, percent_text, range_text, refused, unit, unit_text
+from cglsuite.reports.studies.comparison.cells import (
+    amount_text,
+    caption,
+    detectable_cell,
+    percent_text,
+    range_text,
+    refused,
+    showable,
+    unit,
+    unit_text,
+)
 from cglsuite.reports.studies.comparison.compute import Comparison, Study
 from cglsuite.reports.studies.comparison.figures import difference_figure, rank_figure
 from cglsuite.reports.studies.comparison.message import ADJUSTED, key_results
@@ -208,7 +218,7 @@ def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
     booted = interval(f"{level} interval, bootstrap (BCa)", unit(one), "boot_low", "boot_high", plus=True)
     columns = [
         label("first − second", lambda row: f"{row['first']} − {row['second']}"),
-        words("verdict", lambda row: badge(row["verdict"].partition(",")[0], _BADGES[_kind(str(row["verdict"]))]), "nowrap"),
+        words("verdict", _verdict, "nowrap"),
         words("over", "replicates", "nowrap"),
         amount(f"difference in {_label(study)}{', points' if one.percent else ''}", "estimate", unit(one), plus=True),
         interval(f"{level} interval", unit(one), plus=True),
@@ -232,19 +242,30 @@ def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
     return framed(frame, columns, about, refused=lambda row: (2, str(row["refused"])) if row["refused"] else None)
 
 
+def _verdict(row: Mapping[str, Any]) -> Fragment:
+    """A note where ranks and means point in different directions."""
+    shown = badge(row["verdict"].partition(",")[0], _BADGES[_kind(str(row["verdict"]))])
+    turned = row["better"] and row["estimate"] * row["g"] < 0.0
+    return join([shown, element("br"), element("span", "by ranks; the means differ the other way", class_="quiet")]) if turned else shown
+
+
 def _way(row: Mapping[str, Any]) -> str:
     """The test of a pair, as text."""
     each = f", {row['averaged']} cells in each" if row["averaged"] != "1" else ""
-    interval = {"t": "Student's t", "BCa": "BCa bootstrap"}[row["interval"]]
+    interval = {"t": "Student's t", "signed ranks": "of the Walsh averages that the ranks leave"}[row["interval"]]
+    interval += "; difference: Hodges and Lehmann's, the median of those averages" if row["interval"] == "signed ranks" else ""
     over = "crossed orders and seeds" if row["unit"] == "order × seed" else f"{row['unit']}s"
     return f"{row['test']} over {over}{each}; interval: {interval}; g in units of the {row['standardiser']}"
 
 
 def _effect(row: Mapping[str, Any]) -> Fragment:
+    if abs(row["g"]) >= _LARGEST_EFFECT:
+        return element("td", "larger than can be shown", class_="quiet")
     ends = element("span", f" [{number_text(row['g_low'], 1)}, {number_text(row['g_high'], 1)}]", class_="sd")
     return exact_cell(number_text(row["g"], 2, plus=True), ends, value=row["g"], low=row["g_low"], high=row["g_high"])
 
 
+_LARGEST_EFFECT = 1000.0
 _BADGES = {"significant": "good", "not significant": "plain", "refused": "note"}
 """The style of a badge by kind of verdict."""
 
@@ -356,7 +377,7 @@ def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
     seeds = f" with {one.design.values.shape[1]} seeds" if crossed and isinstance(one.design, stats.Layout) else ""
     columns = [
         *(label("pair", lambda row: f"{row['first']} − {row['second']}"), number("values", "n")),
-        *(amount("std", "std", unit(one, 2)), amount("can find", "detectable", unit(one))),
+        *(amount("std", "std", unit(one, 2)), Column("can find", lambda row: detectable_cell(one, row["detectable"]))),
         number(f"{over} needed for {amount_text(asked.smallest, one.percent)}{seeds}", "needed"),
         number(f"{over} needed, cautious", "needed_bound"),
     ]
@@ -378,8 +399,11 @@ def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
 
 def _power_sentence(one: Comparison, known: pd.DataFrame) -> str:
     """The statement in one sentence."""
-    finds = " to ".join(unit_text(one, value) for value in sorted({known["detectable"].min(), known["detectable"].max()}))
+    shown = known["detectable"][known["detectable"].map(partial(showable, one)).astype(bool)]
+    finds = " to ".join(unit_text(one, value) for value in sorted({shown.min(), shown.max()}))
     text = f"these records can detect differences of {finds}{' points' if one.percent else ''}"
+    if len(shown) < len(known):
+        text = f"{text} in {len(shown)} of {len(known)} pairs" if len(shown) else "these records cannot show any difference"
     numbers = known["needed"].dropna()
     if numbers.empty:
         return text

@@ -40,7 +40,7 @@ ALPHA = 0.05
 _LEAST = 2
 DIFFERENCES = ["scenario", "preset", "setting", "first", "second", "n", "estimate", "low", "high", "p", "p_adjusted", "better", "verdict"]
 DIFFERENCES += ["detectable", "given", "refused"]
-DATASET_PAIRS = ["setting", "first", "second", "datasets", "wins", "losses", "smallest_p", "p", "verdict"]
+DATASET_PAIRS = ["setting", "first", "second", "datasets", "wins", "losses", "estimate", "smallest_p", "p", "verdict"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,8 @@ class Findings:
     def dataset_pairs(self) -> pd.DataFrame:
         """Pairs of methods with data sets as the unit, adjusted within a setting: columns :data:`DATASET_PAIRS`.
 
-        ``wins`` and ``losses`` of the first; ``smallest_p`` is the least that Wilcoxon's test can give with so many data sets; ``verdict``
+        ``wins`` and ``losses`` of the first; ``estimate``: Hodges and Lehmann's, with the direction of the ranks; ``smallest_p`` is the
+        least that Wilcoxon's test can give with so many data sets; ``verdict``
         the better method, that there is no significant difference, or why there is no test.
         """
         rows: list[dict[str, Any]] = []
@@ -123,7 +124,7 @@ class Findings:
             shared = has.T @ has
             pairs = [(a, b) for (i, a), (j, b) in itertools.combinations(enumerate(table.columns), 2) if shared[i, j] >= _LEAST]
             rows += _verdicts([_dataset_pair(str(setting), a, b, table[[a, b]].dropna()) for a, b in pairs])
-        return pd.DataFrame(rows, columns=DATASET_PAIRS).astype({"smallest_p": "float64", "p": "float64"})
+        return pd.DataFrame(rows, columns=DATASET_PAIRS).astype({"estimate": "float64", "smallest_p": "float64", "p": "float64"})
 
     def friedman(self, setting: str) -> stats.Friedman:
         """Friedman's test over the data sets of a setting, of the methods that all of them have.
@@ -159,19 +160,17 @@ class Findings:
         except stats.Refused:
             return
         for row, need in zip(as_rows(tests), as_rows(found), strict=True):
-            different = not row["refused"] and row["verdict"] != stats.NO_DIFFERENCE
-            ahead = (row["estimate"] > 0.0) == one.higher_is_better
-            better = (row["first"] if ahead else row["second"]) if different else ""
-            facts = {"scenario": one.name, "preset": one.preset, "setting": self.facts[one.preset]["setting"], "better": better}
+            facts = {"scenario": one.name, "preset": one.preset, "setting": self.facts[one.preset]["setting"]}
             yield facts | {name: row[name] for name in DIFFERENCES if name in row} | {"detectable": need["detectable"]}
 
 
 def _dataset_pair(setting: str, first: str, second: str, table: pd.DataFrame) -> dict[str, Any]:
     differences = (table[first] - table[second]).to_numpy(dtype=np.float64)
-    row: dict[str, Any] = {"setting": setting, "first": first, "second": second, "datasets": len(table), "verdict": "", "p": np.nan}
-    row |= {"wins": int((differences > 0).sum()), "losses": int((differences < 0).sum()), "smallest_p": 2.0 ** (1 - len(table))}
+    row: dict[str, Any] = {"setting": setting, "first": first, "second": second, "datasets": len(table), "verdict": ""}
+    row |= {"estimate": np.nan, "p": np.nan, "wins": int((differences > 0).sum()), "losses": int((differences < 0).sum()), "smallest_p": 2.0 ** (1 - len(table))}
     try:
-        row["p"] = stats.wilcoxon(table[first], table[second], level=1.0 - ALPHA, unit="data sets").p
+        found = stats.wilcoxon(table[first], table[second], level=1.0 - ALPHA, unit="data sets")
+        row |= {"estimate": found.estimate, "p": found.p}
     except stats.Refused as refusal:
         row["verdict"] = f"refused: {refusal}"
     return row
@@ -182,8 +181,8 @@ def _verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     adjusted: Any = stats.adjust([row["p"] for row in rows], "holm") if rows else []
     for row, p in zip(rows, adjusted, strict=True):
         if not row["verdict"]:
-            better = row["first"] if row["wins"] > row["losses"] else row["second"]
-            row["verdict"] = f"{better} is better" if p <= ALPHA else stats.NO_DIFFERENCE
+            better = row["first"] if row["estimate"] > 0.0 else row["second"]
+            row["verdict"] = f"{better} is better" if p <= ALPHA and row["estimate"] else stats.NO_DIFFERENCE
     return rows
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.columns import Column, amount, framed, interval, label, number, words
-from cglsuite.reports.kit.htmltable import empty, folded, interval_cell, p_cell, titled
+from cglsuite.reports.kit.htmltable import amount_cell, empty, folded, interval_cell, p_cell, titled
 from cglsuite.reports.kit.notices import badge, key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.kit.text import scenario_words
@@ -88,9 +88,16 @@ def differences(findings: Findings) -> Fragment:
         *(label("scenario"), number("methods"), number("with their settings", "labels")),
         *(number(name) for name in ("n", "pairs", "tested", "different")),
         words("tests are over", lambda row: row["unit"] or "–"),
-        amount("minimum detectable difference, median", "detectable", _unit),
+        Column("minimum detectable difference, median", _detectable),
     ]
     return framed(findings.scenarios, columns, about, none=NOTHING_DONE)
+
+
+def _detectable(row: Mapping[str, Any]) -> Fragment:
+    """Two fractions are at most 100 points apart."""
+    if row["percent"] and row["detectable"] > 1.0:
+        return element("td", "cannot be shown", class_="quiet")
+    return amount_cell(row["detectable"], *_unit(row))
 
 
 def pairs(findings: Findings) -> Fragment:

@@ -12,7 +12,7 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.campaigns.reference.values import ARTEFACT, FEWEST_RUNS, LEAST_RUNS, known_about, own_mean, verdict_on
 
-__all__ = ["JUDGED", "RULE", "TESTED", "VERDICTS", "adjusted", "judged", "offsets", "saturated"]
+__all__ = ["JUDGED", "RULE", "TESTED", "VERDICTS", "adjusted", "judged", "offsets"]
 
 JUDGED = (*stats.AGREEMENTS, "no verdict", ARTEFACT)
 """The verdicts of rows with two means."""
@@ -26,7 +26,7 @@ RULE = (
     "within ±margin), which is 2 points for performance, and 3 for differences and ranges of performance (0.02 and 0.03 where values are "
     f"no percentages); different: not equivalent, and Welch's test has p ≤ {_ALPHA:g} after Holm's adjustment over the rows of a table; "
     "undecided: neither, and the smallest margin says what the records could show; no verdict: fewer than "
-    f"{LEAST_RUNS} repetitions here, or nothing printed to test against"
+    f"{LEAST_RUNS} repetitions here, no spread on either side, or nothing printed to test against"
 )
 
 
@@ -59,18 +59,7 @@ def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
         verdicts, p = stats.agreement_verdicts(part["p_equivalent"], part["p_different"], alpha=_ALPHA)
         rows.loc[part.index, "verdict"] = verdicts
         rows.loc[part.index, "p_holm"] = p
-    full = saturated(rows)
-    rows.loc[full, "remark"] = ["; ".join(filter(None, (remark, _FULL))) for remark in rows.loc[full, "remark"]]
     return rows
-
-
-_FULL = "both values are 100 %, the largest possible one, in every repetition"
-
-
-def saturated(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Which equivalent rows say little, since both values are 100 % in every repetition and could not be larger."""
-    means, deviations = rows[["published_mean", "our_mean"]], rows[["published_std", "our_std"]]
-    return rows["verdict"].eq("equivalent") & rows["unit"].eq("%") & means.eq(100.0).all(axis=1) & deviations.eq(0.0).all(axis=1)
 
 
 def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:

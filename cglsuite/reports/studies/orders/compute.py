@@ -128,6 +128,8 @@ def _sensitivity(part: pd.DataFrame) -> dict[str, Any]:
 def _mean(values: np.ndarray[Any, Any], what: str) -> dict[str, Any]:
     summary = {what: float(values.mean()), f"{what}_std": float(values.std(ddof=1)) if values.size > 1 else np.nan}
     try:
+        if full := int((values >= 1.0).sum()):
+            raise stats.Refused(f"{full} of {values.size} repeats are at 100 points, the largest possible value")
         interval = stats.mean_interval(values, bounds=(0.0, 1.0), unit="repeats")
     except stats.Refused as refusal:
         return summary | {f"{what}_refused": str(refusal)}

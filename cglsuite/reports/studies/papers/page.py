@@ -25,7 +25,7 @@ from cglsuite.reports.kit.htmltable import (
 from cglsuite.reports.kit.notices import Notes, badge, key_box, notice, tile
 from cglsuite.reports.kit.rows import as_rows
 from cglsuite.reports.studies.ledger import page as ledger
-from cglsuite.reports.studies.ledger.judging import RULE, saturated
+from cglsuite.reports.studies.ledger.judging import RULE
 from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, misses, plain_reason, share
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ def headlines(papers: Papers) -> list[str]:
     said = f"Of {n['printed']} printed values {n['reachable']} can be reached with the data at hand, and {n['run']} have been run."
     if tested:
         part = share(n) or 0.0
-        full = int(saturated(papers.rows).sum())
-        bound = f"; {full} of them with 100 % on both sides, the largest possible value" if full else ""
-        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f} %{bound}), "
+        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f} %), "
         said += (
             f"{n[DIFFERENT[0]] + n[DIFFERENT[1]]} different ({n[DIFFERENT[0]]} with a confirmed mechanism) and {n['undecided']} undecided."
         )
