@@ -76,6 +76,31 @@ def test_labels_that_count() -> None:
     np.testing.assert_allclose(many.shares, [[0.5, 0.5], [1.0, 0.0]])
 
 
+def test_classes_and_labels_are_those_of_the_task() -> None:
+    """A task of two of four labels has two classes, however many others its nodes have; homophily may count more of them."""
+    y = torch.tensor([[1, 1, 1, 0], [1, 0, 1, 1], [0, 1, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 0]], dtype=torch.bool)
+    own = torch.tensor([[True, True, False, False], [False, False, False, True]])
+    grouping = Grouping(what="task", names=["a", "b"], members=[FIRST, SECOND], own=own, outputs=own.long().cumsum(0) > 0)
+    made = dissect(nodes(y=y), grouping, name="t", dataset="t", setting="class-il", level="NC")
+    assert made.groups[["classes", "labels"]].to_numpy().tolist() == [[2, pytest.approx(4 / 3)], [1, 1]]
+    np.testing.assert_allclose(made.shares, [[0.5, 0.5, 0, 0], [0, 0, 0, 1]])
+    assert (made.whole["classes"], made.whole["labels"]) == (4, pytest.approx(13 / 5))
+    one = dissect(nodes(), grouping, name="t", dataset="t", setting="class-il", level="NC")
+    assert one.groups[["classes", "labels"]].to_numpy().tolist() == [[2, 1], [0, 0]]
+
+
+@pytest.mark.realdata
+@pytest.mark.plugins
+def test_labels_of_a_task_of_proteins() -> None:
+    """Each node of the task of classes 2 and 10 has 1.05 of the two, and 3.46 labels in all."""
+    from cglsuite.host import load_catalogue
+
+    made = anatomy_of(load_catalogue(), "pcg/task-il@agale-1")
+    (task,) = (k for k, name in enumerate(made.names) if "2, 10" in name or "10, 2" in name)
+    assert made.groups.loc[task, "classes"] == 2
+    assert made.groups.loc[task, "labels"] == pytest.approx(1.05, abs=0.005)
+
+
 def test_class_shares() -> None:
     """Every class of the data set has a column, also one without an item; unlabelled items are in none; a yes or no has two columns."""
     np.testing.assert_allclose(anatomy().shares, [[2 / 3, 1 / 3, 0, 0], [0, 2 / 3, 1 / 3, 0]])

@@ -39,13 +39,15 @@ class Grouping:
 
     Args:
         what: what a group is, in the singular: ``task``, ``year``, ``class``. names: of the groups.
-        members: per group int64 ids of its items. outputs: bool [G, C], the labels that count for a group's homophily; ``None`` for all.
+        members: per group int64 ids of its items. own: bool [G, C], the labels that are a group's own, whatever others its items have;
+            ``None``: all. outputs: bool [G, C], the labels that count for a group's homophily; ``None`` for all.
         in_order: whether groups arrive one after the other, so that changes from one to the next mean something.
     """
 
     what: str
     names: Sequence[str]
     members: Sequence[Tensor]
+    own: Tensor | None = None
     outputs: Tensor | None = None
     in_order: bool = True
 
@@ -80,9 +82,9 @@ class Anatomy:
             sum of the features of a node and of an edge, for one-hot features the number of categorical ones). Over several orders also
             ``mean_COLUMN`` and, of multi-label nodes in class-IL, ``carried_homophily`` (with the labels of earlier orders).
         groups: a row per group: ``items``, ``nodes``, ``edges`` (as listed), ``pairs`` (of distinct nodes, either direction),
-            ``mean_degree`` (distinct neighbours), ``classes`` (with an item), ``labels`` (mean per item), ``homophily``, ``cut`` (share of
-            the edges of its nodes that lead out of the group). NaN where a column does not apply.
-        shares: float64 [G, C], the share of a group's labels that each class has (of a yes or no: [G, 2]); ``None`` without classes.
+            ``mean_degree`` (distinct neighbours), ``classes`` (of the group's own, with an item), ``labels`` (of these, mean per item),
+            ``homophily``, ``cut`` (share of the edges of its nodes that lead out of the group). NaN where a column does not apply.
+        shares: float64 [G, C], the share of a group's own labels that each class has (of a yes or no: [G, 2]); ``None`` without classes.
         degrees, homophilies: values of single nodes (float64) by group, ``whole data set`` first.
         drift: of the mean features; ``None`` for a single group.
     """
@@ -123,16 +125,18 @@ def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Te
         parts = _links(data, grouping)
     else:
         parts = _graphs(data, grouping)
-    rows = [facts | {"items": float(ids.numel())} | _labels(data, ids) for facts, ids in zip(parts.groups, grouping.members, strict=True)]
+    counts = _counts(data, grouping)
+    rows = [facts | {"items": float(ids.numel())} for facts, ids in zip(parts.groups, grouping.members, strict=True)]
+    rows = [facts | _labels(*counted) for facts, counted in zip(rows, counts, strict=True)]
     everything = torch.arange(data.n_items)
-    whole = parts.whole | {"items": float(data.n_items)} | _labels(data, everything)
+    whole = parts.whole | {"items": float(data.n_items)} | _labels(*_class_counts(data, everything))
     return Anatomy(
         what=grouping.what,
         names=list(grouping.names),
         in_order=grouping.in_order,
         whole=whole,
         groups=pd.DataFrame(rows, columns=COLUMNS),
-        shares=_shares(data, grouping.members),
+        shares=_shares([classes for classes, _ in counts]),
         degrees=parts.degrees,
         homophilies=parts.homophilies,
         drift=mean_drift(parts.described, parts.of, len(grouping.members)),
@@ -288,37 +292,39 @@ def _per_graph(data: GraphData, ids: Tensor) -> tuple[NDArray[np.float64], NDArr
 # --- labels ----------------------------------------------------------------------------------------------------------------------
 
 
-def _labels(data: NodeData | LinkData | GraphData, ids: Tensor) -> dict[str, float]:
+def _counts(data: NodeData | LinkData | GraphData, grouping: Grouping) -> list[tuple[NDArray[np.int64] | None, int]]:
+    """Of every group."""
+    own: Any = [None] * len(grouping.members) if grouping.own is None else grouping.own
+    return [_class_counts(data, ids, mine) for ids, mine in zip(grouping.members, own, strict=True)]
+
+
+def _labels(counts: NDArray[np.int64] | None, labelled: int) -> dict[str, float]:
     """How many classes have an item, and the mean number of labels of an item."""
-    counts = _class_counts(data, ids)
     if counts is None:
         return {}
-    return {"classes": float((counts > 0).sum()), "labels": float(counts.sum()) / max(1, int(_labelled(data, ids)))}
+    return {"classes": float((counts > 0).sum()), "labels": float(counts.sum()) / max(1, labelled)}
 
 
-def _labelled(data: NodeData | LinkData | GraphData, ids: Tensor) -> Tensor:
-    y = data.y[ids]
-    if y.dim() == 2 and data.n_classes == 1:
-        return torch.tensor(len(y)) if data.known is None else data.known[ids].sum()
-    return (y.any(dim=1) if y.dim() == 2 else y >= 0).sum()
-
-
-def _class_counts(data: NodeData | LinkData | GraphData, ids: Tensor) -> NDArray[np.int64] | None:
-    """int64 [C]; ``None`` for real targets and for the links of link prediction, which all exist."""
+def _class_counts(
+    data: NodeData | LinkData | GraphData, ids: Tensor, own: Tensor | None = None
+) -> tuple[NDArray[np.int64] | None, int]:
+    """How many items have each class (int64 [C]; ``None`` for real targets and for the links of link prediction, which all exist), and how
+    many have any; of the classes ``own`` (bool [C])."""
     kind, y = label_kind(data.y), data.y[ids]
     if kind == "real" or (kind == "multi" and data.n_classes == 1 and bool(data.y.all())):
-        return None
+        return None, 0
     if kind == "multi" and data.n_classes == 1:  # a yes or no: both are classes
-        y = (y if data.known is None else y[data.known[ids]]).flatten().long()
-        counted = torch.bincount(y, minlength=2)
-    else:
-        counted = y.sum(dim=0) if kind == "multi" else torch.bincount(y[y >= 0], minlength=data.n_classes)
-    found: NDArray[np.int64] = counted.numpy()
-    return found
+        known = (y if data.known is None else y[data.known[ids]]).flatten().long()
+        return torch.bincount(known, minlength=2).numpy(), known.numel()
+    mine = torch.ones(data.n_classes, dtype=torch.bool) if own is None else own
+    if kind == "multi":
+        y = y.bool() & mine
+        return y.sum(dim=0).numpy(), int(y.any(dim=1).sum())
+    counted = torch.bincount(y[y >= 0], minlength=data.n_classes) * mine
+    return counted.numpy(), int(counted.sum())
 
 
-def _shares(data: NodeData | LinkData | GraphData, members: Sequence[Tensor]) -> NDArray[np.float64] | None:
-    counts = [_class_counts(data, ids) for ids in members]
+def _shares(counts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.float64] | None:
     if any(c is None for c in counts):
         return None
     table = np.array(counts, dtype=np.float64)

@@ -151,7 +151,11 @@ def _of_stream(stream: Any, title: str) -> Anatomy:
     if spec.setting == "class-il":  # every label seen so far competes
         outputs = outputs.long().cumsum(0) > 0
     grouping = Grouping(
-        what="latent task" if spec.setting == "task-free" else "task", names=_numbered(layout.names), members=layout.nodes, outputs=outputs
+        what="latent task" if spec.setting == "task-free" else "task",
+        names=_numbered(layout.names),
+        members=layout.nodes,
+        own=layout.outputs,
+        outputs=outputs,
     )
     edges = getattr(stream, "edges", None) if isinstance(stream.data, NodeData) else None
     return dissect(stream.data, grouping, edges, name=title, dataset=spec.dataset, setting=spec.setting, level=spec.level)
