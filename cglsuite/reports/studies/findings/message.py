@@ -53,8 +53,8 @@ def _differences(findings: Findings) -> str:
         said += f", and {int((one['better'] != '').sum())} of {len(one)} pairs of one method in two settings"
     if len(shown) and shown["detectable"].notna().any():
         median = 100 * shown["detectable"].median()
-        most = f"{number_text(median, 1)} points" if median <= 100.0 else "more than 100 points, which cannot be shown"
-        said += f"; the median of the smallest difference that they find with a power of 80 % is {most}"
+        shown_as = f"{number_text(median, 1)} points" if median <= 100.0 else "more than 100 points, which cannot be shown"
+        said += f"; the median of the smallest difference that they find with a power of 80 % is {shown_as}"
     return f"{said}."
 
 
