@@ -368,7 +368,9 @@ def test_every_printed_name_is_understood() -> None:
     assert [heading for heading, name in headings.items() if dataset_key(heading) != dataset_key(name)] == []
 
 
-@pytest.mark.parametrize(("paper", "given"), [("AGALE", "SimpleGCN"), ("AGALE", "JointTrainGCN"), ("CGLB", "bare model"), ("DRIFT", "Joint (Offline)")])
+@pytest.mark.parametrize(
+    ("paper", "given"), [("AGALE", "SimpleGCN"), ("AGALE", "JointTrainGCN"), ("CGLB", "bare model"), ("DRIFT", "Joint (Offline)")]
+)
 def test_rows_are_selected_by_printed_names(paper: str, given: str) -> None:
     from cglsuite.campaigns.reference.reproduction import Selection, selections_of
 

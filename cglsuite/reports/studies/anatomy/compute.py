@@ -305,9 +305,7 @@ def _labels(counts: NDArray[np.int64] | None, labelled: int) -> dict[str, float]
     return {"classes": float((counts > 0).sum()), "labels": float(counts.sum()) / max(1, labelled)}
 
 
-def _class_counts(
-    data: NodeData | LinkData | GraphData, ids: Tensor, own: Tensor | None = None
-) -> tuple[NDArray[np.int64] | None, int]:
+def _class_counts(data: NodeData | LinkData | GraphData, ids: Tensor, own: Tensor | None = None) -> tuple[NDArray[np.int64] | None, int]:
     """How many items have each class (int64 [C]; ``None`` for real targets and for the links of link prediction, which all exist), and how
     many have any; of the classes ``own`` (bool [C])."""
     kind, y = label_kind(data.y), data.y[ids]

@@ -167,7 +167,13 @@ class Findings:
 def _dataset_pair(setting: str, first: str, second: str, table: pd.DataFrame) -> dict[str, Any]:
     differences = (table[first] - table[second]).to_numpy(dtype=np.float64)
     row: dict[str, Any] = {"setting": setting, "first": first, "second": second, "datasets": len(table), "verdict": ""}
-    row |= {"estimate": np.nan, "p": np.nan, "wins": int((differences > 0).sum()), "losses": int((differences < 0).sum()), "smallest_p": 2.0 ** (1 - len(table))}
+    row |= {
+        "estimate": np.nan,
+        "p": np.nan,
+        "wins": int((differences > 0).sum()),
+        "losses": int((differences < 0).sum()),
+        "smallest_p": 2.0 ** (1 - len(table)),
+    }
     try:
         found = stats.wilcoxon(table[first], table[second], level=1.0 - ALPHA, unit="data sets")
         row |= {"estimate": found.estimate, "p": found.p}
