@@ -31,6 +31,7 @@ __all__ = [
     "design_key",
     "dynamic_importers",
     "execution",
+    "foreseen_modules",
     "keyed_torch",
     "numerics_facts",
     "planned_code",
@@ -167,6 +168,12 @@ def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
         record = catalogue.get(role, name).record
         out[role] = {"name": name, "distribution": record.distribution, "version": record.version, "source": digests[role]}
     return out
+
+
+def foreseen_modules(cell: CellSpec, catalogue: Catalogue) -> set[str]:
+    """The user's modules that are in the key of a cell, and those that come with the plugins themselves."""
+    plugins = {entry.record.module for kind in KINDS for entry in catalogue.entries(kind) if not is_ours(entry.record.module)}
+    return {*user_modules(cell, catalogue), *user_code(plugins).files}
 
 
 def planned_code(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, tuple[Path, bytes]]:

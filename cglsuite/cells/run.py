@@ -32,6 +32,7 @@ from cglsuite.cells.keys import (
     cell_key,
     design_key,
     dynamic_importers,
+    foreseen_modules,
     numerics_facts,
     prefix_keys,
     share_key,
@@ -263,7 +264,8 @@ def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store, every_
     """The store's place for a cell's states after tasks."""
     watched = watching() and foreign_code(sources(cell, catalogue))
     first = cell_key(dataclasses.replace(cell, inputs={}), catalogue) if watched else None
-    return StoreCheckpoints(store, prefix_keys(cell, catalogue)[0], every_s, Reading(cell.inputs, first))
+    modules = foreseen_modules(cell, catalogue) if watched else ()
+    return StoreCheckpoints(store, prefix_keys(cell, catalogue)[0], every_s, Reading(cell.inputs, first, modules))
 
 
 class StoreCheckpoints:

@@ -22,6 +22,7 @@ from typing import Any
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import StoreError
+from cglsuite.base.traces import random_kept
 
 __all__ = ["CODE", "Bundle", "Planned", "Stamp", "active", "kept_source", "serve", "stamp_of"]
 
@@ -55,10 +56,11 @@ class Planned:
 
 @dataclass(frozen=True)
 class Bundle:
-    """The modules of a plan by name, and the folder that holds their files by digest."""
+    """The modules of a plan by name, the folder that holds their files by digest, and which of them this process has imported from it."""
 
     modules: Mapping[str, Planned]
     folder: Path
+    served: set[str] = field(default_factory=set, repr=False)
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -144,6 +146,7 @@ class _Source(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         source = self.get_data(self.path)
+        self._bundle.served.add(self.name)
         lines = importlib.util.decode_source(source).splitlines(keepends=True)
         linecache.cache[self.path] = (len(source), None, lines, self.path)  # no time: never read from the disk
         code: CodeType = self.source_to_code(source, self.path)
@@ -180,6 +183,7 @@ class _Finder:
         loader: Any = _Source(name, self.bundle)
         if not planned.path.endswith(".py"):
             self.bundle.content(name)  # its digest is checked
+            self.bundle.served.add(name)
             place = str(self.bundle.folder / _name(planned))
             sourceless = place.endswith(".pyc")
             loader = (importlib.machinery.SourcelessFileLoader if sourceless else importlib.machinery.ExtensionFileLoader)(name, place)
@@ -188,7 +192,7 @@ class _Finder:
     def _asked_by_user(self) -> bool:
         """Whether a module of the bundle imports, or a class that came by value, and not a library that these use."""
         frame = sys._getframe(2)
-        while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "importlib":
+        while frame.f_back is not None and _imports(str(frame.f_globals.get("__name__"))):
             frame = frame.f_back
         top = str(frame.f_globals.get("__name__")).partition(".")[0]
         return top in self.tops or (top == "__main__" and frame.f_globals is not vars(sys.modules["__main__"]))
@@ -199,6 +203,11 @@ class _Finder:
             return self.is_user_module(name)
         finally:
             self.looking = False
+
+
+def _imports(module: str) -> bool:
+    """Whether a module is of the machinery that imports: Python's, and the finder that stands before this one while a cell runs."""
+    return module.partition(".")[0] == "importlib" or module == random_kept.__module__
 
 
 def _library_portions(name: str, path: Sequence[str] | None) -> list[str]:

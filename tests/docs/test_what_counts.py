@@ -232,7 +232,22 @@ def value():
     import reading
     return reading.X
 """
+DATABASE = """
+import contextlib, sqlite3
+
+def value():
+    with contextlib.closing(sqlite3.connect("FILE")) as base:
+        return base.execute("select x from t").fetchall()
+"""
+INTO_A_DATABASE = """
+import contextlib, sqlite3
+with contextlib.closing(sqlite3.connect("FILE")) as base:
+    base.execute("create table if not exists t (x)")
+    base.execute("insert into t values (?)", [content])
+    base.commit()
+"""
 VARIABLE = "os.environ['CASE_NAME'] = content"
+COMPILED = "a file that C or C++ opens: `torch.jit.load`, `torch.from_file`, `pyarrow.parquet`, `sqlite3`"
 READ: dict[str, list[Case]] = {
     "a file that your code opens": [
         opened("open('FILE').read()"),
@@ -246,8 +261,9 @@ READ: dict[str, list[Case]] = {
     ],
     "an environment variable that your code looks up by name": [
         Case(f"import os\n\ndef value():\n    return {how}\n", VARIABLE)
-        for how in ("os.environ['CASE_NAME']", "os.environ.get('CASE_NAME')", "os.getenv('CASE_NAME')")
+        for how in ("os.environ['CASE_NAME']", "os.environ.get('CASE_NAME')", "os.getenv('CASE_NAME')", "os.environb[b'CASE_NAME']")
     ],
+    COMPILED: [Case(DATABASE, INTO_A_DATABASE)],
     "a file that was read and is absent now": [Case(ABSENT, new=None)],
     "whether a file exists, its size and time, the listing of a folder": [
         opened("(pathlib.Path('FILE').stat().st_size, pathlib.Path('FILE').stat().st_mtime_ns)"),
@@ -278,7 +294,7 @@ READ_AT_NIGHT = {
         ),
         Case("import pandas\n\ndef value():\n    return pandas.read_csv('FILE', header=None).to_numpy().item()\n"),
     ],
-    "a file that C++ opens: `torch.jit.load`, `torch.from_file`, `pyarrow.parquet`": [
+    COMPILED: [
         Case(
             "import torch\n\ndef value():\n    return torch.jit.load('FILE')(torch.zeros(1)).item()\n",
             "import torch; torch.jit.trace(torch.nn.Threshold(1.0, float(content)), torch.zeros(1)).save('FILE')",

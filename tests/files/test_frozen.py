@@ -53,15 +53,24 @@ def worker(bundle: Bundle, tmp_path: Path, code: str) -> Any:
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr.splitlines()[-1]
 
 
+WHILE_A_CELL_RUNS = """
+import importlib
+from cglsuite.base.traces import random_kept
+with random_kept():
+    VALUE = importlib.import_module('frozen_' + 'other').VALUE
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
         ("import importlib\nVALUE = importlib.import_module('frozen_' + 'other').VALUE\n", "a name that is only known at run time"),
         ("VALUE = __import__('frozen_' + 'other').VALUE\n", "a name that is only known at run time"),
+        (WHILE_A_CELL_RUNS, "a name that is only known at run time"),
         ("try:\n    import frozen_not_there\nexcept ModuleNotFoundError:\n    VALUE = 3\n", 3),
         ("import importlib\nVALUE = importlib.import_module('colo' + 'rsys').rgb_to_hsv(0, 0, 0)[2]\n", 0),
     ],
-    ids=["import-module", "dunder", "absent", "library"],
+    ids=["import-module", "dunder", "while-a-cell-runs", "absent", "library"],
 )
 def test_planned_code_finds_no_user_module_that_was_not_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, seen: Any
@@ -83,6 +92,20 @@ def test_a_bundle_holds_what_is_imported_each_file_once(planned: Bundle, tmp_pat
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "store" / "code").glob("??/*")}
     Bundle.keep({"again": (Path("x.py"), FILES["frozen_space/inner.py"].encode())}, tmp_path / "store")
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "store" / "code").glob("??/*")} == before
+
+
+def test_a_planned_module_that_no_key_holds_is_an_input_where_it_was_imported(planned: Bundle, tmp_path: Path) -> None:
+    """Something named it that is no import statement, such as a pickle."""
+    code = """
+import pydoc
+from cglsuite.cells.code.inputs import Reading
+keyed = Reading({}, "its first key", ["frozen_pkg"])
+before = keyed.read()
+pydoc.locate("frozen_pkg.helper.scale")
+print(json.dumps([before, keyed.read(), Reading({}, "another", ["frozen_pkg.helper"]).read()]))
+"""
+    (tmp_path / "site" / "frozen_pkg" / "__init__.py").write_text("")
+    assert worker(planned, tmp_path, code) == [{}, {"frozen_pkg:helper.py": planned.modules["frozen_pkg.helper"].sha256}, {}]
 
 
 def test_a_worker_runs_what_was_planned(planned: Bundle, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import dataclasses
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cglsuite.base.errors import UsageError
 from cglsuite.base.hashing import digest
@@ -54,12 +54,12 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
         names = {*declared, *(name for one in noted for name in one.read)}
         now.update({name: witnesses.present(name) for name in names if name not in now})
         changes = {one.key: one.changes(now, declared) for one in noted}
-        fitting = [one for one in noted if not changes[one.key]]
+        fitting = sorted((one for one in noted if not changes[one.key]), key=lambda one: len(one.absent(now)))
         if not fitting and to_run:
             changed.update(sorted(changes.values(), key=len)[0])
             return {name: now[name] for name in names}
         best = next((one for one in fitting or noted if store.cached(one.key) is not None), (fitting or noted)[0])
-        absent.update(name for name, content in best.read.items() if content is not None and now[name] is None)
+        absent.update(best.absent(now))
         return best.asked
 
     noted = {key: read_inputs(store.path, key) for key in noted_keys(store.path, (p.key for p in cells if p.ready))}
@@ -91,10 +91,15 @@ class Reading:
     Args:
         asked: what it was planned with; empty under its first key.
         first: its first key, or ``None`` where nothing is noted: its code is not the user's, or nobody watches this process.
+        modules: the user's modules that its key holds. Another one of the plan that is imported for it is noted as a file; not one that is
+            in the key of a cell which this process has run before.
     """
 
-    def __init__(self, asked: Digests, first: str | None) -> None:
+    _foreseen: ClassVar[set[str]] = set()
+
+    def __init__(self, asked: Digests, first: str | None, modules: Iterable[str] = ()) -> None:
         self.asked, self.first = asked, first
+        self._foreseen.update(modules)
         self._before: dict[str, str | None] = {}
 
     def check(self) -> None:
@@ -110,7 +115,7 @@ class Reading:
 
     def read(self) -> dict[str, str | None]:
         """Everything that the cell depends on: what this process has read since its start, and what made the state it began with."""
-        return {} if self.first is None else {**self._before, **witnesses.witnessed()}
+        return {} if self.first is None else {**self._before, **witnesses.imported(self._foreseen), **witnesses.witnessed()}
 
     def packed(self, payload: dict[str, Any]) -> dict[str, Any]:
         """A checkpoint with what it depends on."""
@@ -121,7 +126,7 @@ class Reading:
         before = payload.pop(_READ, {})
         if self.first is None:
             return payload
-        if _unlike(before, witnesses.witnessed()):
+        if _unlike(before, self.read()):
             return None
         self._before |= before
         return payload

@@ -39,6 +39,10 @@ class Inputs:
         differing = [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or n.startswith("$"))]
         return [*differing, *(name for name in declared if name not in self.read)]
 
+    def absent(self, now: Digests) -> list[str]:
+        """The files that were read and are absent now."""
+        return [name for name, digest in self.read.items() if digest is not None and now[name] is None]
+
 
 def write_inputs(store: Path, first: str, key: str, asked: Digests, read: Digests) -> None:
     """Note what the cell of ``key`` has read.

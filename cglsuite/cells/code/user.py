@@ -278,6 +278,8 @@ class _Reader:
         top = name.partition(".")[0]
         if top not in self._user:
             self._user[top] = is_user_module(top)
+            for folder in () if self._top(top) else sys.path:  # where it may appear
+                self._look(Path(folder))
         return self._user[top]
 
     def _top(self, top: str) -> tuple[Path, ...]:

@@ -2,21 +2,22 @@
 
 A process that runs user code watches from its start on. A file counts if a function or module of the user's is on the stack where it is
 opened; what a library reads while it is imported does not. Nor do folders of the system, of the interpreter and of libraries, the store,
-the suite's cache and data root, and files that user code has itself written. Python tells only of files that it opens itself:
-:func:`input_file` names others (``torch.jit.load``, ``torch.from_file``, Parquet, files that a child process reads).
+the suite's cache and data root, and files that user code has itself written. Bytecode stands for its source. Python tells only of files
+that it opens itself, and of libraries that ``ctypes`` loads: :func:`input_file` names others (``torch.jit.load``, ``torch.from_file``,
+Parquet, SQLite, files that a child process reads).
 """
 
 from __future__ import annotations
 
-import dis
 import hashlib
+import importlib.util
 import os
 import stat
 import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -24,19 +25,20 @@ from typing import Any
 
 from cglsuite.base.errors import UsageError
 from cglsuite.cells.code.user import is_user_module, places
-from cglsuite.host.frozen import Stamp, stamp_of
+from cglsuite.host.frozen import Stamp, active, stamp_of
 
-__all__ = ["declare", "declared", "input_file", "present", "variable_name", "watch", "watching", "witnessed", "written"]
+__all__ = ["declare", "declared", "imported", "input_file", "present", "variable_name", "watch", "watching", "witnessed", "written"]
 
 _WRITES = os.O_WRONLY | os.O_RDWR
 _SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr/lib", "/usr/share")
 _SET_BY_THE_SUITE = ("CGLSUITE_", "OMP_", "MKL_", "CUDA_VISIBLE_DEVICES", "SLURM_", "DASK_", "PYTHONPATH", "PYTHONHASHSEED")
 _PLAIN: Any = type(os.environ)
-_LOOKUPS = frozenset({"get", "getenv", "setdefault", "pop", "__contains__"})
+_LOOKUPS = frozenset({"get", "getenv", "getenvb", "setdefault", "pop", "__contains__", "__getitem__"})
+_IN_TEXT = frozenset({"expandvars", "convert", "substitute", "safe_substitute"})
 _CALLERS = tuple(f"cglsuite.{room}." for room in ("campaigns", "cells", "cli", "commons", "host", "reports", "study", "testing"))
 """Who calls these is not whose code they run: a script that runs cells opens no file of a method."""
-_MAPPINGS = ("os", "collections.abc")
-_SUBSCRIPT = frozenset({"BINARY_SUBSCR", "BINARY_OP"})
+_MAPPINGS = ("os", "collections.abc", "collections", "posixpath", "string")
+"""Python's modules through which a variable is looked up by name: ``os.getenv``, ``ChainMap``, ``expandvars``, ``string.Template``."""
 _SETTLED_NS = 2_000_000_000
 """A stamp tells files apart only some time after the last change: clocks of file systems are coarse."""
 
@@ -52,6 +54,7 @@ class _Watch:
     def __init__(self, declared: dict[str, None]) -> None:
         self.on = False
         self.excluded: tuple[str, ...] = ()
+        self.here = ""
         self.seen: dict[str, str | None] = {}
         self.unlike = set[str]()
         self.written = set[str]()
@@ -80,14 +83,15 @@ def watch(*excluded: Path) -> Iterator[None]:
     if not _HOOKED:
         _HOOKED.append(True)
         sys.addaudithook(_on_event)  # for good: a hook cannot be removed
-    os.environ.__class__ = _WATCHED
+    _WATCH.here = os.getcwd()
+    os.environ.__class__ = os.environb.__class__ = _WATCHED
     _WATCH.on = True
     try:
         yield
     finally:
         _WATCH = before
         if not before.on:
-            os.environ.__class__ = _PLAIN
+            os.environ.__class__ = os.environb.__class__ = _PLAIN
 
 
 def _not_counted(excluded: Iterable[Path]) -> tuple[str, ...]:
@@ -107,8 +111,8 @@ def witnessed() -> dict[str, str | None]:
     """What user code of this process has read, with the SHA-256 (hex) of its content then; ``None`` of what was absent.
 
     Returns:
-        by witness: ``./path`` of a file below the current folder, ``module:path`` of one below that of the user's module which opened it,
-        an absolute path, or ``$NAME`` of an environment variable.
+        by witness: ``./path`` of a file below the folder that was current at first, ``module:path`` of one below that of the user's module
+        which opened it, an absolute path, or ``$NAME`` of an environment variable.
 
     Raises:
         UsageError: a file or variable was read twice and had changed in between.
@@ -118,6 +122,21 @@ def witnessed() -> dict[str, str | None]:
             names = ", ".join(sorted(_WATCH.unlike))
             raise UsageError(f"{names} changed while cells trained: which content they used cannot be told. Run the same command again")
         return {**{name: present(name) for name in _WATCH.declared}, **_WATCH.seen}
+
+
+def imported(foreseen: Collection[str]) -> dict[str, str]:
+    """The planned modules that this process has imported and that no import statement leads to: a pickle, an entry point or
+    ``pydoc.locate`` named them.
+
+    Args:
+        foreseen: the modules that are in keys.
+
+    Returns:
+        as :func:`witnessed`.
+    """
+    bundle = active()
+    names = sorted(bundle.served.difference(foreseen)) if bundle is not None else []
+    return {_name_of(bundle.modules[name].path, name): bundle.modules[name].sha256 for name in names} if bundle is not None else {}
 
 
 def written() -> list[str]:
@@ -132,7 +151,7 @@ def present(name: str) -> str | None:
         return None if value is None else _digest_of_text(value)
     module, colon, inside = name.partition(":")
     if not colon or "/" in module:
-        return _digest_of_file(name)
+        return _digest_of_file(os.path.join(_here(), name))
     folder = _folder_of(module)
     return None if folder is None else _digest_of_file(os.path.join(folder, inside))
 
@@ -151,7 +170,7 @@ def input_file(path: str | os.PathLike[str]) -> Path:
     """
     if not os.path.isfile(path):
         raise UsageError(f"input_file({os.fspath(path)!r}): there is no such file; expected one that can be read")
-    name = _name_of(os.path.abspath(path), sys._getframe(1))
+    name = _name_of(os.path.abspath(path), _module_of(sys._getframe(1)))
     _WATCH.declared[name] = None
     if _WATCH.on:
         _note(name, present(name))
@@ -173,19 +192,23 @@ def declare(names: Iterable[str]) -> None:
 
 
 def _on_event(event: str, args: tuple[Any, ...]) -> None:
-    if not _WATCH.on or event not in ("open", "os.rename"):
+    if not _WATCH.on or event not in ("open", "os.rename", "ctypes.dlopen"):
         return
-    path, writes = (args[0], isinstance(args[2], int) and bool(args[2] & _WRITES)) if event == "open" else (args[1], True)
+    path, flags = (args[1], _WRITES) if event == "os.rename" else (args[0], args[2] if event == "open" else 0)
     if isinstance(path, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
-        _look_at(path, writes)
+        _look_at(path, isinstance(flags, int) and bool(flags & _WRITES))
 
 
 def _look_at(path: Any, writes: bool) -> None:
     _WATCH.busy.now = True
     try:
         file = os.path.abspath(os.fsdecode(path))
+        if os.path.basename(os.path.dirname(file)) == "__pycache__":
+            if writes or not file.endswith(".pyc"):
+                return
+            file = importlib.util.source_from_cache(file)
         if _counts(file) and (frame := _user_of(sys._getframe(2))) is not None:
-            name = _name_of(file, frame)
+            name = _name_of(file, _module_of(frame))
             if writes:
                 _forget(name)
             elif name not in _WATCH.written:
@@ -205,14 +228,23 @@ def _counts(name: str) -> bool:
     return True
 
 
-def _name_of(file: str, frame: FrameType) -> str:
-    """How a file is found again, also where the project has been moved, or installed."""
-    top = str(frame.f_globals.get("__name__")).partition(".")[0]
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _name_of(file: str, module: str) -> str:
+    """How a file of a user's module is found again, also where the project has been moved, or installed."""
+    top = module.partition(".")[0]
     folder = _folder_of(top) if top != "__main__" else None
     if folder is not None and file.startswith(folder + os.sep):
         return f"{top}:{file[len(folder) + 1 :]}"
-    here = os.getcwd()
+    here = _here()
     return f"./{file[len(here) + 1 :]}" if file.startswith(here + os.sep) else file
+
+
+def _here() -> str:
+    """The folder that was current when the process began to watch: code may change it meanwhile."""
+    return _WATCH.here if _WATCH.on else os.getcwd()
 
 
 def _folder_of(top: str) -> str | None:
@@ -270,27 +302,38 @@ def _look_up(self: Any, key: Any) -> Any:
     return value
 
 
+def _iterated(self: Any) -> Iterator[Any]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
+        frame = frame.f_back
+    _WATCH.busy.copied = frame and (id(frame), frame.f_lasti)
+    names: Iterator[Any] = _PLAIN.__iter__(self)
+    return names
+
+
 def _set(self: Any, key: Any, value: Any) -> None:
     _PLAIN.__setitem__(self, key, value)
-    if isinstance(key, str) and _kind(sys._getframe(1)) == "user":
-        _forget(f"${key}")
+    if isinstance(key, (str, bytes)) and _kind(sys._getframe(1)) == "user":
+        _forget(f"${os.fsdecode(key)}")
 
 
-_WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _look_up, "__setitem__": _set})
+_WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _look_up, "__iter__": _iterated, "__setitem__": _set})
 
 
-def _look_at_variable(key: Any, value: str | None, frame: FrameType | None) -> None:
-    if not isinstance(key, str) or key.startswith(_SET_BY_THE_SUITE) or f"${key}" in _WATCH.written:
+def _look_at_variable(key: Any, value: str | bytes | None, frame: FrameType | None) -> None:
+    if not isinstance(key, (str, bytes)):
         return
-    if frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
-        while frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
-            if frame.f_code.co_name not in _LOOKUPS:
-                return  # all of them are copied, or looked through
-            frame = frame.f_back
-    elif frame is not None and dis.opname[frame.f_code.co_code[frame.f_lasti]] not in _SUBSCRIPT:
-        return  # ``dict(os.environ)``
-    if frame is not None and _kind(frame) == "user":
-        _note(f"${key}", None if value is None else _digest_of_text(value))
+    key = os.fsdecode(key)
+    if key.startswith(_SET_BY_THE_SUITE) or f"${key}" in _WATCH.written:
+        return
+    while frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
+        if frame.f_code.co_name not in _LOOKUPS | _IN_TEXT:
+            return  # all of them are copied, or looked through
+        frame = frame.f_back
+    if frame is None or getattr(_WATCH.busy, "copied", None) == (id(frame), frame.f_lasti):
+        return  # ``dict(os.environ)``: one instruction asks for all names, and then for each
+    if _kind(frame) == "user":
+        _note(f"${key}", None if value is None else _digest_of_text(os.fsdecode(value)))
 
 
 def _digest_of_text(text: str) -> str:
@@ -311,18 +354,22 @@ def _kind(frame: FrameType) -> str:
     name = frame.f_globals.get("__name__")
     if not isinstance(name, str):
         return "library"
+    if name == "cglsuite.host.frozen":  # where a module asks its loader for data
+        return "library"
     if name == "importlib._bootstrap" or name.startswith(_CALLERS):
         return "suite"
     if name == "__main__":  # of a class that came by value, the globals are its own
         return "library" if frame.f_globals is vars(sys.modules["__main__"]) else "user"
-    return "user" if _is_user(name.partition(".")[0]) else "library"
+    return "user" if _is_user(name.partition(".")[0], frame.f_globals.get("__file__")) else "library"
 
 
-def _is_user(top: str) -> bool:
+def _is_user(top: str, file: Any = None) -> bool:
+    """Whether a module is the user's; one that only its file leads to is where that file counts."""
     if top not in _WATCH.users:
         busy, _WATCH.busy.now = getattr(_WATCH.busy, "now", False), True
         try:
-            _WATCH.users[top] = is_user_module(top)
+            loose = isinstance(file, str) and not places(top) and _counts(os.path.abspath(file))
+            _WATCH.users[top] = loose or is_user_module(top)
         finally:
             _WATCH.busy.now = busy
     return _WATCH.users[top]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 import cglsuite as cgl
 from cglsuite.base.errors import UsageError
 from cglsuite.cells import Store
-from cglsuite.cells.code.inputs import Reading, second_key
+from cglsuite.cells.code.inputs import Reading, second_key, with_inputs
 from cglsuite.cells.code.noted import INPUTS, Inputs, copy_inputs, noted_keys, read_inputs, write_inputs
+from cglsuite.cells.plan import CellRequest, PlannedCell
 
 CODE = """
     import json, os
@@ -100,6 +102,16 @@ def test_a_file_that_is_absent_here_changes_nothing_and_a_variable_does() -> Non
     noted = Inputs(key=A, asked={}, read={"/c.json": A, "/new.json": None, "$MODE": B}, written_ns=0)
     assert noted.changes({"/c.json": None, "/new.json": None, "$MODE": B}) == []
     assert noted.changes({"/c.json": B, "/new.json": A, "$MODE": None}) == ["/c.json", "/new.json", "$MODE"]
+
+
+def test_a_result_of_a_files_absence_comes_before_those_whose_file_is_absent(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone.json")
+    write_inputs(tmp_path, A, A, {}, {gone: None})
+    write_inputs(tmp_path, A, B, {gone: B}, {gone: B})
+    cell = PlannedCell(request=CellRequest(scenario="s", method="m"), state="ready", key=A)
+    store = SimpleNamespace(path=tmp_path, cached=lambda key: key)
+    engine = SimpleNamespace(plan_all=lambda requests, catalogue: requests)
+    assert with_inputs([cell], store, engine, None, to_run=True) == [cell]  # type: ignore[arg-type]
 
 
 def test_a_result_made_before_a_file_was_declared_does_not_depend_on_it_yet() -> None:

@@ -108,6 +108,15 @@ def test_a_module_that_is_added_in_front_of_another_counts(tmp_path: Path, top: 
     assert f"{top}.extra" in user_code([f"{top}.m"]).files
 
 
+def test_a_module_that_appears_in_another_folder_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, top: str) -> None:
+    (tmp_path / "later").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "later"))
+    put(tmp_path, {f"{top}.py": f"try:\n    import {top}_fast\nexcept ImportError:\n    pass\n"})
+    assert list(user_code([top]).files) == [top]
+    put(tmp_path, {f"later/{top}_fast.py": "x = 1\n"})
+    assert list(user_code([top]).files) == [top, f"{top}_fast"]
+
+
 def test_imports_are_followed_wherever_they_stand(tmp_path: Path, top: str) -> None:
     text = f"""
 def late():

@@ -17,7 +17,11 @@ ASKING = """
 import json, os, sys
 sys.path.insert(0, os.getcwd())
 from pathlib import Path
+here = Path.cwd()
 from cglsuite.cells.code import witnesses
+from cglsuite.cells.code.user import files_to_freeze, is_user_module
+from cglsuite.host.frozen import Bundle, serve
+serve(Bundle.keep(files_to_freeze(["mine"]), Path("store")), is_user_module)  # as a worker does
 with witnesses.watch(Path("store")):
     import mine
     try:
@@ -25,7 +29,7 @@ with witnesses.watch(Path("store")):
     except Exception as error:
         seen = str(error)
     print(json.dumps([seen, witnesses.written()]))
-open("mine.py").close()
+open(here / "mine.py").close()
 assert not witnesses.watching() and not any("mine.py" in name for name in witnesses.witnessed())
 """
 
@@ -57,8 +61,10 @@ def sha256(text: str) -> str:
         "import numpy\nVALUE = numpy.loadtxt('a.txt', ndmin=1)",
         "import threading\ndef read():\n    open('a.txt').close()\nt = threading.Thread(target=read)\nt.start()\nt.join()",
         "import cglsuite\nVALUE = cglsuite.input_file('a.txt')",
+        "import os\nos.mkdir('x')\nos.chdir('x')\nopen('../a.txt').close()",
+        "import ctypes, os\ntry:\n    ctypes.CDLL(os.path.abspath('a.txt'))\nexcept OSError:\n    pass",
     ],
-    ids=["open", "pathlib", "helper", "descriptor", "numpy", "thread", "declared"],
+    ids=["open", "pathlib", "helper", "descriptor", "numpy", "thread", "declared", "elsewhere", "library"],
 )
 def test_a_file_counts_however_user_code_opens_it(tmp_path: Path, code: str) -> None:
     helper = "def read(name):\n    with open(name) as stream:\n        return stream.read()\n"
@@ -69,6 +75,33 @@ def test_a_file_counts_however_user_code_opens_it(tmp_path: Path, code: str) -> 
 def test_data_in_a_package_counts_and_its_modules_do_not(tmp_path: Path) -> None:
     files = {"pack/data.json": "[1]", "pack/__init__.py": "import pkgutil\nVALUE = pkgutil.get_data('pack', 'data.json')"}
     assert reads(tmp_path, "import pack, wave", **files)[0] == {"pack:data.json": sha256("[1]")}
+
+
+LOADED = """
+import importlib.util
+def load():
+    spec = importlib.util.spec_from_file_location("by_its_path", "x/by_its_path.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+load()
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["source", "bytecode"])
+def test_a_module_that_is_loaded_by_its_path_counts_by_its_source_as_do_the_files_that_it_reads(tmp_path: Path, times: int) -> None:
+    files = {"x/by_its_path.py": "open('b.txt').close()", "b.txt": "3"}
+    seen, own = reads(tmp_path, LOADED * times, **files)
+    assert seen == {"mine:x/by_its_path.py": sha256("open('b.txt').close()"), "./b.txt": sha256("3")}
+    assert own == []
+
+
+def test_a_file_below_a_folder_that_code_went_to_has_its_path(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "y").mkdir()
+    (tmp_path / "y" / "a.txt").write_text("12")
+    seen, _ = reads(tmp_path / "x", "import contextlib\nwith contextlib.chdir('../y'):\n    open('a.txt').close()")
+    assert seen == {str(tmp_path / "y" / "a.txt"): sha256("12")}
 
 
 def test_a_file_elsewhere_has_its_path_and_one_below_the_current_folder_is_relative(tmp_path: Path) -> None:
@@ -146,8 +179,17 @@ def test_a_file_that_changes_between_two_readings_is_named(tmp_path: Path) -> No
         "import os\nVALUE = os.environ.get('MODE', 'slow')",
         "from os import getenv\nVALUE = getenv('MODE')",
         "import os\nVALUE = 'MODE' in os.environ",
+        "import os\nVALUE = os.environ.__getitem__('MODE')",
+        "import operator, os\nVALUE = operator.itemgetter('MODE')(os.environ)",
+        "import os\nVALUE = '{MODE}'.format_map(os.environ)",
+        "import os\nVALUE = [*map(os.environ.__getitem__, dict(os.environ).keys() & {'MODE'})]",
+        "import os\nVALUE = os.environb[b'MODE']",
+        "import os\nVALUE = os.getenvb(b'MODE')",
+        "import collections, os\nVALUE = collections.ChainMap({}, os.environ)['MODE']",
+        "import os\nVALUE = os.path.expandvars('$MODE')",
+        "import os, string\nVALUE = string.Template('$MODE').substitute(os.environ)",
     ],
-    ids=["subscript", "get", "getenv", "in"],
+    ids=["subscript", "get", "getenv", "in", "method", "getter", "format", "map", "bytes", "getenvb", "chained", "expanded", "template"],
 )
 def test_a_variable_counts_that_user_code_looks_up(tmp_path: Path, code: str) -> None:
     assert reads(tmp_path, code) == ({"$MODE": sha256("fast")}, [])
@@ -159,13 +201,15 @@ def test_a_variable_counts_that_user_code_looks_up(tmp_path: Path, code: str) ->
     [
         "import os\nVALUE = dict(os.environ)",
         "import os\nVALUE = {**os.environ}",
+        "import os\nVALUE = {}\nVALUE.update(os.environ)",
+        "import os\nVALUE = dict(os.environb)",
         "import os\nVALUE = os.environ.copy()",
         "import os\nVALUE = [v for _, v in os.environ.items()]",
         "import os\nos.environ['MODE'] = 'x'\nVALUE = os.environ['MODE']",
         "import os.path\nVALUE = os.path.expanduser('~')",
         "import os\nVALUE = os.environ.get('OMP_NUM_THREADS')",
     ],
-    ids=["dict", "unpacked", "copy", "items", "set", "library", "suite"],
+    ids=["dict", "unpacked", "updated", "bytes", "copy", "items", "set", "library", "suite"],
 )
 def test_variables_that_nobody_asked_for_do_not_count(tmp_path: Path, code: str) -> None:
     assert reads(tmp_path, code)[0] == {}
