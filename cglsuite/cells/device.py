@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.base.helpers import run_helper
 from cglsuite.base.inputs import DEVICES, device_words, kind_of, read_device
 
 __all__ = [
@@ -137,6 +137,7 @@ def has_cuda() -> bool:
     return not _without_cuda()
 
 
+_PROBE_S = 300.0
 _DRIVERS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 
@@ -145,8 +146,7 @@ def _without_cuda() -> str:
     """Why torch finds no CUDA device here; empty if it finds one."""
     if not any(Path(p).exists() for p in _DRIVERS):
         return "torch finds no CUDA device here"
-    question = "import torch; print(torch.cuda.is_available(), torch.version.cuda)"
-    asked = subprocess.run([sys.executable, "-c", question], stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True)
+    asked = run_helper("cglsuite.cells.device", limit_s=_PROBE_S)
     if asked.returncode:
         last = next(reversed(asked.stderr.strip().splitlines()), f"exit status {asked.returncode}")
         return f"there is a driver, but asking torch for a CUDA device failed ({last})"
@@ -155,3 +155,9 @@ def _without_cuda() -> str:
         return ""
     build = "this torch is built for CPUs" if built_for == "None" else f"this torch is built for CUDA {built_for}"
     return f"there is a driver, but torch finds no CUDA device ({build})"
+
+
+if __name__ == "__main__":
+    import torch
+
+    sys.stdout.write(f"{torch.cuda.is_available()} {torch.version.cuda}\n")

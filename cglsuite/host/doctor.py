@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -16,14 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cglsuite.base.helpers import Helper
 from cglsuite.host.discovery import BLOCK, Candidate, Gate, find_candidates
 from cglsuite.host.hookspecs import HOOKS
 from cglsuite.host.loading import blocked
 from cglsuite.host.plugin_records import PluginRecord
 
 __all__ = ["Diagnosis", "Examiner", "Fault", "diagnose", "left_fault"]
-
-_CHILD = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from cglsuite.host.probe import main; main(*sys.argv[2:])"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,12 +115,12 @@ class Examiner:
         """Load the candidates in a child process with the same module path, and read its report."""
         with tempfile.TemporaryDirectory(prefix="cglsuite-doctor-") as folder:
             report, output, errors = Path(folder, "report.jsonl"), Path(folder, "stdout.txt"), Path(folder, "stderr.txt")
-            path, keys = json.dumps([os.path.abspath(p) for p in sys.path]), json.dumps([c.key for c in candidates])
-            command = [sys.executable, "-c", _CHILD, path, str(report), keys, "1" if deep else "0"]
+            words = ("cglsuite.host.probe", str(report), json.dumps([c.key for c in candidates]), "1" if deep else "0")
             with output.open("wb") as written, errors.open("wb") as stream:
-                child = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=written, stderr=stream, cwd=folder, start_new_session=True
-                )
+                child = Helper(
+                    *words, limit_s=2 * timeout_s,
+                    stdin=subprocess.DEVNULL, stdout=written, stderr=stream, cwd=folder, start_new_session=True,
+                )  # fmt: skip
                 ending = self._wait(child, timeout_s, report)
             lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] if report.exists() else []
             final = lines[-1] if lines and lines[-1].get("records") else None

@@ -1,7 +1,7 @@
 """The child process of ``plugins doctor``: loads the chosen plugins and logs each step and the side effects of each plugin.
 
 Each line of the report file is one JSON object, written before the step it announces, so that a process that exits, crashes or
-hangs leaves the name of the step. Run as ``python -c "...main(report, plugins, deep)"`` by :mod:`cglsuite.host.doctor`; its standard
+hangs leaves the name of the step. Run with its three arguments by :mod:`cglsuite.host.doctor`; its standard
 output is a file that should stay empty, so that direct writes to it are detected.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.base.errors import PluginError
+from cglsuite.base.helpers import another_step
 from cglsuite.base.traces import end_process, random_kept
 from cglsuite.host.catalogue import Catalogue
 from cglsuite.host.discovery import Candidate, find_candidates
@@ -75,6 +76,7 @@ def main(report: str, plugins: str, deep: str) -> None:
 
 
 def _announce(write: Callable[..., None], candidate: Candidate, stage: str) -> None:
+    another_step()
     write(stage=stage, plugin=candidate.key)
 
 
@@ -83,9 +85,14 @@ def _examined_factories(catalogue: Catalogue, write: Callable[..., None]) -> lis
     messages = []
     for kind in KINDS:
         for entry in catalogue.entries(kind):
+            another_step()
             write(stage=f"factory of {kind} {entry.name}")
             try:
                 catalogue.resolve(entry)
             except PluginError as error:
                 messages.append(str(error))
     return messages
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

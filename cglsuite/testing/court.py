@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import pickle
 import socket
 import sys
@@ -50,7 +49,7 @@ def main() -> None:
             except (pickle.UnpicklingError, AttributeError, TypeError) as error:
                 line.sendall(json.dumps({"refused": str(error)}).encode() + b"\n")
                 continue
-            catalogue, bench.path = Catalogue(asked.pop("records"), asked.pop("entries")), [os.path.abspath(p) for p in asked.pop("path")]
+            catalogue, bench.path = Catalogue(asked.pop("records"), asked.pop("entries")), asked.pop("path")
 
             def tell(finding: Finding) -> None:
                 line.sendall(json.dumps(asdict(finding)).encode() + b"\n")

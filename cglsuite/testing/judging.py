@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import pickle
 import socket
 import subprocess
-import sys
 from types import TracebackType
 from typing import Any, Self
 
 from cglsuite.base.errors import PluginError
+from cglsuite.base.helpers import Helper, module_path
 from cglsuite.host import Catalogue
 from cglsuite.testing.findings import CheckReport, Finding, Seen, source_of
 from cglsuite.testing.streams import FINE_TUNING
@@ -29,11 +28,10 @@ class Judge:
 
     def __init__(self) -> None:
         self._mine, theirs = socket.socketpair()
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path)}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "cglsuite.testing.court", str(theirs.fileno())], env=environment, pass_fds=(theirs.fileno(),),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+        number = theirs.fileno()
+        self._process = Helper(
+            "cglsuite.testing.court", str(number), pass_fds=(number,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
         theirs.close()
         self._lines = self._mine.makefile("rb")
 
@@ -62,7 +60,7 @@ class Judge:
             entries.append(catalogue.get("method", name))
         source, copy = ("", "") if name == FINE_TUNING else (source_of(entries[-1]), entries[-1].record.installation)
         records = list({id(entry.record): entry.record for entry in entries}.values())
-        blob = pickle.dumps({"name": name, "entries": entries, "records": records, "path": sys.path, **options})
+        blob = pickle.dumps({"name": name, "entries": entries, "records": records, "path": module_path(), **options})
         self._mine.sendall(len(blob).to_bytes(8, "big") + blob)
         findings = list[Finding]()
         for line in self._lines:

@@ -101,7 +101,7 @@ def test_why_there_is_no_gpu(torch: str, reason: str, monkeypatch: pytest.Monkey
     """A child process asks torch, here one of a few lines; what it says is told."""
     (tmp_path / "torch.py").write_text(torch)
     monkeypatch.setattr(device, "_DRIVERS", (str(tmp_path),))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(device, "_without_cuda", device._without_cuda.__wrapped__)
     if reason:
         with pytest.raises(UsageError, match=reason):

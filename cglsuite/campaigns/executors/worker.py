@@ -18,12 +18,13 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import CglsuiteError, StoreError
-from cglsuite.base.traces import adopt_orphans, end_process
+from cglsuite.base.traces import adopt_orphans, end_process, end_with_parent
 from cglsuite.campaigns.executors.base import AGAIN
 from cglsuite.cells.code.user import is_user_module
 from cglsuite.cells.code.witnesses import declare, watch
@@ -47,6 +48,7 @@ __all__ = ["Worker", "main"]
 
 Emit = Callable[..., None]
 STORE_FAULT = 74  # EX_IOERR
+GUARD_S = 3.0
 logger = logging.getLogger("cglsuite.worker")
 
 
@@ -200,6 +202,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     faulthandler.enable()
     adopt_orphans()
+    if options.events is not None:
+        _guard_lifeline()
     emit: Emit = lambda event, **facts: logger.info("%s %s", event, facts)  # noqa: E731
     if options.events is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -267,6 +271,25 @@ def _hold_lifeline(store: Store) -> None:
     while os.read(0, 4096):
         pass
     store.withdraw_attempts()
+    _end_group(os.getpid())
+
+
+def _guard_lifeline() -> None:
+    """Have a process of its own end this one when the lifeline has closed and no thread does: foreign code may hold Python's lock."""
+    worker = os.getpid()
+    if os.fork():
+        return
+    end_with_parent(worker)
+    while os.read(0, 4096):
+        pass
+    time.sleep(GUARD_S)
+    _end_group(worker)
+
+
+def _end_group(worker: int) -> None:
+    """End a worker and the processes that its cells have started; one that is started by hand shares its group with others."""
+    with contextlib.suppress(ProcessLookupError):
+        (os.killpg if os.getpgid(worker) == worker else os.kill)(worker, signal.SIGKILL)
     os._exit(1)
 
 

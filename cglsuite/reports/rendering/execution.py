@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,10 @@ __all__ = ["ENGINE", "NotebookFailure", "ReportEngine", "execute"]
 
 ENGINE = "cglsuite"
 KERNEL = "python3"
+_START = (
+    "import runpy; from cglsuite.base.traces import end_with_parent; end_with_parent({}); "
+    "runpy.run_module('ipykernel_launcher', run_name='__main__', alter_sys=True)"
+)
 
 
 class NotebookFailure(ReportError):
@@ -55,7 +60,9 @@ class _ThisPython(KernelSpecManager):
 
         if kernel_name != KERNEL:
             raise ReportError(f"a report runs on the kernel {KERNEL!r}, not {kernel_name!r}")
-        return KernelSpec(resource_dir=RESOURCES, **get_kernel_dict())
+        start = [sys.executable, "-P", "-c", _START.format(os.getpid())]
+        options = ["-f", "{connection_file}", "--InteractiveShellApp.ignore_cwd=True"]
+        return KernelSpec(resource_dir=RESOURCES, **get_kernel_dict() | {"argv": [*start, *options]})
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]

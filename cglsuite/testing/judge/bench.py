@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, Self
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import CglsuiteError
+from cglsuite.base.helpers import module_path
 from cglsuite.host import Catalogue, Entry
 from cglsuite.testing.findings import CheckFailed
 from cglsuite.testing.judge.hearing import Hearing, Outcome
@@ -35,7 +35,7 @@ class Bench:
     """
 
     def __init__(self, *, limit_s: float = _LIMIT_S, path: Sequence[str] | None = None) -> None:
-        self.limit_s, self.path = limit_s, [os.path.abspath(p) for p in (sys.path if path is None else path)]
+        self.limit_s, self.path = limit_s, module_path() if path is None else list(path)
         self._nursery = Nursery()
 
     def __enter__(self) -> Self:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -22,12 +23,15 @@ from types import TracebackType
 from typing import Self
 
 from cglsuite.base.errors import PluginError
+from cglsuite.base.helpers import Helper
 from cglsuite.base.traces import adopt_orphans, end_with_parent
 
 __all__ = ["Nursery", "NurseryGone", "Trial", "main"]
 
 _HIDDEN = ("CGLSUITE_DATA", "CGLSUITE_CACHE", "CGLSUITE_STORE", "CGLSUITE_CHECK_SEED")
-_PATIENCE_S = 5.0
+_PATIENCE_S, _POLL_S = 5.0, 0.02
+_LIMIT_S = 3600.0
+"""After this a trial ends by itself; the bench's limit is lower."""
 
 
 class NurseryGone(PluginError):
@@ -50,10 +54,10 @@ class Nursery:
         mine, theirs = socket.socketpair()
         self._folder = tempfile.TemporaryDirectory(prefix="cglsuite-check-")
         environment = {k: v for k, v in os.environ.items() if k not in _HIDDEN} | {"CGLSUITE_OFFLINE": "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "cglsuite.testing.judge.nursery", str(theirs.fileno())], cwd=self._folder.name, env=environment,
-            pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        number = theirs.fileno()
+        self._process = Helper(
+            "cglsuite.testing.judge.nursery", str(number), cwd=self._folder.name, env=environment, pass_fds=(number,),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         theirs.close()
         self._control = mine
@@ -128,7 +132,7 @@ class Nursery:
 
 
 def main() -> None:
-    """Fork one process per message on the socket whose descriptor is the first argument, until it is closed."""
+    """Fork one process per message on the socket whose descriptor is the first argument, until it is closed: then the judge has ended."""
     sys.dont_write_bytecode = True
     from cglsuite.testing.judge.audited import serve, warm_up
 
@@ -143,6 +147,7 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             end_with_parent(nursery)  # no trial outlives the nursery
+            signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
             control.close()
             os.setsid()
             os.chdir(data.decode().strip())
@@ -150,8 +155,23 @@ def main() -> None:
             os._exit(0)
         os.close(descriptors[0])
         control.sendall(json.dumps({"pid": pid}).encode() + b"\n")
-        _, status = os.waitpid(pid, 0)
-        control.sendall(json.dumps({"status": status, "left": _end_of_rest()}).encode() + b"\n")
+        status, left = _end_of(pid, control), _end_of_rest()
+        with contextlib.suppress(ConnectionError):
+            control.sendall(json.dumps({"status": status, "left": left}).encode() + b"\n")
+
+
+def _end_of(pid: int, control: socket.socket) -> int:
+    """The wait status of a trial, once it has ended; it is ended when the judge is gone."""
+    trial: list[int] = [os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else []
+    try:
+        while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+            if control.fileno() in select.select([control.fileno(), *trial], [], [], None if trial else _POLL_S)[0]:
+                os.kill(pid, signal.SIGKILL)
+                return os.waitpid(pid, 0)[1]
+        return ended[1]
+    finally:
+        for descriptor in trial:
+            os.close(descriptor)
 
 
 def _end_of_rest() -> int:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
+from cglsuite.base.helpers import module_path, run_helper
 from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import Hyperparameter
 from cglsuite.testing.findings import Check, CheckFailed
 
 __all__ = ["entry_checks"]
+
+_LISTING_S = 120.0
 
 
 def entry_checks(
@@ -49,7 +50,7 @@ def _documented(docstring: str, entry: Entry, hyperparameters: Iterable[Hyperpar
 
 def _lists_without_torch(entry: Entry) -> None:
     module = entry.record.module
-    failed, last = _listing(module, tuple(sys.path))
+    failed, last = _listing(module, tuple(module_path()))
     if failed:
         raise CheckFailed(f"{module} cannot be imported and listed on its own: {last}", "make the module importable on its own")
     if last != "False":
@@ -61,11 +62,7 @@ def _lists_without_torch(entry: Entry) -> None:
 @cache
 def _listing(module: str, path: tuple[str, ...]) -> tuple[bool, str]:
     """Import and list a module in a separate process: whether that failed, and its last output (the error, or whether torch is loaded)."""
-    code = (
-        f"import importlib, sys; sys.path[:] = {list(path)!r}; m = importlib.import_module({module!r}); "
-        "[list(f()) for n, f in vars(m).items() if n.startswith('cglsuite_') and callable(f)]; print('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_helper("cglsuite.testing.staged.listing", module, limit_s=_LISTING_S, start_new_session=True)
     if done.returncode:
-        return True, "".join(done.stderr.strip().splitlines()[-1:])
+        return True, "".join(done.stderr.strip().splitlines()[-1:]) or f"exit status {done.returncode}"
     return False, "".join(done.stdout.split()[-1:])

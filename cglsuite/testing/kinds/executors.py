@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.base.errors import NotApplicable
+from cglsuite.base.helpers import Helper, module_path
 from cglsuite.campaigns.executors.campaign_run import find_executor
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -125,11 +125,11 @@ class _Run:
             written.unlink(missing_ok=True)
         request = asked.answer.with_suffix(".asked")
         request.write_bytes(pickle.dumps(asked))
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path if p)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(module_path())}  # for the workers that the executor starts
         self.output = asked.answer.with_suffix(".out")
         with self.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "cglsuite.testing.staged.executor_cells", str(request)],
+            self.process = Helper(
+                "cglsuite.testing.staged.executor_cells", str(request), limit_s=2 * _LIMIT_S,
                 env=environment, cwd=request.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.base.errors import NotApplicable, ReportError
+from cglsuite.base.helpers import module_path, run_helper
 from cglsuite.graphs.files.named import named
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.reports.rendering.notebook import RenderedReport, render_notebook
@@ -83,17 +82,9 @@ class _Trial:
         """
         campaign, store = self.folder / "tiny.toml", self.folder / "store"
         campaign.write_text(notebook_study.CAMPAIGN.format(plugin=notebook_study.__file__))
-        words = [sys.executable, "-m", "cglsuite", "run", str(campaign), "--store", str(store), "--no-reports"]
-        done = subprocess.run(
-            words,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_STUDY_S,
-            cwd=self.folder,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-        )
+        words = ("cglsuite", "run", str(campaign), "--store", str(store), "--no-reports")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(module_path())}  # for its workers
+        done = run_helper(*words, limit_s=_STUDY_S, cwd=self.folder, env=environment)
         if done.returncode:
             raise CheckFailed(
                 f"the tiny campaign cannot be run: {done.stderr.strip()[-300:]}", "see that `cglsuite plugins` has no failure"
@@ -109,10 +100,6 @@ class _Trial:
         with named(plugins=[notebook_study.__file__]):  # for the kernel, whenever it loads the catalogue
             page = self.folder / "page.html"
             return render_notebook(self.entry.name, {}, page, catalogue=self.catalogue, offered=offered, cell_timeout_s=_CELL_S)
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in sys.path if p)}
 
 
 def _file(trial: _Trial) -> None:

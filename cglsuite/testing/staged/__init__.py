@@ -1,1 +1,1 @@
-"""What checks of executors and notebooks run: cells that behave as asked, and a tiny campaign."""
+"""What checks run in other processes: the listing of a plugin, cells that behave as asked, and a tiny campaign."""

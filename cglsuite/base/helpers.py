@@ -1,0 +1,94 @@
+"""Helper processes: Python that imports what this process can import, never shadowed by the current folder, and ends with its parent.
+
+A helper holds the reading end of a pipe, its lifeline, whose other end belongs to its parent alone. However the parent ends, the pipe
+closes, and the kernel kills the helper with its process group (Linux; elsewhere a thread does), whatever code the helper is running.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import runpy
+import select
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from typing import Any
+
+__all__ = ["Helper", "another_step", "begin", "module_path", "run_helper"]
+
+_START = (
+    "import json, sys; lifeline, limit_s, sys.path[:] = json.loads(sys.argv.pop(1)); "
+    "from cglsuite.base.helpers import begin; begin(lifeline, limit_s)"
+)
+_limit_s = 0.0
+
+
+def module_path() -> list[str]:
+    """``sys.path`` for another process, absolute. The current folder of an interactive session comes last: it must shadow nothing."""
+    return [os.path.abspath(p) for p in sys.path if p] + ([os.getcwd()] if "" in sys.path else [])
+
+
+class Helper(subprocess.Popen[Any]):
+    """A process that runs a module as ``python -m`` does; it is killed when this object is released, at the latest with this process.
+
+    Args:
+        words: the module and its arguments. limit_s: seconds after which the process ends by itself, or 0: see :func:`another_step`.
+        options: of :class:`subprocess.Popen`.
+    """
+
+    def __init__(self, *words: str, limit_s: float = 0.0, pass_fds: tuple[int, ...] = (), **options: Any) -> None:
+        reading, writing = os.pipe()
+        weakref.finalize(self, os.close, writing)
+        start = json.dumps([reading, limit_s, module_path()])
+        try:
+            super().__init__([sys.executable, "-P", "-c", _START, start, *words], pass_fds=(reading, *pass_fds), **options)
+        finally:
+            os.close(reading)
+
+
+def run_helper(*words: str, limit_s: float, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A helper's exit status and output.
+
+    Raises:
+        subprocess.TimeoutExpired: it has ended, and a process that it started keeps its output open.
+    """
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Helper(*words, limit_s=limit_s, text=True, **pipes, **options) as helper:
+        output, errors = helper.communicate(timeout=2 * limit_s)
+    return subprocess.CompletedProcess(words, helper.returncode, output, errors)
+
+
+def begin(lifeline: int, limit_s: float) -> None:
+    """Run the module that the first argument names, in a helper's process."""
+    global _limit_s
+    os.set_inheritable(lifeline, False)
+    _end_with(lifeline)
+    _limit_s = limit_s
+    another_step()
+    runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+
+
+def another_step() -> None:
+    """Restart the clock of this helper's own limit, after which SIGALRM ends it."""
+    signal.setitimer(signal.ITIMER_REAL, _limit_s)
+
+
+def _end_with(lifeline: int) -> None:
+    group = os.getpgrp() == os.getpid()
+    if hasattr(fcntl, "F_SETSIG"):  # a signal needs no thread, which foreign code that holds Python's lock would stop
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid() if group else os.getpid())
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+        if select.select([lifeline], [], [], 0)[0]:
+            os._exit(1)
+    else:
+        threading.Thread(target=_wait_and_end, args=(lifeline, group), daemon=True).start()
+
+
+def _wait_and_end(lifeline: int, group: bool) -> None:
+    os.read(lifeline, 1)
+    (os.killpg if group else os.kill)(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,13 @@
+"""Import the plugin module that the first argument names, list what it provides, and print whether torch was imported."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+if __name__ == "__main__":
+    plugin = importlib.import_module(sys.argv[1])
+    for name, hook in list(vars(plugin).items()):
+        if name.startswith("cglsuite_") and callable(hook):
+            list(hook())
+    sys.stdout.write(str("torch" in sys.modules))
