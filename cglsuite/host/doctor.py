@@ -24,6 +24,9 @@ from cglsuite.host.plugin_records import PluginRecord
 __all__ = ["Diagnosis", "Examiner", "Fault", "diagnose", "left_fault"]
 
 
+_PROBE = "cglsuite.host.probe"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fault:
     """A fault and its fix."""
@@ -115,7 +118,7 @@ class Examiner:
         """Load the candidates in a child process with the same module path, and read its report."""
         with tempfile.TemporaryDirectory(prefix="cglsuite-doctor-") as folder:
             report, output, errors = Path(folder, "report.jsonl"), Path(folder, "stdout.txt"), Path(folder, "stderr.txt")
-            words = ("cglsuite.host.probe", str(report), json.dumps([c.key for c in candidates]), "1" if deep else "0")
+            words = (_PROBE, str(report), json.dumps([c.key for c in candidates]), "1" if deep else "0")
             with output.open("wb") as written, errors.open("wb") as stream:
                 child = Helper(
                     *words, limit_s=2 * timeout_s,

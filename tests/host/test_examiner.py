@@ -210,30 +210,36 @@ def test_an_interrupted_diagnosis_ends_the_children(monkeypatch: pytest.MonkeyPa
 
 HEAD = """
 import json, os, signal, subprocess, sys, time
-report = sys.argv[2]
+report = sys.argv[1]
 def say(**what):
     open(report, "a").write(json.dumps(what) + "\\n")
 """
 
 
-def visited(monkeypatch: pytest.MonkeyPatch, script: str, timeout_s: float = 20.0, deep: bool = False) -> Any:
+@pytest.fixture(autouse=True)
+def _probe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Children run a script in the first folder of the module path."""
+    monkeypatch.setattr(doctor, "_PROBE", "probe_script")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def visited(script: str, timeout_s: float = 20.0, deep: bool = False) -> Any:
     """How a visit reads a child process that runs this script; ``report`` is the path of its report."""
-    monkeypatch.setattr(doctor, "_CHILD", HEAD + textwrap.dedent(script))
+    Path(sys.path[0], "probe_script.py").write_text(HEAD + textwrap.dedent(script))
     examiner = Examiner(timeout_s=timeout_s, deep=deep, gate=OPEN, stop=threading.Event())
     return examiner.visit([candidate("a-b")], timeout_s, deep)
 
 
-def test_what_a_child_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same module path (absolute), the report, the keys, whether to go deep; no input, and a folder of its own."""
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
+def test_what_a_child_is_given() -> None:
+    """The report, the keys, whether to go deep; no input, and a folder of its own."""
     script = """
-    say(stage='seen', plugin=json.loads(sys.argv[3])[0], path=json.loads(sys.argv[1]))
+    say(stage='seen', plugin=json.loads(sys.argv[2])[0])
     here, alone = os.path.samefile(os.getcwd(), os.path.dirname(report)), os.getsid(0) == os.getpid()
-    say(records=[1], deep=sys.argv[4], read=sys.stdin.read(), here=here, alone=alone)
+    say(records=[1], deep=sys.argv[3], read=sys.stdin.read(), here=here, alone=alone)
     print('out'), print('err', file=sys.stderr)
     """
     for deep, word in ((False, "0"), (True, "1")):
-        visit = visited(monkeypatch, script, deep=deep)
+        visit = visited(script, deep=deep)
         assert visit.report == {"records": [1], "deep": word, "read": "", "here": True, "alone": True}
         assert visit.plugin == ("a-b", "plugin", "a_b")
         assert (visit.stage, visit.ending, visit.stderr) == ("seen", "ends the process (exit code 0)", "err\n")
@@ -250,29 +256,27 @@ def test_what_a_child_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
         ("say(stage='a'); say(records=[]); os._exit(1)", "a", None, "ends the process (exit code 1)"),
     ],
 )
-def test_a_child_that_ends_early_leaves_its_last_stage(
-    monkeypatch: pytest.MonkeyPatch, script: str, stage: str, plugin: Any, ending: str
-) -> None:
-    visit = visited(monkeypatch, script)
+def test_a_child_that_ends_early_leaves_its_last_stage(script: str, stage: str, plugin: Any, ending: str) -> None:
+    visit = visited(script)
     assert (visit.report, visit.stage, visit.plugin, visit.ending) == (None, stage, plugin, ending)
 
 
-def test_only_the_end_of_long_messages_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    visit = visited(monkeypatch, "sys.stderr.buffer.write(b'x' * 5000 + b'\\xff' + b'y' * 3000)")
+def test_only_the_end_of_long_messages_is_kept() -> None:
+    visit = visited("sys.stderr.buffer.write(b'x' * 5000 + b'\\xff' + b'y' * 3000)")
     assert visit.stderr == "x" * 999 + "\ufffd" + "y" * 3000
 
 
-def test_time_counts_from_the_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_counts_from_the_last_step() -> None:
     """A child that goes on may take longer in all than one step may take."""
-    visit = visited(monkeypatch, "[(say(stage=str(i)), time.sleep(0.6)) for i in range(6)]; say(records=[1])", timeout_s=2.5)
+    visit = visited("[(say(stage=str(i)), time.sleep(0.6)) for i in range(6)]; say(records=[1])", timeout_s=2.5)
     assert visit.report == {"records": [1]}
 
 
-def test_a_child_that_hangs_is_ended_with_its_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_child_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     script = f"say(stage='import'); open({str(note)!r}, 'w').write(str(subprocess.Popen(['sleep', '60']).pid)); time.sleep(60)"
     began = time.monotonic()
-    visit = visited(monkeypatch, script, timeout_s=1.25)
+    visit = visited(script, timeout_s=1.25)
     assert (visit.report, visit.stage, visit.ending) == (None, "import", "hangs: no progress for 1.25 s")
     assert time.monotonic() - began < 20
     grandchild = Path("/proc", note.read_text(), "cmdline")
@@ -283,8 +287,8 @@ def test_a_child_that_hangs_is_ended_with_its_children(monkeypatch: pytest.Monke
         assert not (grandchild.exists() and b"sleep" in grandchild.read_bytes())
 
 
-def test_a_diagnosis_that_was_stopped_waits_for_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_CHILD", "import time; time.sleep(60)")
+def test_a_diagnosis_that_was_stopped_waits_for_no_child() -> None:
+    Path(sys.path[0], "probe_script.py").write_text("import time; time.sleep(60)")
     examiner = Examiner(timeout_s=60, deep=False, gate=OPEN, stop=threading.Event())
     examiner.stop.set()
     began = time.monotonic()
