@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import platform
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cglsuite.base.errors import CglsuiteError
 from cglsuite.cells.engine import Engine
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import torch_version
@@ -15,7 +18,32 @@ if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
 
-__all__ = ["failure_record"]
+__all__ = ["failure_record", "reason_of", "recordable"]
+
+_MOST_REASON = 10_000
+
+
+def reason_of(error: BaseException) -> str:
+    """``error`` as the reason of a record: what it says, and where an error of others was raised."""
+    name = type(error).__name__
+    try:
+        said = str(error)
+    except Exception as second:  # noqa: BLE001 - the text of an error is code of whoever raised it
+        said = f"its text cannot be read ({type(second).__name__})"
+    if isinstance(error, CglsuiteError):
+        return recordable(said if said.strip() else name)
+    where = traceback.extract_tb(error.__traceback__)[-1:]
+    place = "".join(f" (at {Path(frame.filename).name}:{frame.lineno} in {frame.name})" for frame in where)
+    return recordable(f"{name}: {_shortened(said, _MOST_REASON // 2)}{place}")
+
+
+def recordable(text: str) -> str:
+    """``text`` as a record can hold it: Unicode, and of a length that tables can show."""
+    return _shortened(text.encode(errors="backslashreplace").decode(), _MOST_REASON)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def failure_record(
@@ -31,7 +59,7 @@ def failure_record(
         key=key,
         design=engine.design_key(cell),
         status=status,
-        reason=reason,
+        reason=recordable(reason),
         **describe(cell),
         timings_s={} if elapsed_s is None else {"total": elapsed_s},
         provenance={

@@ -10,7 +10,6 @@ import platform
 import resource
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
@@ -21,12 +20,13 @@ import torch
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.environment import variable
-from cglsuite.base.errors import CglsuiteError, DivergenceError, NotApplicable, UncleanError, UsageError
+from cglsuite.base.errors import DivergenceError, NotApplicable, StoreError, UncleanError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.base.traces import random_kept, wake_collector
 from cglsuite.cells.code.inputs import Reading
 from cglsuite.cells.code.witnesses import watching
 from cglsuite.cells.device import prepare_device
+from cglsuite.cells.failure import reason_of, recordable
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import (
     cell_key,
@@ -97,6 +97,7 @@ def run_cell(
     """
     wake_collector()  # by now everything large is imported
     key = cell_key(cell, catalogue)
+    described = {"key": key, "design": design_key(cell), **describe(cell)}  # before code of others sees the cell
     if (cached := store.cached(key)) is not None:
         return cached
     prepare_device(cell.device)  # before the process is watched: what an accelerator's distribution registers is not the method's
@@ -107,7 +108,7 @@ def run_cell(
     watch = Watch(cell, catalogue)
     prefixes: list[str] = []
     facts: list[dict[str, Any]] = []
-    status, reason = "done", None
+    status, reason = "done", ""
     data_hash = None
     _keep_freed_memory()
     try:
@@ -129,9 +130,20 @@ def run_cell(
         if isinstance(error, UsageError) and not facts:
             _end(observation, None)
             raise  # the stream could not be described: the request is wrong, not the method
-        status, reason = _status(error), _reason(error)
+        reason = reason_of(error)
+        status = _status(error, reason)
     watch.finish(*ROLES)
-    record = _record(cell, catalogue, key, status, reason, outcome, facts, data_hash)
+    try:
+        record = _record(cell, catalogue, described, status, reason or None, outcome, facts, data_hash)
+    except KeyboardInterrupt:
+        _end(observation, None)
+        raise
+    except BaseException as error:  # noqa: BLE001 - what the method or the data say of themselves costs this cell alone
+        reason = f"its record would not be valid: {reason_of(error)}"
+        try:
+            record = _record(cell, catalogue, described, "failed", reason, None, facts, data_hash)
+        except StoreError:
+            record = _record(cell, catalogue, described, "failed", reason, None, [], None)
     if noted := inputs.written(store.path, key):
         record = dataclasses.replace(record, provenance={**record.provenance, "inputs": noted})
     watch.look()  # metrics have run
@@ -187,8 +199,9 @@ def _train(
 
 def _refused(record: Record, changes: Sequence[str]) -> Record:
     """The record with the findings; a result is discarded, any other outcome keeps its status and reason."""
+    changes = list(map(recordable, changes))
     summary = "; ".join(changes)
-    provenance = {**record.provenance, "unclean": list(changes)}
+    provenance = {**record.provenance, "unclean": changes}
     if record.status not in ("done", "unclean"):
         return dataclasses.replace(record, reason=f"{record.reason}. Besides, {summary}", provenance=provenance)
     nothing: dict[str, Any] = dict.fromkeys(("matrix", "validation_matrix", "per_class"), ())
@@ -314,23 +327,16 @@ class StoreCheckpoints:
             yield not self.store.checkpoint_path(name).exists()
 
 
-def _status(error: BaseException) -> str:
+def _status(error: BaseException, reason: str) -> str:
     if isinstance(error, DivergenceError):
         return "diverged"
     if isinstance(error, NotApplicable):
         return "skipped"
     if isinstance(error, UncleanError):
         return "unclean"
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error):
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in reason:
         return "oom"
     return "failed"
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, CglsuiteError):
-        return str(error)
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} (at {Path(where.filename).name}:{where.lineno} in {where.name})"
 
 
 def metrics_of(
@@ -344,7 +350,7 @@ def metrics_of(
 def _record(
     cell: CellSpec,
     catalogue: Catalogue,
-    key: str,
+    described: Mapping[str, Any],
     status: Any,
     reason: str | None,
     outcome: RunResult | None,
@@ -354,11 +360,9 @@ def _record(
     used = sources(cell, catalogue)
     metrics = metrics_of(cell, catalogue, outcome.matrix, stream=outcome.stream | {"tasks": tasks}) if outcome else {}
     return Record(
-        key=key,
-        design=design_key(cell),
+        **described,
         status=status,
         reason=reason,
-        **describe(cell),
         tasks=tasks,
         matrix=outcome.matrix if outcome else [],
         validation_matrix=outcome.validation_matrix if outcome else [],

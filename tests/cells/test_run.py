@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 from lease_files import ELSEWHERE, write_lease
-from odd_methods import METHODS, METRICS, with_specs
+from odd_methods import METHODS, METRICS, RAISED, SAID, with_specs
 from short_methods import SHORT
 
 from cglsuite import Catalogue, Seeds, load_catalogue
@@ -25,6 +25,7 @@ from cglsuite.base.errors import NotApplicable, SpecError, UsageError
 from cglsuite.cells import run as run_module
 from cglsuite.cells.keys import cell_key, design_key, prefix_keys
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.verify import verify
 from cglsuite.cells.run import build_stream, make_runner, metrics_of, run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -313,6 +314,27 @@ def test_a_failing_method_becomes_a_status_with_its_reason(
     assert store.cached(record.key) is None
 
 
+@pytest.mark.parametrize("said", SAID)
+def test_what_a_method_says_of_itself_costs_its_cell_alone(catalogue: Catalogue, store: Store, said: str) -> None:
+    """The bug: an error of the store, which ends the campaign."""
+    record = run_cell(make(catalogue, "says-of-itself", training__epochs=2, method__said=said), catalogue, store)
+    assert record.status == "failed"
+    assert record.reason is not None
+    assert record.reason.startswith("its record would not be valid: ")
+    assert [t["classes"] for t in record.tasks]
+    assert store.get(record.key) == record
+
+
+@pytest.mark.parametrize("raised", RAISED)
+def test_no_error_of_a_method_is_one_of_the_store(catalogue: Catalogue, store: Store, raised: str) -> None:
+    """Nor does its text end the run, whatever that is."""
+    record = run_cell(make(catalogue, "says-of-itself", training__epochs=2, method__said=raised), catalogue, store)
+    assert record.status == ("skipped" if raised == "wordless" else "failed")
+    assert record.reason is not None
+    assert 10 < len(record.reason) <= 10_000
+    assert Store(store.path).get(record.key) == record
+
+
 def test_replay_that_needs_old_nodes_is_skipped_where_they_are_gone(catalogue: Catalogue, store: Store) -> None:
     record = run_cell(make(catalogue, "er-gnn", TASK_IL, method__neighbourhood=True), catalogue, store)
     assert record.status == "skipped"
@@ -432,7 +454,7 @@ def test_an_interrupt_from_within_a_method_is_one_too(catalogue: Catalogue, stor
     assert list(store.records()) == []
 
 
-@pytest.mark.parametrize("name", ["failing", "absent"])
+@pytest.mark.parametrize("name", ["failing", "absent", "leaves"])
 def test_a_broken_metric_does_not_cost_the_result(catalogue: Catalogue, store: Store, name: str) -> None:
     """The matrix is what was paid for; a metric can be computed again once its plugin is repaired."""
     broken = with_specs(catalogue, [METRICS[name], METRICS["half"]])
@@ -442,6 +464,19 @@ def test_a_broken_metric_does_not_cost_the_result(catalogue: Catalogue, store: S
     assert record.metrics[name] is None
     assert record.metrics["half"] == 0.5
     assert record.metrics["average_performance"] is not None
+
+
+@pytest.mark.parametrize("name", ["sorts", "clears", "unlocks"])
+def test_no_metric_changes_what_the_record_stores(catalogue: Catalogue, store: Store, tmp_path: Path, name: str) -> None:
+    """Nor what the metrics after it compute; neither when a cell is run nor when its record is verified."""
+    odd = with_specs(catalogue, [METRICS[name], METRICS["half"]])
+    record, plain = (run_cell(make(catalogue), which, Store(tmp_path / f"{n}")) for n, which in enumerate((odd, catalogue)))
+    assert record.matrix == plain.matrix
+    assert record.tasks == plain.tasks
+    assert {n: v for n, v in record.metrics.items() if n in plain.metrics} == plain.metrics
+    before = record.to_text()
+    assert {check.verdict for check in verify([record], odd)} == {"agrees"}
+    assert record.to_text() == before
 
 
 def test_metrics_where_they_are_defined(catalogue: Catalogue) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cglsuite import Catalogue, Method, MethodSpec, MetricSpec
-from cglsuite.base.errors import NotApplicable
+from cglsuite import Catalogue, Hyperparameter, Method, MethodSpec, MetricSpec
+from cglsuite.base.errors import NotApplicable, StoreError
 from cglsuite.host import Entry, PluginRecord
 from cglsuite.specs import KINDS, PluginSpec
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["METHODS", "METRICS", "with_specs"]
+__all__ = ["METHODS", "METRICS", "RAISED", "SAID", "with_specs"]
 
 
 class Raises(Method):
@@ -41,6 +41,57 @@ class Exits(Method):
     def after_task(self, view: TaskView) -> None:
         """Leave."""
         sys.exit("had enough")
+
+
+class Unreadable(Exception):
+    """An error without a text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Leaving:
+    """A number that ends the process when it is looked at."""
+
+    def tolist(self) -> int:
+        """Leave."""
+        sys.exit(0)
+
+
+SAID: dict[str, Any] = {
+    "nan": {"made": float("nan")},
+    "huge": {"made": 10**5000},
+    "beyond": {"made": 2**63},
+    "negative": {"made": -1},
+    "text": {"made": "many"},
+    "nested": {"made": {"of": 1}},
+    "fraction": {"made": 0.5},
+    "name": {"\ud800": 1},
+    "leaving": {"made": Leaving()},
+    "object": {"made": object()},
+}
+"""Counters that no record can hold."""
+RAISED: dict[str, BaseException] = {
+    "surrogate": ValueError("caf\udce9.log"),
+    "wordless": NotApplicable(""),
+    "unreadable": Unreadable(),
+    "endless": ValueError("x" * 10**6),
+    "store": StoreError("the disk is full"),
+}
+"""Errors whose texts no record can hold, and one that looks as if the store had failed."""
+
+
+class SaysOfItself(Method):
+    """Counts or raises what the hyper-parameter names."""
+
+    def after_task(self, view: TaskView) -> None:
+        """Fail, perhaps."""
+        if (name := self.hyperparameters["said"]) in RAISED:
+            raise RAISED[name]
+
+    def counters(self) -> dict[str, int]:
+        """Anything but counts."""
+        return SAID.get(self.hyperparameters["said"], {})
 
 
 class LooksUpAnswers(Method):
@@ -114,6 +165,31 @@ def failing_metric(matrix: Any, joint: Any = None) -> float:
     return 1 / 0
 
 
+def sorts_metric(matrix: Any, joint: Any = None, stream: Any = None) -> float:
+    """The median of the last row, found without a copy."""
+    last = matrix[-1]
+    last.sort()
+    return float(last[len(last) // 2])
+
+
+def clears_metric(matrix: Any, joint: Any = None, stream: Any = None) -> float:
+    """Empties what it is told of the tasks."""
+    stream["tasks"].clear()
+    return 0.0
+
+
+def unlocks_metric(matrix: Any, joint: Any = None, stream: Any = None) -> float:
+    """Takes the lock off its matrix and raises every score."""
+    matrix.flags.writeable = True
+    matrix[:] = 1.0
+    return float(matrix.mean())
+
+
+def leaves_metric(matrix: Any, joint: Any = None) -> float:
+    """Ends the process."""
+    sys.exit(0)
+
+
 def half(matrix: Any, joint: Any = None) -> float:
     """Always one half."""
     return 0.5
@@ -126,6 +202,7 @@ def _method(name: str, cls: type[Method], **more: Any) -> MethodSpec:
 METHODS = {
     spec.name: spec
     for spec in (
+        _method("says-of-itself", SaysOfItself, hyperparameters=(Hyperparameter(name="said", default="nan", doc="what"),)),
         _method("raises", Raises),
         _method("fails-to-begin", FailsToBegin),
         _method("exits", Exits),
@@ -148,6 +225,11 @@ METRICS = {
     for spec in (
         MetricSpec(name="failing", summary="fails", formula="1 / 0", direction="up", factory="odd_methods:failing_metric"),
         MetricSpec(name="absent", summary="absent", formula="-", direction="up", factory="odd_methods:absent"),
+        *(
+            MetricSpec(name=name, summary=name, formula="-", direction="up", factory=f"odd_methods:{name}_metric", needs_tasks=True)
+            for name in ("sorts", "clears", "unlocks")
+        ),
+        MetricSpec(name="leaves", summary="leaves", formula="-", direction="up", factory="odd_methods:leaves_metric"),
         MetricSpec(name="half", summary="half", formula="1 / 2", direction="up", factory="odd_methods:half"),
     )
 }

@@ -29,7 +29,7 @@ from cglsuite.campaigns.executors.base import AGAIN
 from cglsuite.cells.code.user import is_user_module
 from cglsuite.cells.code.witnesses import declare, watch
 from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.failure import failure_record
+from cglsuite.cells.failure import failure_record, reason_of
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.observing.observers import Observers
 from cglsuite.cells.observing.relay import Sender
@@ -161,8 +161,7 @@ class Worker:
         def failed(error: Exception) -> Record:
             # The cell boundary: an error that run_cell does not expect costs only this cell.
             logger.info("cell %s", key, exc_info=error)
-            reason = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"
-            record = failure_record(cell, catalogue, self.engine, key=key, status="failed", reason=reason)
+            record = failure_record(cell, catalogue, self.engine, key=key, status="failed", reason=reason_of(error))
             self.store.put(record)
             self.worn.add(key)  # the process may be in any state now
             return record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import time
@@ -29,7 +30,7 @@ class Observation:
 
     def __init__(self, observers: Observers | Sequence[Observer], spec: CellSpec, key: str) -> None:
         self.observers = observers if isinstance(observers, Observers) else Observers(observers)
-        self.cell = ObservedCell(key, spec)
+        self.cell = ObservedCell(key, copy.deepcopy(spec))
         self._task = self._epoch = 0
         self._waiting: list[Epoch] = []
         self._flushed = -math.inf
@@ -42,7 +43,7 @@ class Observation:
         stage, advance, covered = runner._stage, runner._advance, runner._covered
 
         def task_ended(task: int, made: Any) -> None:
-            self._tell("task_ended", task, [made.scores.rows.get(content, math.nan) for content in contents])
+            self._tell("task_ended", task, tuple(made.scores.rows.get(content, math.nan) for content in contents))
 
         def watched_stage(k: int, before: Any) -> Any:
             self._task, self._epoch = k + 1, 0
@@ -76,7 +77,7 @@ class Observation:
         """Tell of the epochs that wait."""
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self._tell("epochs_ended", waiting)
+            self._tell("epochs_ended", tuple(waiting))
         self._flushed = time.monotonic()
 
     def ended(self, record: Record | None) -> None:

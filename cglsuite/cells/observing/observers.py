@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from cglsuite.cells.records.record import Record
+
 if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
     from cglsuite.cells.spec import CellSpec
 
 __all__ = ["Epoch", "ObservedCell", "Observer", "Observers"]
@@ -103,7 +105,7 @@ class Observer:
         """After a task (or at an evaluation): its row of the performance matrix, float [T], NaN where a task could not be asked."""
 
     def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
-        """With the record, whatever its status; ``None`` if the run was interrupted and will be resumed. Close what is open."""
+        """With a copy of the record, whatever its status; ``None`` if the run was interrupted and will be resumed. Close what is open."""
 
 
 class Observers:
@@ -121,10 +123,11 @@ class Observers:
         return all(observer.changes_nothing for observer in self._left)
 
     def tell(self, event: str, cell: ObservedCell, *facts: object) -> None:
-        """Call the hook named ``event`` of each."""
+        """Call the hook named ``event`` of each, with copies of its own: none changes what the suite or another observer reads."""
         for observer in list(self._left):
+            own = [fact.copy() if isinstance(fact, Record) else fact for fact in facts]
             try:
-                getattr(observer, event)(cell, *facts)
+                getattr(observer, event)(copy.copy(cell), *own)
             except Exception as error:  # noqa: BLE001 - the run goes on without it
                 name = type(observer).__name__
                 logger.warning("the observer %s is dropped: %s: %s: %s", name, event, type(error).__name__, error)

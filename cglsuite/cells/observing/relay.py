@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ class Audience:
 
     def started(self, key: str, spec: CellSpec) -> None:
         """A worker has begun a cell."""
-        self.cells[key] = ObservedCell(key, spec)
+        self.cells[key] = ObservedCell(key, copy.deepcopy(spec))
         self.observers.tell("cell_started", self.cells[key])
 
     def hear(self, kind: str, event: Mapping[str, Any]) -> None:
@@ -59,10 +60,10 @@ class Audience:
             cell.epochs = tuple(event["epochs"])
             self.observers.tell("stream_built", cell)
         elif kind == "epochs":
-            self.observers.tell("epochs_ended", cell, [Epoch(*epoch) for epoch in event["epochs"]])
+            self.observers.tell("epochs_ended", cell, tuple(Epoch(*epoch) for epoch in event["epochs"]))
         elif kind == "row":
             cell.covered = event["covered"]
-            row = [math.nan if value is None else value for value in event["performance"]]
+            row = tuple(math.nan if value is None else value for value in event["performance"])
             self.observers.tell("task_ended", cell, event["task"], row)
 
     def ended(self, key: str, record: Callable[[], Record | None]) -> None:

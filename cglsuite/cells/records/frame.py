@@ -17,7 +17,8 @@ from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import canonical, plain
 from cglsuite.base.plaintext import csv_text
 from cglsuite.cells.records.curves import NoCurvesError
-from cglsuite.cells.records.record import Record, as_array
+from cglsuite.cells.records.metric_values import metric_value
+from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.rows import Row, settings
 from cglsuite.specs import MetricSpec
 
@@ -61,7 +62,8 @@ def results_frame(
     partners = _joint_partners(rows, current) if joint else []
     for name, function in (joint or {}).items():
         for row, partner, values in zip(rows, partners, metrics, strict=True):
-            values[name] = math.nan if partner is None else float(function(as_array(row.matrix), as_array(partner.matrix)))
+            value = None if partner is None else metric_value(name, lambda: function, row.matrix, partner.matrix)  # noqa: B023
+            values[name] = math.nan if value is None else value
     identity = pd.DataFrame([[_shown(row, name) for name in (*_IDENTITY, *_TAIL)] for row in rows], columns=[*_IDENTITY, *_TAIL])
     measured = [
         _numbers(metrics, "{}"),
@@ -69,7 +71,9 @@ def results_frame(
         _numbers([row.memory for row in rows], "memory_{}").rename(columns={"memory_peak_bytes": "peak_bytes"}),
         _numbers([row.parameters for row in rows], "{}_parameters").rename(columns={"method_bytes_parameters": "method_bytes"}),
     ]
-    return pd.concat([identity[_IDENTITY], *measured, identity[_TAIL], _configurations([row.configuration for row in rows])], axis=1)
+    shown = pd.concat(measured, axis=1)
+    shown = shown.loc[:, ~(shown.columns.duplicated() | shown.columns.isin(identity.columns))]  # a record may name a metric "key"
+    return pd.concat([identity[_IDENTITY], shown, identity[_TAIL], _configurations([row.configuration for row in rows])], axis=1)
 
 
 def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
@@ -215,6 +219,8 @@ def _uniform(values: list[Any]) -> list[Any]:
     """A column of one type, for columnar files: values of mixed types are written as JSON text."""
     values = [None if isinstance(v, float) and math.isnan(v) else v for v in values]
     kinds = {type(v) for v in values if v is not None}
-    if kinds <= {str} or kinds == {bool} or kinds <= {int, float}:
+    if kinds == {int, float}:
+        return [None if v is None else float(v) for v in values]
+    if len(kinds) < 2 and kinds <= {str, bool, int, float}:
         return values
     return [None if v is None else v if isinstance(v, str) else canonical(v) for v in values]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.cells.code.user import is_ours
 from cglsuite.cells.records.describe import metric_providers, metrics_by_other_code
+from cglsuite.cells.records.record import Matrix, as_array
 from cglsuite.specs import MetricSpec
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
 
-__all__ = ["completed", "is_users", "metric_values", "metrics_from"]
+__all__ = ["called", "completed", "is_users", "metric_value", "metric_values", "metrics_from"]
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +26,9 @@ logger = logging.getLogger(__name__)
 def metric_values(
     catalogue: Catalogue,
     scenario: Mapping[str, Any],
-    matrix: list[list[float]],
+    matrix: Matrix,
     *,
-    joint: Any = None,
+    joint: Matrix | None = None,
     stream: Mapping[str, Any] | None = None,
     names: Collection[str] | None = None,
 ) -> dict[str, float | None]:
@@ -45,13 +48,45 @@ def metric_values(
             continue
         applies = not spec.excluded(scenario) and not (spec.needs_joint and joint is None)
         more = {"stream": stream} if stream is not None and (task_free or spec.needs_tasks) else {}
-        try:
-            out[entry.name] = float(catalogue.resolve(entry)(matrix, joint=joint, **more)) if applies else None
-        except Exception as error:  # noqa: BLE001 - keep the matrix: a metric can be recomputed once it is fixed
-            where = f"metric {entry.name} of {entry.record.distribution}"
-            logger.warning("%s failed: %s: %s", where, type(error).__name__, error)
-            out[entry.name] = None
+        name = f"{entry.name} of {entry.record.distribution}"
+        out[entry.name] = metric_value(name, partial(catalogue.resolve, entry), matrix, joint, **more) if applies else None
     return out
+
+
+def metric_value(name: str, function: Callable[[], Callable[..., Any]], matrix: Matrix, joint: Matrix | None, **more: Any) -> float | None:
+    """The value of the metric ``name``; ``None`` if it fails.
+
+    Args:
+        function: imports it.
+    """
+    try:
+        return called(function(), matrix, joint, **more)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - keep the matrix: a metric can be recomputed once it is fixed
+        logger.warning("metric %s failed: %s: %s", name, type(error).__name__, error)
+        return None
+
+
+def called(function: Callable[..., Any], matrix: Matrix, joint: Matrix | None = None, **more: Any) -> float:
+    """The value of a metric's ``function``, which is given copies that it cannot write to: float64 arrays, tuples and read-only mappings.
+
+    So no metric changes what a record stores, or what the next metric reads.
+    """
+
+    def sealed(rows: Matrix) -> Any:
+        array = as_array(rows)
+        array.flags.writeable = False
+        return array
+
+    return float(function(sealed(matrix), joint=None if joint is None else sealed(joint), **_sealed(more)))
+
+
+def _sealed(value: Any) -> Any:
+    """A read-only copy of JSON types."""
+    if isinstance(value, Mapping):
+        return MappingProxyType({name: _sealed(inner) for name, inner in value.items()})
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(map(_sealed, value))
+    return value
 
 
 def completed(record: Record, catalogue: Catalogue) -> Record:
@@ -85,4 +120,4 @@ def is_users(spec: MetricSpec) -> bool:
 def metrics_from(record: Record, catalogue: Catalogue, names: Collection[str]) -> dict[str, float | None]:
     """Some metrics of a finished record, computed again from its matrix; none that needs joint training."""
     stream = {**record.stream, "tasks": record.tasks}
-    return metric_values(catalogue, record.scenario, record.performance().tolist(), stream=stream, names=names)
+    return metric_values(catalogue, record.scenario, record.matrix, stream=stream, names=names)

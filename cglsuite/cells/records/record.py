@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cglsuite.base.errors import StoreError
 from cglsuite.base.hashing import plain
+from cglsuite.base.inputs import quoted
 from cglsuite.base.markup import displayed
 from cglsuite.base.validation import key_path, problem_text
 from cglsuite.cells.records.curves import Curves, NoCurvesError
@@ -25,6 +28,10 @@ __all__ = ["SCHEMA", "STATUSES", "Matrix", "NewerSchemaError", "Record", "Status
 
 SCHEMA = 4
 _WITH_CURVES = 3  # the schema before held curves and fingerprints itself
+_DEEPEST = 201
+"""Levels of lists and mappings: as many as pydantic's parser takes."""
+_LONG = re.compile(rb"(?<![0-9.])[0-9]{19}|[:,\[]-?[0-9.]+[eE]\+?[0-9]{3}")
+"""A number that may be beyond 64 bits; rarely part of a digest."""
 Status = Literal["done", "failed", "diverged", "timeout", "oom", "skipped", "unclean"]
 STATUSES: tuple[str, ...] = get_args(Status)
 Matrix = Sequence[Sequence[float | None]]
@@ -171,6 +178,10 @@ class Record:
     def _content(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
 
+    def copy(self) -> Record:
+        """A copy that shares no list or mapping with this one: for code of others."""
+        return dataclasses.replace(self, beside=copy.deepcopy(self.beside) if isinstance(self.beside, Curves) else self.beside)
+
     def with_parts(self, **parts: Any) -> Record:
         """A copy with other parts, which are JSON types; not validated, and of another digest.
 
@@ -259,10 +270,12 @@ def _decode(text: str | bytes) -> Any:
     def refuse(token: str) -> Any:
         raise ValueError(f"{token} is not JSON")
 
+    raw = text if isinstance(text, bytes) else text.encode(errors="replace")
     with contextlib.suppress(ValueError):
-        return from_json(text, allow_inf_nan=False, cache_strings="keys")
+        decoded = from_json(text, allow_inf_nan=False, cache_strings="keys")
+        return _with_sorted_keys(decoded) if _LONG.search(raw) else decoded  # the walk takes as long as the parser
     try:
-        return json.loads(text, parse_constant=refuse)
+        return _with_sorted_keys(json.loads(text, parse_constant=refuse))
     except (ValueError, RecursionError) as error:
         raise StoreError(f"not a JSON file: {error}") from error
 
@@ -304,18 +317,36 @@ def _plain(value: Any) -> Any:
     """JSON types with sorted keys, as they are read from a file."""
     try:
         return _with_sorted_keys(plain(value))
-    except TypeError as error:
+    except (TypeError, RecursionError) as error:
         raise StoreError(f"a record holds numbers, text, lists and mappings: {error}") from error
 
 
-def _with_sorted_keys(value: Any) -> Any:
+def _with_sorted_keys(value: Any, place: _Place = None, depth: int = 0) -> Any:
+    """The same; every number fits 64 bits and nothing is nested deeply, so that tables, indexes and JSON can hold it."""
+    if isinstance(value, (dict, list)) and depth >= _DEEPEST:
+        raise StoreError(f"a part is nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
-        return {key: _with_sorted_keys(inner) for key, inner in sorted(value.items())}
-    return [_with_sorted_keys(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _with_sorted_keys(inner, (place, key), depth + 1) for key, inner in sorted(value.items())}
+    if isinstance(value, list):
+        return [_with_sorted_keys(inner, (place, number), depth + 1) for number, inner in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise StoreError(f"{key_path(_location(place))}: a number that is not finite")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise StoreError(f"{key_path(_location(place))}: expected a whole number of at most 64 bits (given: {quoted(value)})")
+    return value
+
+
+_Place = tuple["_Place", str | int] | None
+
+
+def _location(place: _Place) -> tuple[str | int, ...]:
+    return () if place is None else (*_location(place[0]), place[1])
 
 
 def as_array(rows: Matrix) -> NDArray[np.float64]:
     """A matrix of a record, float64, with NaN for ``None``."""
     import numpy as np
 
-    return np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(len(rows), -1)
+    return np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(
+        len(rows), len(rows[0]) if rows else 0
+    )

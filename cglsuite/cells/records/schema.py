@@ -11,15 +11,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
+from cglsuite.base.inputs import MOST_SEED
 from cglsuite.specs import PERFORMANCE_RANGES
 
 __all__ = ["CURVES", "RecordModel"]
 
 Row = list[float | None]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{16,128}$")]
-Text = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=0)]
+Words = Annotated[str, Field(max_length=100_000)]
+"""Unicode: unlike ``str``, a type with bounds takes no lone surrogates, which no table can hold."""
+Text = Annotated[Words, Field(min_length=1)]
+MOST = 2**53 - 1
+"""The largest count: whole numbers up to here are exact in JSON and in columns of floats. No number of a record needs more than 64 bits."""
+Count = Annotated[int, Field(ge=0, le=MOST)]
 Amount = Annotated[float, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, le=MOST_SEED)]
+Position = Annotated[int, Field(ge=-MOST, le=MOST)]
 _ROUNDING = 1e-9  # rounding may put an area under a curve slightly above 1
 
 
@@ -32,9 +39,9 @@ class _Open(BaseModel):
 class SeedsModel(_Open):
     """The three axes of randomness."""
 
-    order: int
-    split: int
-    init: int
+    order: Seed
+    split: Seed
+    init: Seed
 
 
 class CellModel(_Open):
@@ -46,7 +53,7 @@ class CellModel(_Open):
     backbone: Text
     seeds: SeedsModel
     configuration: dict[str, Any]
-    threads: Annotated[int, Field(ge=1)]
+    threads: Annotated[int, Field(ge=1, le=MOST)]
     device: Text
     dtype: Text
 
@@ -54,7 +61,7 @@ class CellModel(_Open):
 class TaskModel(_Open):
     """One task of the stream."""
 
-    classes: list[int]
+    classes: list[Position]
     n_train: Count
     n_validation: Count
     n_test: Count
@@ -63,10 +70,10 @@ class TaskModel(_Open):
 class CurveModel(_Open):
     """The training of one task, epoch by epoch; it stands beside the record (see :mod:`cglsuite.cells.records.curves`)."""
 
-    task: int
+    task: Position
     loss: Row
     monitor: Row
-    best_epoch: int | None
+    best_epoch: Position | None
 
 
 CURVES = TypeAdapter(list[CurveModel])
@@ -75,9 +82,9 @@ CURVES = TypeAdapter(list[CurveModel])
 class TaskTrainingModel(_Open):
     """What a record holds of the training of one task: the epochs run, the one whose state was kept, and two losses."""
 
-    task: int
+    task: Position
     epochs: Count
-    best_epoch: int | None
+    best_epoch: Position | None
     first_loss: float | None
     last_loss: float | None
 
@@ -92,8 +99,8 @@ class TrainingModel(_Open):
 class SourceModel(_Open):
     """A distribution (absent for the core itself), its version and the hash of its sources."""
 
-    version: str
-    source: str
+    version: Words
+    source: Words
 
 
 class MetricSourceModel(SourceModel):
@@ -124,18 +131,39 @@ class ProvenanceModel(_Open):
     core: SourceModel
     metrics: list[MetricSourceModel] = Field(default_factory=list)
     resumed_from_task: Count
-    trained_tasks: Count | None = None
-    trained_s: Amount | None = None
-    covered_s: Amount | None = None
+    trained_tasks: Count = 0
+    trained_s: Amount = 0.0
+    covered_s: Amount = 0.0
     stream: StreamModel | None = None
-    counters: dict[str, Count] = Field(default_factory=dict)
-    unclean: list[str] = Field(default_factory=list)
+    counters: dict[Words, Count] = Field(default_factory=dict)
+    unclean: list[Words] = Field(default_factory=list)
 
 
 class EnvironmentModel(_Open):
     """The machine and its libraries; ``arithmetic`` is a digest of how they round (absent where it was not taken)."""
 
     arithmetic: Hex | None = None
+    torch: Words | None = None
+
+
+class MeasureModel(_Open):
+    """The measure of a plugin: the bounds of performance, ``None`` where there is none."""
+
+    range: Annotated[list[float | None], Field(min_length=2, max_length=2)]
+    label: Words = ""
+    unit: Words = ""
+    direction: Literal["up", "down"] = "up"
+
+
+class ScenarioModel(_Open):
+    """The switches of the protocol, of which these are read by name."""
+
+    dataset: Text | None = None
+    setting: Text | None = None
+    level: Text | None = None
+    labels: Text | None = None
+    performance: Text | None = None
+    measure: MeasureModel | None = None
 
 
 def performance_bounds(scenario: Mapping[str, Any]) -> tuple[float, float]:
@@ -156,18 +184,18 @@ class RecordModel(BaseModel):
     key: Hex
     design: Hex
     status: Literal["done", "failed", "diverged", "timeout", "oom", "skipped", "unclean"]
-    reason: str | None
+    reason: Words | None
     cell: CellModel
-    scenario: dict[str, Any]
+    scenario: ScenarioModel
     matrix: list[Row]
     validation_matrix: list[Row]
     per_class: list[Row]
     tasks: list[TaskModel]
     training: TrainingModel
-    metrics: dict[str, float | None]
-    timings_s: dict[str, Amount | None]
-    memory: dict[str, Amount | None]
-    parameters: dict[str, Amount | None]
+    metrics: dict[Words, float | None]
+    timings_s: dict[Words, Amount | None]
+    memory: dict[Words, Amount | None]
+    parameters: dict[Words, Amount | None]
     provenance: ProvenanceModel
     environment: EnvironmentModel
 
@@ -191,10 +219,10 @@ class RecordModel(BaseModel):
 
     @model_validator(mode="after")
     def _within_bounds(self) -> RecordModel:
-        rule = self.scenario.get("performance")
-        bounds = performance_bounds(self.scenario)
+        rule, measure = self.scenario.performance, self.scenario.measure
+        bounds = performance_bounds({"performance": rule, **({} if measure is None else {"measure": {"range": measure.range}})})
         # Accuracies per class stand beside a measure of a plugin.
-        by_class = (min(bounds[0], 0.0), max(bounds[1], 1.0)) if "measure" in self.scenario else bounds
+        by_class = (min(bounds[0], 0.0), max(bounds[1], 1.0)) if measure is not None else bounds
         for name, matrix in (("matrix", self.matrix), ("validation_matrix", self.validation_matrix), ("per_class", self.per_class)):
             low, high = by_class if name == "per_class" else bounds
             values = [v for row in matrix for v in row if v is not None]

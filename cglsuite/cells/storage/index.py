@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Index", "Mark", "index_folder", "mark_of", "on_network"]
 
 logger = logging.getLogger(__name__)
-_FORMAT = 2
+_FORMAT = 3
 _PATIENCE_S = 2.0
 """Seconds to wait for another process that writes to the index."""
 _RACY_NS = 2_000_000_000

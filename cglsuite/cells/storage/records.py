@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -31,6 +30,7 @@ from cglsuite.cells.storage.layout import (
     CONFLICTS,
     SUFFIX,
     folders,
+    is_key,
     key_of,
     misplaced,
     names_in,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["Problem", "Records", "check_key", "default_store", "is_key"]
 
 logger = logging.getLogger(__name__)
-_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
 _Listed = TypeVar("_Listed", Summary, Row)
 _BATCH = 1000
 _FEW = 100
@@ -58,11 +57,6 @@ _FEW = 100
 def default_store() -> Path:
     """``$CGLSUITE_STORE``, else ``.cglsuite`` in the current folder."""
     return Path(os.environ.get("CGLSUITE_STORE") or ".cglsuite")
-
-
-def is_key(name: str) -> bool:
-    """Whether ``name`` can be a key: then it names a file and leads to no other folder."""
-    return _NAME.fullmatch(name) is not None
 
 
 def check_key(name: str) -> str:
@@ -270,7 +264,7 @@ class Records:
 
     def moved_since(self, instant_ns: int) -> bool:
         """Whether a record or a checkpoint was written after ``instant_ns``, by the modification times of their folders."""
-        marks = map(mark_of, (*folders(self.path), self.path / "checkpoints"))
+        marks = map(mark_of, (*folders(self.path, self._unlisted), self.path / "checkpoints"))
         return any(mark is not None and mark[1] > instant_ns for mark in marks)
 
     def discard(self, key: str) -> None:
@@ -289,14 +283,14 @@ class Records:
     def present(self, keys: AbstractSet[str]) -> list[str]:
         """Those of ``keys`` that have a record of any status, sorted: folders are listed once, and nothing is read."""
         shards = {shard_of(key) for key in keys}
-        listed = (folder for folder in folders(self.path) if folder.name in shards or folder.name == CELLS)
-        found = {key_of(name) for folder in listed for name in names_in(folder)}
+        listed = (folder for folder in folders(self.path, self._unlisted) if folder.name in shards or folder.name == CELLS)
+        found = {key_of(name) for folder in listed for name in names_in(folder, self._unlisted)}
         return sorted(keys & (found | set(self._packed.keys())))
 
     def record_files(self) -> list[Path]:
         """The files of records that have one of their own, sorted by key. A key may have two (see
         :mod:`cglsuite.cells.storage.layout`). :meth:`keys` names records in shards too."""
-        return [self.path / CELLS / name for name in record_files(self.path)]
+        return [self.path / CELLS / name for name in record_files(self.path, self._unlisted)]
 
     def conflict_files(self) -> list[Path]:
         """The files of results that differ from that of the same key in ``cells`` (see :mod:`cglsuite.commons.merging`), sorted."""
@@ -304,9 +298,10 @@ class Records:
 
     def keys(self) -> list[str]:
         """The keys of all records of any status, sorted. Files in the folder of other keys are reported."""
-        for path in misplaced(self.path):
-            self._report(path, f"it is in the folder of other keys; move it to {shard_of(path.name)}/", None)
-        return sorted({*map(key_of, record_files(self.path)), *self._packed.keys()})
+        for path in misplaced(self.path, self._unlisted):
+            right = f"it is in the folder of other keys; move it to {shard_of(path.name)}/"
+            self._report(path, right if is_key(key_of(path.name)) else "its name is no key of a record; rename or remove it", None)
+        return sorted({*map(key_of, record_files(self.path, self._unlisted)), *self._packed.keys()})
 
     def records(self) -> Iterator[Record]:
         """All readable records, in the order of their keys."""
@@ -411,7 +406,7 @@ class Records:
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
         """The records whose design is one of ``designs``, in the order of their keys; no others are read but new ones."""
-        own = self.summaries(map(key_of, record_files(self.path)))
+        own = self.summaries(map(key_of, record_files(self.path, self._unlisted)))
         found = {key for key, summary in own if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
         for key in self.keys() if found else ():
             if key in found and (record := self._stored(key)) is not None and record.design in designs:
@@ -419,7 +414,7 @@ class Records:
 
     def digests(self) -> Iterator[tuple[str, str]]:
         """The key and the SHA-256 (hex) of the content of every record file, sorted by key; then those of records in shards."""
-        names = record_files(self.path)
+        names = record_files(self.path, self._unlisted)
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
             marks = [(name, mark) for name in batch if (mark := mark_of(f"{self.path}/{CELLS}/{name}")) is not None]
@@ -447,6 +442,9 @@ class Records:
         else:
             return record
         return None
+
+    def _unlisted(self, folder: Path, error: OSError) -> None:
+        self._report(folder, f"its records cannot be listed: {error.strerror or error}", None)
 
     def _quarantine(self, path: Path, reason: str) -> Record | None:
         if not self.quarantine:

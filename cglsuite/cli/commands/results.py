@@ -103,7 +103,8 @@ def results(
     Intransigence compares with the joint record of the same scenario and seeds among these rows. With --verify the table has a row per
     check instead; metrics are recomputed if their provider, version and source are the same as in the record.
 
-    Exit status: 0 ok; 1 a record is inconsistent or damaged (--verify), or has no curves here (--curves); 2 wrong request.
+    Exit status: 0 ok; 1 a record is damaged, inconsistent (--verify) or has no curves here (--curves), and the others are shown; 2 wrong
+    request.
     """
     from cglsuite.cells.records.frame import curves_frame, joint_metrics, results_frame
 
@@ -121,12 +122,9 @@ def results(
             _log.error("%s", reason)
         if absent:
             _log.error("the curves of %d records are not in the table", len(absent))
-            ctx.exit(FAILED)
-        return
+        ctx.exit(FAILED if absent or store.problems else 0)
     if verifying:
-        if not write_checks(records, session.catalogue(), store, form, output):
-            ctx.exit(FAILED)
-        return
+        ctx.exit(0 if write_checks(records, session.catalogue(), store, form, output) else FAILED)
     catalogue = session.catalogue()
     chosen = list(store.completed_rows(catalogue, keys))
     if not chosen:
@@ -136,6 +134,7 @@ def results(
         what = "metrics of no installed plugin, as they were stored, perhaps by different formulas"
         _log.warning("%s: %s; install their plugins, and they are computed from the matrices", what, ", ".join(foreign))
     write_table(results_frame(chosen, joint=joint_metrics(catalogue)), form or "csv", output)
+    ctx.exit(FAILED if store.problems else 0)  # each was named when it was met
 
 
 def _keys(path: Path | None, session: Session, store: Store, assignments: Sequence[str], device: str | None) -> list[str] | None:

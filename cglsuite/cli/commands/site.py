@@ -10,6 +10,7 @@ import click
 from cglsuite.base.errors import UsageError
 from cglsuite.cli.options import FolderPath, files_options
 from cglsuite.cli.output import echo, print_json
+from cglsuite.cli.requests import FAILED
 from cglsuite.cli.session import Session, pass_session
 
 __all__ = ["site"]
@@ -31,7 +32,7 @@ def site(session: Session, results: Path, out: Path, title: str, as_json: bool) 
     scenarios, and feeds in JSON and CSV. Verified records (`cglsuite submit`) and others are never on the same board. The pages fetch
     nothing, and all links are relative: copy DIR to any web server. No data set is needed.
 
-    Exit status: 0 ok, 1 the folder cannot be written, 2 wrong request.
+    Exit status: 0 ok; 1 a record cannot be shown (the others are), or the folder cannot be written; 2 wrong request.
     """
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.hosted.building import build_site
@@ -50,4 +51,4 @@ def site(session: Session, results: Path, out: Path, title: str, as_json: bool) 
         print_json({**vars(built), "index": str(built.index), "unreadable": len(store.problems)})
     else:
         echo(str(built.index))
-    return 0
+    return FAILED if store.problems or built.faults else 0

@@ -108,6 +108,8 @@ def publish(store: Store, url: str, *, curves: bool = False, progress: Progress 
     searches = _searches(place, merging.new_searches, done)
     tables = [_written(place, table, CURVE_TABLE, done) for table in merging.curve_tables()] if curves else []
     done.curves = merging.done.curves
+    named = {str(problem.path) for problem in done.merge.unreadable}
+    done.merge.unreadable += [problem for problem in store.problems if str(problem.path) not in named]
     if pieces or searches or tables:
         done.entry = _add_entry(place, manifest, pieces, searches, tables)
     number_entries(place, manifest, [done.entry] if done.entry else [])
@@ -221,6 +223,7 @@ class _Publishing(Merging):
             order.append((*(sys.intern(part) if isinstance(part, str) else part for part in row.order),))
         keys = [key for *_, key in sorted(order)]
         del order
+        self.done.new = sorted(set(self.done.new) - (self.taken.keys() - set(keys)))  # what cannot be read is not published
         apart = [copy for copies in self._apart_copies.values() for copy in copies]
         rows: list[Row] = []
         lines: list[bytes] = []

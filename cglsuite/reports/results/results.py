@@ -151,9 +151,14 @@ class CampaignResults:
         kept = {id(cell) for group in self.groups for cell in group.cells}
         return [cell for cell in self.cells if cell.done and id(cell) not in kept]
 
-    @cached_property
+    @property
     def frame(self) -> pd.DataFrame:
-        """One row per used record: see :func:`cglsuite.cells.results_frame`. With a search, also the number of trials."""
+        """One row per used record: see :func:`cglsuite.cells.results_frame`. With a search, also the number of trials. A copy: a notebook
+        that changes it changes no table of the page."""
+        return self._frame.copy()
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
         import pandas as pd
 
         from cglsuite.cells.records.frame import results_frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import importlib.util
@@ -76,6 +77,30 @@ class Meddles(Observer):
         torch.rand(3)
 
 
+class Rewrites(Observer):
+    """Improves whatever it is handed."""
+
+    def cell_started(self, cell: ObservedCell) -> None:
+        cell.key = "0" * 64
+        cell.spec.method_hyperparameters["improved"] = 1.0  # type: ignore[index]
+        cell.spec.backbone_hyperparameters["width"] = 1  # type: ignore[index]
+
+    def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
+        cell.covered += 100
+        with contextlib.suppress(TypeError, AttributeError):
+            performance[0] = 1.0  # type: ignore[index]
+
+    def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
+        with contextlib.suppress(TypeError, AttributeError):
+            epochs.clear()  # type: ignore[attr-defined]
+
+    def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
+        assert record is not None
+        record.matrix[-1].sort(key=lambda value: -1.0 if value is None else value)  # type: ignore[attr-defined]
+        record.metrics.clear()  # type: ignore[attr-defined]
+        record.curves().trainings[0]["loss"].clear()
+
+
 class Fails(Observer):
     """Raises at the first task."""
 
@@ -125,6 +150,18 @@ def test_they_change_no_bit_and_no_key(tmp_path: Path, scenario: str, caplog: py
     assert [r.getMessage() for r in caplog.records] == ["the observer Fails is dropped: task_ended: OSError: the disk is full"]
     assert [told[2] for told in notes.of("epoch")] == [loss for curve in plain.training_curves() for loss in curve["loss"]]
     assert notes.told[-1] == ("end", "done")
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_they_are_handed_is_theirs(tmp_path: Path) -> None:
+    """One that rewrites its cell, its record and its rows changes neither the run, nor the record, nor what the next one hears."""
+    notes, plain = Notes(), ran(tmp_path / "a")
+    watched = ran(tmp_path / "b", Rewrites(), notes)
+    assert bits(watched) == bits(plain)
+    assert watched.cell == plain.cell
+    assert watched.curves().trainings == plain.curves().trainings
+    assert [told[2] for told in notes.of("epoch")] == [loss for curve in plain.training_curves() for loss in curve["loss"]]
+    assert [list(told[1:]) for told in notes.of("task")] == list(plain.matrix[1:])
 
 
 @pytest.mark.usefixtures("at_once")

@@ -142,6 +142,20 @@ def test_records_that_the_code_of_now_would_make_again_are_of_one_code() -> None
     assert paired(upper, same, current=[own, upper, same]) == 0
 
 
+def test_a_joint_metric_that_fails_or_writes_costs_its_own_column_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """The bug: it ended the table."""
+
+    def sorts(matrix: Any, joint: Any) -> float:
+        joint[-1].sort()
+        return 0.0
+
+    records = [record("bare"), record("joint")]
+    frame = results_frame(records, joint={"sorts": sorts, **JOINT}).set_index("method")
+    assert frame["sorts"].isna().all()
+    assert not math.isnan(frame.loc["bare", "intransigence"])
+    assert "metric sorts failed: ValueError: sort array is read-only" in caplog.text
+
+
 def test_functions_come_from_the_metric_plugins() -> None:
     """Only metrics that declare that they need joint."""
     assert joint_metrics(fake_engine.FakeCatalogue()) == JOINT

@@ -329,6 +329,53 @@ def test_numbers_beyond_all_floats_are_refused(place: str) -> None:
         Record.from_json(text)
 
 
+def _nested(levels: int) -> list[Any]:
+    made: list[Any] = []
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+UNHOLDABLE: list[tuple[str, Any, str]] = [
+    ("memory.peak_bytes", 2**200, r"memory\.peak_bytes: expected a whole number of at most 64 bits"),
+    ("timings_s.total", 10**400, "timings_s.total: expected a whole number of at most 64 bits"),
+    ("metrics.average_performance", -(2**63) - 1, "metrics.average_performance: expected a whole number"),
+    ("cell.configuration.training.epochs", 2**64, "epochs: expected a whole number of at most 64 bits"),
+    ("cell.configuration.training.epochs", _nested(300), "nested"),
+    ("cell.seeds.order", 2**63, "expected a whole number"),
+    ("cell.seeds.order", -1, "cell.seeds.order: expected at least 0"),
+    ("cell.threads", 2**53, "expected at most"),
+    ("cell.preset", "\ud800", "cell.preset: expected Unicode text"),
+    ("cell.preset", "x" * 100_001, "expected at most 100000 characters"),
+    ("metrics.\ud800", 1.0, "expected Unicode text"),
+    ("provenance.resumed_from_task", 2**60, "expected at most 9007199254740991"),
+    ("provenance.trained_tasks", None, "trained_tasks: expected a whole number"),
+    ("provenance.core.version", 3, "expected text"),
+    ("environment.torch", ["2.9"], "environment.torch: expected text"),
+    ("scenario.dataset", ["cora"], "scenario.dataset: expected text"),
+    ("scenario.measure", {}, "scenario.measure.range: missing"),
+    ("scenario.measure", {"range": [0]}, "expected at least 2 item"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "says"), UNHOLDABLE, ids=lambda value: str(value)[:30] if isinstance(value, str) else "")
+def test_what_no_table_or_index_can_hold_is_refused(place: str, value: Any, says: str) -> None:
+    """From a file, from decoded JSON and of a record that is made here: whoever reads many records never meets it."""
+    data = golden()
+    part, *names = place.split(".")
+    inner = data[part]
+    while len(names) > 1 and names[0] in inner:
+        inner = inner[names.pop(0)]
+    inner[".".join(names)] = value
+    content = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    data["digest"] = hashlib.sha256(content.encode()).hexdigest()
+    for content in (data, json.dumps(data), json.dumps(data, sort_keys=True, separators=(",", ":"))):
+        with pytest.raises(StoreError, match=says):
+            Record.from_json(content)
+    with pytest.raises(StoreError):
+        Record(**{name: part for name, part in data.items() if name != "digest"})
+
+
 def test_an_infinite_time_is_refused() -> None:
     """In a text; of a record that is made here, what is no number becomes null."""
     text = GOLDEN.read_text().replace('"resumed_from_task":', '"trained_s":1e999,"resumed_from_task":')

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -159,6 +161,50 @@ def test_the_command_prints_what_agrees_and_what_differs(tmp_path: Path, capfd: 
     assert status == 1
     assert [row["reason"] for row in rows if row["verdict"] == "differs"] == ["recorded 0.9, but the matrix gives 0.8125"]
     assert {row["key"] for row in rows} == {record().key, "12" * 32, "34" * 32}
+
+
+def rewritten(path: Path, **changes: Any) -> None:
+    """The record of a file with other parts, and the digest of these."""
+    content = json.loads(path.read_text()) | changes
+    content.pop("digest")
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    content["digest"] = hashlib.sha256(text.encode()).hexdigest()
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"memory": {"peak_bytes": 2**200}}, "memory.peak_bytes: expected a whole number of at most 64 bits"),
+        ({"parameters": {"model": 10**400}}, "parameters.model: expected a whole number"),
+        ({"scenario": {"measure": {}}}, "scenario.measure.range: missing"),
+    ],
+)
+def test_one_bad_record_hides_no_other(tmp_path: Path, capfd: pytest.CaptureFixture[str], changes: dict[str, Any], says: str) -> None:
+    """It is named, the others are listed, verified and published, and the exit status is 1."""
+    store = Store(tmp_path / "store")
+    store.put(record())
+    store.put(record(key="34" * 32))
+    rewritten(store.record_path("34" * 32), **changes)
+    for words in (("results", "--format", "json"), ("results", "--verify", "--format", "json"), ("publish", str(tmp_path / "public"))):
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        copy = shutil.copytree(store.path, tmp_path / "copy")
+        where = (words[0], str(copy), *words[1:], "-q") if words[0] == "publish" else (*words, "--store", str(copy))
+        status, out, err = call(capfd, *where)
+        assert status == 1, (words, out, err)
+        assert says in err
+        assert {row["key"] for row in json.loads(out)} - {"34" * 32} == {record().key} if "json" in words else "1 record in 1 shard" in out
+
+
+def test_a_record_with_metrics_and_no_matrix_is_named_and_the_next_one_verified(tmp_path: Path) -> None:
+    """The bug: verifying ended."""
+    store = Store(tmp_path)
+    store.put(record())
+    store.put(record(key="34" * 32))
+    rewritten(store.record_path("34" * 32), status="failed", reason="x", matrix=[])
+    found = list(verify(store.records(), catalogue()))
+    assert {check.key for check in found if check.verdict == "differs"} == {"34" * 32}
+    assert {check.check for check in found if check.key == record().key and check.verdict == "agrees"} == {"digest", *VALUES}
 
 
 def test_verifying_imports_no_torch(tmp_path: Path) -> None:

@@ -125,3 +125,45 @@ def test_a_store_that_leaves_unreadable_files_where_they_are(store: Store) -> No
     assert [problem.path for problem in careful.problems] == [path]
     assert path.read_text() == "{"
     assert not (store.path / "corrupt").exists()
+
+
+@pytest.mark.parametrize("name", ["two words.json", "é.json", "-.json"])
+def test_a_file_whose_name_is_no_key_is_named_and_hides_no_record(store: Store, name: str) -> None:
+    """The bug: listings ended with an error."""
+    store.put(record())
+    for folder in ("cells", f"cells/{ONE[:2]}"):
+        (store.path / folder / name).write_text("{}")
+    assert store.keys() == [ONE]
+    assert [one.key for one in store.records()] == [ONE]
+    assert [row.key for row in store.rows()] == [ONE]
+    assert {problem.reason for problem in store.problems} == {"its name is no key of a record; rename or remove it"}
+
+
+def test_a_folder_that_cannot_be_listed_is_named_and_hides_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bug: a store with one such folder looked empty."""
+    store.put(record())
+    store.put(record(key=TWO))
+    (store.path / "cells" / "ff").symlink_to("ff")
+    listdir = os.listdir
+
+    def refused(path: Any) -> list[str]:
+        if str(path).endswith("/12"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", refused)
+    assert store.keys() == [ONE]
+    assert store.present({ONE, TWO}) == [ONE]
+    said = {Path(problem.path).name: problem.reason for problem in store.problems}
+    assert said == {
+        "12": "its records cannot be listed: Permission denied",
+        "ff": "its records cannot be listed: Too many levels of symbolic links",
+    }
+
+
+def test_cells_that_are_no_folder_are_named(store: Store) -> None:
+    """Not an empty store."""
+    store.path.mkdir()
+    (store.path / "cells").write_text("")
+    assert store.keys() == []
+    assert [problem.reason for problem in store.problems] == ["its records cannot be listed: Not a directory"]

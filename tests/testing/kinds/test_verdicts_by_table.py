@@ -11,6 +11,7 @@ import nbformat
 import pytest
 import torch
 
+from cglsuite.base.hashing import plain
 from cglsuite.testing.findings import CheckFailed
 from cglsuite.testing.kinds import backbones, datasets, metrics, notebooks, pretrainings, scenarios
 
@@ -49,7 +50,7 @@ def test_facts_that_metrics_are_given() -> None:
         metrics._value(catalogue, entry, setting, [[0.5, 0.5]] * 3)
     facts = [{"name": str(k), "classes": [k], "n_train": 10, "n_validation": 5, "n_test": 5} for k in range(2)]
     arrivals = {"evaluations": [0, 10, 20], "delivered": [[0, 0], [10, 0], [10, 10]], "tasks": facts}
-    assert given == [{}, {"stream": {"tasks": facts}}, {"stream": arrivals}]
+    assert plain(given) == [{}, {"stream": {"tasks": facts}}, {"stream": arrivals}]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +100,15 @@ def test_directions(direction: str, good: float, bad: float, fails: bool) -> Non
 def test_a_metric_that_answers_otherwise_the_second_time() -> None:
     values = iter([0.5, 0.25])
     assert message(metrics._pure, lambda matrix: next(values)) == "two calls give 0.5 and 0.25"
-    assert message(metrics._pure, lambda matrix: matrix[0].append(1.0) or 0.5) == "it modifies its input matrix"
     assert message(metrics._pure, lambda matrix: math.nan) == ""
+
+
+@pytest.mark.parametrize("write", [lambda m: m[0].fill(1.0), lambda m: m[-1].sort(), lambda m: m.__setitem__(0, 1.0)])
+def test_a_metric_that_writes_to_its_matrix(write: Any) -> None:
+    entry = SimpleNamespace(spec=SimpleNamespace(needs_joint=False, needs_tasks=False))
+    catalogue = SimpleNamespace(resolve=lambda entry: lambda matrix, joint=None: write(matrix) or 0.5)
+    matrix = metrics._matrix("task-il", 4, reached=0.9, lost=0.1)
+    assert message(metrics._value, catalogue, entry, "task-il", matrix) == "it modifies its input matrix"
 
 
 # --- notebooks -----------------------------------------------------------------------------------------------------------------------
