@@ -65,14 +65,4 @@ __all__ = [
 __version__ = "0.1.0"
 """The version of the core."""
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "host.catalogue": ("Catalogue", "load_catalogue"),
-        "learning.method": ("Method",),
-        "cells.code.witnesses": ("input_file",),
-        "study.explorer": ("Explorer", "explore"),
-        "study.streams": ("build_stream", "load_dataset"),
-        "study.study": ("Study", "run"),
-    },
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

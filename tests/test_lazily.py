@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 PACKAGE = """
+from typing import TYPE_CHECKING
 from cglsuite.base.lazily import lazily
+if TYPE_CHECKING:
+    from lazy_one.inner.part import one, two
 __all__ = ["one", "two"]
-__getattr__, __dir__ = lazily(__name__, {"inner.part": ("one", "two")})
+__getattr__, __dir__ = lazily(__name__, __file__)
 """
 
 

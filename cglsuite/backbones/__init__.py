@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Backbone", "StockBackbone", "Units", "Wire"]
 
-__getattr__, __dir__ = lazily(__name__, {"base": ("Backbone",), "stock": ("StockBackbone",)})
+__getattr__, __dir__ = lazily(__name__, __file__)

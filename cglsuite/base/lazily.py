@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 __all__ = ["lazily"]
 
 
-def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a package.
 
     Args:
-        homes: by module below the package the public names that are defined there; ``__all__`` lists them too.
+        file: the package's ``__init__.py``. What its blocks under ``if`` (that is, ``TYPE_CHECKING``) import from modules is offered.
     """
-    places = {name: f"{package}.{module}:{name}" for module, names in homes.items() for name in names}
+    blocks = [node.body for node in ast.parse(Path(file).read_bytes()).body if isinstance(node, ast.If)]
+    imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]
+    places = {alias.name: f"{node.module}:{alias.name}" for node in imports for alias in node.names}
 
     def fetch(name: str) -> Any:
         if name not in places:

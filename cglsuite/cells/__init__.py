@@ -36,16 +36,4 @@ __all__ = [
     "split_forgetting",
 ]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "records.frame": ("results_frame",),
-        "drift": ("ForgettingSplit", "split_forgetting"),
-        "keys": ("cell_key", "design_key"),
-        "observing.observers": ("Epoch", "ObservedCell", "Observer", "Observers"),
-        "records.record": ("Record",),
-        "run": ("run_cell",),
-        "spec": ("CellSpec", "resolve_cell"),
-        "storage.store": ("Store",),
-    },
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

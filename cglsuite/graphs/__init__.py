@@ -48,41 +48,4 @@ __all__ = [
     "uploaded",
 ]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "altered": (
-            "replaced",
-            "subgraphs",
-        ),
-        "categories": ("one_hot",),
-        "collection": (
-            "GraphData",
-            "GraphSet",
-            "GraphSource",
-            "Pooling",
-        ),
-        "data": ("NodeData",),
-        "linegraph": ("line_graph",),
-        "links": ("LinkData",),
-        "loading.node_arrays": (
-            "node_arrays",
-            "node_data",
-        ),
-        "message": (
-            "MessageGraph",
-            "Operator",
-        ),
-        "neighbourhoods.egos": (
-            "Ranking",
-            "ego_graphs",
-        ),
-        "pack": ("Pack",),
-        "packed": ("PackedSource",),
-        "sparse": ("SparseMatrix",),
-        "upload": (
-            "counted",
-            "uploaded",
-        ),
-    },
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

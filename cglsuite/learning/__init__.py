@@ -14,6 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Hyperparameters", "MeteredMemory", "Method", "MethodContext", "Phase", "Pretraining", "PretrainingContext", "Reservoir"]
 
-__getattr__, __dir__ = lazily(
-    __name__, {"memory": ("MeteredMemory",), "pretraining.scheme": ("Pretraining", "PretrainingContext"), "reservoir": ("Reservoir",)}
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

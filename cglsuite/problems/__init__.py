@@ -36,18 +36,4 @@ __all__ = [
     "problem_class",
 ]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "adapters": ("problem_class",),
-        "base": ("Problem",),
-        "graphwise": ("GraphProblem",),
-        "kept": ("MemoryItems",),
-        "link": ("LinkPredictionProblem", "LinkProblem", "MultiLabelLinkProblem"),
-        "multilabel_graphs": ("MultiLabelGraphProblem",),
-        "multilabel_nodes": ("MultiLabelNodeProblem",),
-        "node": ("NodeProblem",),
-        "regression": ("GraphRegressionProblem",),
-        "unlabelled": ("Unlabelled",),
-    },
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

@@ -16,11 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["CampaignResults", "RenderedReport", "load_campaign_results", "load_pooled_results", "render_campaign"]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "rendering.notebook": ("RenderedReport",),
-        "site.render": ("render_campaign",),
-        "results.results": ("CampaignResults", "load_campaign_results", "load_pooled_results"),
-    },
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

@@ -13,20 +13,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Explorer", "Study", "build_stream", "explore", "load_dataset", "run"]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "explorer": (
-            "Explorer",
-            "explore",
-        ),
-        "streams": (
-            "build_stream",
-            "load_dataset",
-        ),
-        "study": (
-            "Study",
-            "run",
-        ),
-    },
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

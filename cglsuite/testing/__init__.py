@@ -47,22 +47,4 @@ __all__ = [
     "tiny_scenarios",
 ]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "checks": ("examine",),
-        "findings": ("CheckFailed", "CheckReport", "Finding"),
-        "judge.auditing": ("Audit", "audit"),
-        "kinds.datasets": ("check_dataset",),
-        "kinds.measures": ("check_measure",),
-        "kinds.methods": ("check_method",),
-        "kinds.metrics": ("check_metric",),
-        "kinds.pretrainings": ("check_pretraining",),
-        "kinds.scenarios": ("check_scenario",),
-        "kinds.backbones": ("check_backbone",),
-        "kinds.executors": ("check_executor",),
-        "kinds.notebooks": ("check_notebook",),
-        "kinds.schedules": ("check_schedule",),
-        "streams": ("TINY_SCENARIOS", "tiny_catalogue", "tiny_scenarios"),
-    },
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

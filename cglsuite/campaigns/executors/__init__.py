@@ -29,12 +29,4 @@ __all__ = [
     "run_campaign",
 ]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "base": ("Ended", "Executor", "ExecutorError", "Job", "Launcher", "RunOptions", "UnreachableError"),
-        "campaign_run": ("CampaignOutcome", "run_campaign"),
-        "local": ("LocalExecutor",),
-        "remote": ("RemoteExecutor",),
-    },
-)
+__getattr__, __dir__ = lazily(__name__, __file__)

@@ -101,7 +101,7 @@ def test_what_reads_its_own_name_depends_on_its_place(read: str) -> None:
 
 
 def test_a_package_that_offers_names_lazily_is_a_facade() -> None:
-    lazily = '__getattr__, __dir__ = lazily(__name__, {"part": ("one",)})\n'
+    lazily = "__getattr__, __dir__ = lazily(__name__, __file__)\n"
     assert parse(f"from cglsuite.base.lazily import lazily\n{lazily}".encode(), "house").facade
     assert not parse(f"from cglsuite.base.lazily import lazily\n{lazily}one = compute()\n".encode(), "house").facade
     assert not parse(b"one = lazily()\n", "house").facade
