@@ -46,14 +46,14 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
     Args:
         to_run: where there is none, a cell gets a second key, and this is logged; otherwise it is read as it was run last.
     """
-    declared = witnesses.declared()
+    declared_names = witnesses.declared()
     now: dict[str, str | None] = {}
     changed, absent = Counter[str](), Counter[str]()
 
     def asked(noted: Sequence[Inputs]) -> Digests:
-        names = {*declared, *(name for one in noted for name in one.read)}
+        names = {*declared_names, *(name for one in noted for name in one.read)}
         now.update({name: witnesses.present(name) for name in names if name not in now})
-        changes = {one.key: one.changes(now, declared) for one in noted}
+        changes = {one.key: one.changes(now, declared_names) for one in noted}
         fitting = sorted((one for one in noted if not changes[one.key]), key=lambda one: len(one.absent(now)))
         if not fitting and to_run:
             changed.update(sorted(changes.values(), key=len)[0])
@@ -63,7 +63,7 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
         return best.asked
 
     noted = {key: read_inputs(store.path, key) for key in noted_keys(store.path, (p.key for p in cells if p.ready))}
-    for planned in cells if declared else ():  # of results that were made before anything was declared
+    for planned in cells if declared_names else ():  # of results that were made before anything was declared
         known = planned.cell is None or planned.key in noted or store.cached(planned.key) is None
         if not known and foreign_code(engine.sources(planned.cell, catalogue)):  # type: ignore[arg-type]
             noted[planned.key] = [Inputs(key=planned.key, asked={}, read={}, written_ns=0)]

@@ -257,10 +257,10 @@ def _differences(line: bytes, row: Row) -> Iterator[str]:
         yield f"{name}: {error}"
         return
     computed = Row.of(record, sha256)
-    for field in dataclasses.fields(Row):
-        stated, expected = getattr(row, field.name), getattr(computed, field.name)
+    for column in dataclasses.fields(Row):
+        stated, expected = getattr(row, column.name), getattr(computed, column.name)
         if stated != expected:
-            yield f"{name}: its row says {field.name} {stated!r:.60}, the record {expected!r:.60}"
+            yield f"{name}: its row says {column.name} {stated!r:.60}, the record {expected!r:.60}"
             return
 
 

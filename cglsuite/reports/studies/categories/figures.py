@@ -34,14 +34,14 @@ def rank_boxes(panels: Sequence[Ranked], theme: Theme, *, title: str, order: Seq
     width, height = left + inner + 0.2, sum(row * n + gap for n in counts) + below + above
     most = max(float(panel.ranks["rank"].max()) for panel in panels)
     figure, top = Figure(figsize=(width, height)), height - above
-    for number, (panel, n) in enumerate(zip(panels, counts, strict=True)):
+    for place, (panel, n) in enumerate(zip(panels, counts, strict=True)):
         top -= gap
         axes = figure.add_axes((left / width, (top - row * n) / height, inner / width, row * n / height))
         top -= row * n
         _boxes(axes, panel, theme, order)
         axes.set_title(panel.setting, loc="left", fontsize=9, color=theme.quiet, pad=3)
         axes.set_xlim(0.4, most + 0.6)
-        if number < len(panels) - 1:
+        if place < len(panels) - 1:
             axes.set_xticklabels([])
         else:
             axes.set_xlabel("rank within a scenario, 1 = best")
@@ -54,9 +54,9 @@ def _boxes(axes: Axes, panel: Ranked, theme: Theme, order: Sequence[str]) -> Non
     values = [panel.ranks.loc[panel.ranks["category"] == name, "rank"].to_numpy(dtype=np.float64) for name in names]
     looks = {name: look_of(order.index(name), theme) | {"linestyle": "none"} for name in names}
     box_rows(axes, list(zip(names, values, strict=True)), theme, colours={name: look["color"] for name, look in looks.items()})
-    for number, (name, own) in enumerate(zip(names, values, strict=True)):
+    for place, (name, own) in enumerate(zip(names, values, strict=True)):
         ranks, count = np.unique(own, return_counts=True)
-        y = len(names) - 1 - number + np.concatenate([0.09 * (np.arange(n) - (n - 1) / 2) for n in count])
+        y = len(names) - 1 - place + np.concatenate([0.09 * (np.arange(n) - (n - 1) / 2) for n in count])
         axes.plot(np.repeat(ranks, count), y, markersize=3.6, markeredgewidth=0, **looks[name])
     plain_axes(axes, theme, "x")
     row_titles(axes, theme)
