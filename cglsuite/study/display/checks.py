@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cglsuite.base.markup import card, grid
-from cglsuite.testing.findings import CheckReport
 
 __all__ = ["report_card"]
 
 
-def report_card(report: CheckReport) -> str:
-    """The verdict, and a row per finding, failures first."""
+def report_card(report: Any) -> str:
+    """The verdict of a :class:`cglsuite.testing.CheckReport`, and a row per finding, failures first."""
     verdict = "conforms" if report.passed else "does not conform"
     order = sorted(report.findings, key=lambda f: ("failed", "skipped", "ok").index(f.status))
     rows = [(f.status, f.check, f.where.partition("@")[0], f.message, f.fix) for f in order]
