@@ -24,14 +24,14 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from types import FunctionType, ModuleType
 from typing import Any
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import UsageError
-from cglsuite.cells.code.edited import edited_since
-from cglsuite.cells.code.objects import Hashed, function_in, globals_of, hashed, is_importable
+from cglsuite.cells.code.objects import Hashed, function_in, globals_of, hashed, is_importable, wrapper_state
 from cglsuite.cells.code.user import is_ours, is_user_module, places, user_code
 from cglsuite.learning import Method
 from cglsuite.learning.by_value import keep
@@ -101,12 +101,10 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
     if "<locals>" in method.__qualname__:
         raise UsageError(f"{method.__qualname__} is defined inside a function: define the class at the top level")
     if is_importable(method) and getattr(sys.modules[method.__module__], "__file__", None):
-        if edited := edited_since(method):
-            logger.warning(
-                "%s in memory differs from %s, which was edited since (%s): what is trained is the file; reload the module to see it here",
-                *(method.__qualname__, sys.modules[method.__module__].__file__, ", ".join(edited)),
-            )
-        spec = spec_of(method, f"{method.__module__}:{method.__qualname__}")
+        reference = f"{method.__module__}:{method.__qualname__}"
+        if resolve_name(reference) is not method:
+            logger.warning("%s has been loaded again since this class was imported: what is trained is that of the file", reference)
+        spec = spec_of(method, reference)
         text = _TEMPLATE.format(loading="", spec=_written(spec))
         path = _file(text, _stem(method.__name__, text))
         code = user_code([method.__module__])
@@ -229,8 +227,12 @@ def _dumped(obj: Any) -> bytes:
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, ModuleType) and type(obj) is not ModuleType and sys.modules.get(obj.__name__) is obj:
                 return importlib.import_module, (obj.__name__,)  # such as torch.backends.cudnn
+            if isinstance(obj, (FunctionType, type)) and is_importable(obj):
+                reference = f"{obj.__module__}:{obj.__qualname__}"
+                if resolve_name(reference) is not obj:
+                    return resolve_name, (reference,)  # of a module that was loaded again, what it has now
             if isinstance(obj, functools._lru_cache_wrapper) and not is_importable(obj):
-                return _cached, (obj.__wrapped__, obj.cache_parameters())
+                return _cached, (obj.__wrapped__, obj.cache_parameters()), wrapper_state(obj) or None
             if type(obj) is not FunctionType and isinstance(obj, FunctionType):
                 raise TypeError(
                     f"{type(obj).__module__}.{type(obj).__qualname__} stands for a function, and would be sent without its effect"

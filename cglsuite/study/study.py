@@ -94,7 +94,9 @@ def run(
     classes = [one for one in given if not isinstance(one, str)]
     if classes and (left := unsent(module for one in classes for module in one.modules)):
         logger.warning(
-            "set in this process, but not in its workers: %s. Put it into the method or a module that it imports", ", ".join(left)
+            "not as in the workers, which read files as they are now: %s. Load edited modules again to see here what is trained, and put "
+            "what you set into the method or a module that it imports",
+            ", ".join(left),
         )
     names = [one if isinstance(one, str) else one.name for one in given]
     plugins = [one.path for one in classes]

@@ -1,7 +1,8 @@
 """What a notebook has set and worker processes do not have: it is told, by name, before anything is trained.
 
-Workers import libraries anew. A function that was put into a module of torch, NumPy or the suite, another default dtype, or a constant that
-was set on an imported module of one's own stays behind; so does everything else that is set on objects of others, which nobody can list.
+Workers import libraries anew, and modules of one's own as their files are now. A function that was put into a module of a library or of the
+suite, another default dtype, and whatever functions, methods and constants of an imported module of one's own differ from its file stay
+behind; so does everything else that is set on objects of others, such as an item of a list, which nobody can name.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-from cglsuite.cells.code.edited import set_constants
+from cglsuite.cells.code.edited import edited
 from cglsuite.cells.code.objects import function_in
 from cglsuite.cells.code.user import is_ours, is_user_module
 
@@ -27,7 +28,7 @@ def unsent(modules: Iterable[str]) -> list[str]:
     Args:
         modules: the user's modules that a method imports.
     """
-    return sorted({*_patched(), *_defaults(), *(f"{name}.{one}" for name in modules for one in set_constants(sys.modules.get(name)))})
+    return sorted({*_patched(), *_defaults(), *(f"{name}.{one}" for name in modules for one in edited(sys.modules.get(name)))})
 
 
 def _defaults() -> Iterator[str]:
@@ -37,7 +38,8 @@ def _defaults() -> Iterator[str]:
 
 
 def _patched() -> Iterator[str]:
-    """Attributes of libraries, of the suite's modules and of its classes, that hold a user's function or class."""
+    """Attributes of libraries, of the suite's modules and of its classes, that hold a user's function or class; of any module that hold one
+    of the notebook."""
     ours = [name for name in sys.modules if is_ours(name)]
     for name in (*_LIBRARIES, *ours):
         module = sys.modules.get(name)
@@ -46,9 +48,18 @@ def _patched() -> Iterator[str]:
                 yield f"{name}.{attribute}"
             elif isinstance(value, type) and value.__module__ == name and name in ours:
                 yield from _patched_class(name, value)
+    for name, module in list(sys.modules.items()):
+        if type(module) is ModuleType:
+            for attribute, value in list(vars(module).items()):
+                if type(value) is FunctionType and value.__module__ == "__main__" and _is_installed(name, module):
+                    yield f"{name}.{attribute}"
     for name, attribute in _CLASSES:
         if (module := sys.modules.get(name)) is not None:
             yield from _patched_class(name, getattr(module, attribute))
+
+
+def _is_installed(name: str, module: ModuleType) -> bool:
+    return name.partition(".")[0] in sys.stdlib_module_names or "site-packages" in (getattr(module, "__file__", None) or "")
 
 
 def _patched_class(module: str, cls: type) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import os
 import re
 import runpy
@@ -11,13 +13,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
+import cloudpickle
 import pytest
 
 import cglsuite as cgl
 from cglsuite.base.errors import UsageError
+from cglsuite.cells.code.objects import hashed, is_importable
 from cglsuite.learning import by_value
 from cglsuite.specs import LEVELS, SETTINGS, Hyperparameter, MethodSpec
-from cglsuite.study.classes import as_plugin_file, spec_of
+from cglsuite.study.classes import _dumped, as_plugin_file, spec_of
+from cglsuite.study.unsent import unsent
 
 
 @pytest.fixture(autouse=True)
@@ -294,7 +299,31 @@ def test_a_class_inside_a_function_cannot_be_found_again() -> None:
         as_plugin_file(Local)
 
 
-MODULE = "import cglsuite as cgl\nALPHA = 1.0\nclass Mine(cgl.Method):\n    def loss(self, batch): return super().loss(batch) * ALPHA\n"
+MODULE = """# x
+import dataclasses, functools
+import cglsuite as cgl
+
+ALPHA = 1.0
+
+def scale(x, by=1.0): return x * by
+
+@functools.cache
+def cached(): return 1.0
+
+@dataclasses.dataclass
+class Config:
+    rate: float = 1.0
+    used: int = 0
+    def twice(self): return self.rate * 2
+
+class Mine(cgl.Method):
+    factor = 1.0
+    @property
+    def half(self): return 0.5
+    def loss(self, batch):
+        Config.used += 1
+        return super().loss(batch) * ALPHA
+"""
 
 
 @pytest.mark.parametrize(
@@ -304,20 +333,51 @@ MODULE = "import cglsuite as cgl\nALPHA = 1.0\nclass Mine(cgl.Method):\n    def 
         (("ALPHA = 1.0", "ALPHA = 2.0"), "ALPHA"),
         (("* ALPHA", "/ ALPHA"), "Mine.loss"),
         (("def loss", "def loss_of"), "Mine.loss"),
+        (("x * by", "x / by"), "scale"),
+        (("by=1.0", "by=2.0"), "scale"),
+        (("rate: float = 1.0", "rate: float = 2.0"), "Config.rate"),
+        (("rate * 2", "rate * 3"), "Config.twice"),
+        (("factor = 1.0", "factor = 2.0"), "Mine.factor"),
+        (("return 0.5", "return 0.25"), "Mine.half"),
     ],
 )
 def test_a_module_that_was_edited_but_not_loaded_again_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, edit: tuple[str, str], named: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edit: tuple[str, str], named: str | None
 ) -> None:
     """The file is what is trained: its digest is in the key, whatever is in memory."""
-    path = tmp_path / f"edited_{os.getpid()}_{len(edit[0])}.py"
-    path.write_text("# x\n" + MODULE)
+    path = tmp_path / f"edited_{os.getpid()}_{next(_EDITED)}.py"
+    path.write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     method = __import__(path.stem).Mine
     before = as_plugin_file(method)
-    assert caplog.text == ""
-    path.write_text(("# x\n" + MODULE).replace(*edit))
+    sys.modules[path.stem].Config.used = 3
+    assert unsent(before.modules) == []
+    path.write_text(MODULE.replace(*edit))
     after = as_plugin_file(method)
     assert bool(after.news) is (named is not None)
-    assert (f"Mine in memory differs from {path}, which was edited since ({named})" in caplog.text) is (named is not None)
+    assert unsent(after.modules) == ([] if named is None else [f"{path.stem}.{named}"])
     assert after.path == before.path  # the key holds the module itself
+
+
+_EDITED = itertools.count()
+
+
+def test_what_a_module_had_before_it_was_loaded_again_stands_for_what_it_has_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The suite itself loads edited modules again, so a second run would train the old class."""
+    path = tmp_path / f"edited_{os.getpid()}_{next(_EDITED)}.py"
+    path.write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = __import__(path.stem)
+    former, scale, cached = module.Mine, module.scale, module.cached
+    before = as_plugin_file(former)
+    assert caplog.text == ""
+    path.write_text(MODULE.replace("* ALPHA", "* ALPHA * 3").replace("x * by", "x / by"))
+    importlib.reload(module)
+    again = as_plugin_file(former)
+    assert again.path == before.path == as_plugin_file(module.Mine).path
+    assert caplog.text.count("has been loaded again since this class was imported") == 1
+    assert [cloudpickle.loads(_dumped(one)) for one in (former, scale)] == [module.Mine, module.scale]
+    assert hashed(scale).modules == (f"{path.stem}:scale",)
+    assert not is_importable(cached.__wrapped__)  # the module has another object under this name

@@ -44,6 +44,22 @@ def test_patches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "set_there"),
+    [("scipy.special", "expit"), ("builtins", "max"), ("own", "scale"), ("own", "Config.twice"), ("own", "Config.new")],
+)
+def test_what_a_notebook_set_anywhere_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, set_there: str) -> None:
+    function = types.FunctionType(mine.__code__, {}, "mine")
+    function.__module__ = "__main__"
+    if name == "own":
+        name = f"set_there_{abs(hash(set_there))}"
+        (tmp_path / f"{name}.py").write_text("def scale(x): return x\n\nclass Config:\n    def twice(self): return 2\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+    __import__(name)
+    monkeypatch.setattr(f"{name}.{set_there}", function, raising=False)
+    assert unsent([name]) == [f"{name}.{set_there}"]
+
+
 def test_another_default_dtype_is_named() -> None:
     torch.set_default_dtype(torch.float64)
     try:

@@ -15,6 +15,7 @@ Byte code differs between minor versions of Python, so the digest contains the v
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import copyreg
 import dis
@@ -31,7 +32,7 @@ from typing import Any
 from cglsuite.cells.code.syntax import absolute
 from cglsuite.cells.code.user import is_ours, is_user_module
 
-__all__ = ["Hashed", "Unhashable", "code_content", "function_in", "globals_of", "hashed", "is_importable", "within"]
+__all__ = ["Hashed", "Unhashable", "code_content", "function_in", "globals_of", "hashed", "is_importable", "within", "wrapper_state"]
 
 _DERIVED = {
     *("__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__"),
@@ -84,14 +85,25 @@ def hashed(obj: type | types.FunctionType, memory: dict[Any, str] | None = None)
 
 
 def is_importable(obj: Any) -> bool:
-    """Whether another process finds this class or function in its module, under its name."""
+    """Whether another process finds this class or function in its module, under its name; or one that stands for it, as the module was
+    loaded again."""
     module = sys.modules.get(getattr(obj, "__module__", None) or "")
     if module is None or module.__name__ == "__main__" or (getattr(module, "__spec__", None) is None and not hasattr(module, "__file__")):
         return False
     found: Any = module
     for name in obj.__qualname__.split("."):
         found = getattr(found, name, None)
-    return found is obj
+    return found is obj or _is_former(obj, found)
+
+
+def _is_former(obj: Any, now: Any) -> bool:
+    """Whether a class or function is what a module had under this name before it was loaded again: by the user, or by the suite, whose
+    hooks are those of the files. ``__wrapped__`` of a decorator has that name, too."""
+    if isinstance(obj, types.FunctionType) and isinstance(now, types.FunctionType):
+        same_file = obj.__code__.co_filename == now.__code__.co_filename and not hasattr(now, "__wrapped__")
+    else:
+        same_file = isinstance(obj, type) and isinstance(now, type)
+    return same_file and (now.__module__, now.__qualname__) == (obj.__module__, obj.__qualname__)
 
 
 def code_content(code: types.CodeType) -> Any:
@@ -303,6 +315,9 @@ class _Hasher:
                 with self._at(f"{name}"):
                     attributes.append((name, self._text(value)))
             bases = tuple(self._text(base) for base in cls.__bases__)
+            virtual = _registered(cls)
+            if virtual:
+                attributes.append(("registered", self._text(virtual)))
             return "class", cls.__qualname__, bases, self._text(type(cls)), tuple(attributes)
 
     # --- other objects ----------------------------------------------------------------------------------------------------------------
@@ -320,14 +335,16 @@ class _Hasher:
             found = tuple(sorted(_sha(repr(self._apart(item))) for item in value))
             self.sets.pop()
             return kind.__name__, found
-        if isinstance(value, (staticmethod, classmethod)):
-            return kind.__name__, self._text(value.__func__), self._mapping(_wrapper_state(value))
-        if isinstance(value, property):
+        if kind in (staticmethod, classmethod):
+            return kind.__name__, self._text(value.__func__), self._mapping(wrapper_state(value))
+        if kind is property:
             return kind.__name__, *(self._text(part) for part in (value.fget, value.fset, value.fdel, value.__doc__))
-        if isinstance(value, functools.cached_property):
+        if kind is functools.cached_property:
             return self._text(kind), value.attrname, self._text(value.func)
         if isinstance(value, functools._lru_cache_wrapper):
-            return "cached", self._text(value.__wrapped__), self._mapping(value.cache_parameters())
+            own = wrapper_state(value)
+            parts = self._text(value.__wrapped__), self._mapping(value.cache_parameters())
+            return "cached", *parts, *([self._mapping(own)] if own else ())
         if isinstance(value, types.MethodType):
             return "method", self._text(value.__func__), self._text(value.__self__)
         if isinstance(value, enum.Enum):
@@ -415,8 +432,13 @@ def _annotations(function: types.FunctionType) -> Mapping[str, Any]:
         return {}
 
 
-def _wrapper_state(value: Any) -> dict[str, Any]:
-    """What was set on a ``staticmethod`` or ``classmethod`` itself; it copies the rest from its function."""
+def _registered(cls: type) -> set[type]:
+    """The virtual subclasses of an ABC: they travel with it, and ``isinstance`` asks for them."""
+    return {one for ref in vars(abc)["_get_dump"](cls)[0] if (one := ref()) is not None} if "_abc_impl" in vars(cls) else set()
+
+
+def wrapper_state(value: Any) -> dict[str, Any]:
+    """What was set on a wrapper of a function itself, such as a ``staticmethod``; it copies the rest from its function."""
     copied = {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__wrapped__", "__annotate__", "__type_params__"}
     return {name: item for name, item in vars(value).items() if name not in copied}
 

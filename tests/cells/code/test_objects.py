@@ -180,7 +180,10 @@ def test_what_counts_and_what_is_told_of_it(edit: str) -> None:
 
 @pytest.mark.parametrize(
     "after",
-    ["Mine.loss = lambda self, batch: 0", "Mine.extra = 1", "helper.note = 1", "CONFIG.rate = 3", "HALF.mul_(2)", "TABLE['b'].append(1)"],
+    [
+        *("Mine.loss = lambda self, batch: 0", "Mine.extra = 1", "helper.note = 1", "CONFIG.rate = 3", "HALF.mul_(2)"),
+        *("TABLE['b'].append(1)", "remembered.note = 1", "Base.register(int)"),
+    ],
 )
 def test_what_is_set_later_counts(after: str) -> None:
     assert made(after=after).digest != PLAIN.digest
@@ -189,6 +192,14 @@ def test_what_is_set_later_counts(after: str) -> None:
 def test_state_that_use_leaves_behind_is_free() -> None:
     """Caches of functions and of ABCs are no part of a class."""
     assert made(after="remembered(1); isinstance(3, Base); shown(1); shown('a')\n").digest == PLAIN.digest
+
+
+@pytest.mark.parametrize("kind", ["property", "staticmethod", "functools.cached_property"])
+def test_a_descriptor_of_an_own_kind_is_not_taken_for_a_plain_one(kind: str) -> None:
+    """Its class has methods of its own."""
+    own = f"class Own({kind}):\n    def __get__(self, *given): return %d\nMine.own = Own(inner)"
+    first, second = made(after=own % 1), made(after=own % 2)
+    assert first.digest != second.digest
 
 
 def test_another_class_of_the_same_name_is_not_taken_for_the_global() -> None:
