@@ -196,7 +196,10 @@ notebook = "campaign_report"
         pytest.param("check --kind notebook campaign_report --only runs", marks=pytest.mark.nightly),
         pytest.param("check --kind executor local --only runs", marks=pytest.mark.nightly),
         pytest.param("run ../tiny.toml --store ../store", marks=pytest.mark.nightly),
-        pytest.param("cell --scenario synthetic-csbm/class-il@begin-1 --method bare --set training.epochs=1 --store ../store", marks=pytest.mark.nightly),
+        pytest.param(
+            "cell --scenario synthetic-csbm/class-il@begin-1 --method bare --set training.epochs=1 --store ../store",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_the_current_folder_shadows_no_module(words: str, tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
-"""Atomic file writes: a reader sees the old file or the new one, never a part."""
+"""Atomic file writes: a reader sees the old file or the new one, never a part.
+
+Links are followed. Devices, pipes and open descriptors (``/dev/full``, ``/dev/stdout``) are never replaced: they are written to.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +22,7 @@ __all__ = ["TEMPORARY_SUFFIX", "new_file", "store_error", "sweep_temporaries", "
 
 TEMPORARY_SUFFIX = ".tmp"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_MOST_LINKS = 40
 _CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -35,7 +41,8 @@ def store_error(error: OSError, path: Path, option: str = "--store") -> StoreErr
 def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path], object] | None = None) -> Iterator[IO[bytes]]:
     """A stream whose content is at ``path`` once the block ends without an exception: a temporary file in the same folder, then renamed.
 
-    A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads.
+    A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads. What is no
+    regular file gets the content once the block ends.
 
     Args:
         durable: wait until the data are on the disk; without it a crash of the machine (not of the process) may leave a damaged file,
@@ -45,6 +52,13 @@ def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path],
     Raises:
         OSError: the old file is unchanged and no temporary file remains.
     """
+    if (through := _descriptor(path)) is not None:
+        content = io.BytesIO()
+        with open(through, "wb") as device:
+            yield content
+            device.write(content.getbuffer())
+        return
+    path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -61,6 +75,46 @@ def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path],
         raise
     if durable:
         _sync_folder(path.parent)
+
+
+def _descriptor(path: Path) -> int | None:
+    """A descriptor to write through, if ``path`` names a device, a pipe or a file that this process has open; else None.
+
+    Raises:
+        OSError: nothing can be written there: nobody reads the pipe, a socket, a disk.
+    """
+    if (number := _open_here(path)) is not None:
+        return os.dup(number)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    if not (stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
+        raise OSError(errno.EINVAL, "it is neither a file nor a pipe", str(path))
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a pipe that nobody reads: start its reader first", str(path)) from error
+        raise
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _open_here(path: Path) -> int | None:
+    """The number of the open file that ``path`` stands for (``/dev/stdout``, ``/dev/fd/3``), by its links."""
+    place = os.fspath(path)
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.realpath(os.path.dirname(place) or "."), os.path.basename(place)
+        if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
+            return int(name) if name.isascii() and name.isdigit() else None
+        try:
+            place = os.path.join(folder, os.readlink(place))
+        except OSError:  # no link
+            return None
+    return None
 
 
 def write_atomic(

@@ -45,6 +45,7 @@
     checkpoint_every_s = 10      # seconds of finished work that an interruption of a cell may cost; 0 saves every task
     threads = 1
     executor = "local"           # or another one that is installed: cglsuite list executors
+    cells_at_most = 50_000       # a larger design is refused before any cell is planned
     watch = ["csv"]              # observers, as in --watch; their folders are relative to this file
     share_prefixes = true        # cells whose orders begin with the same tasks share their training; results are the same
 
@@ -69,6 +70,7 @@ and no ``orders``.
 from __future__ import annotations
 
 import itertools
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -89,7 +91,7 @@ from pydantic import (
 from cglsuite.base.errors import UsageError, nearest
 from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
 from cglsuite.base.validation import key_path, problem_text
-from cglsuite.campaigns.order_designs import order_designs
+from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, too_many
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.repeats import refuse_repeats
 from cglsuite.campaigns.search import parse_scope
@@ -100,6 +102,7 @@ from cglsuite.specs.plugins import PRETRAINING_SCHEME
 __all__ = ["Campaign", "Report", "load_campaign"]
 
 
+_MOST_BYTES = 2**24
 _DEEPEST = 20
 _TOO_DEEP = f"tables or lists are nested more than {_DEEPEST} levels deep, deeper than any key of a campaign"
 
@@ -172,6 +175,12 @@ class SeedAxes(_Section):
             refuse_repeats("repeated", (f"order {s.order}, split {s.split}, init {s.init}" for s in self.expand()))
         return self
 
+    @property
+    def count(self) -> int:
+        """The number of repetitions, none of which is made."""
+        lengths = (len(self.order), len(self.split), len(self.init))
+        return math.prod(lengths) if self.design == "cross" else max(lengths)
+
     def expand(self) -> list[Seeds]:
         """The seeds of every repetition."""
         axes = (self.order, self.split, self.init)
@@ -205,6 +214,11 @@ class GridSeeds(SeedAxes):
         if "design" in self.model_fields_set and self.design == "zip":
             raise ValueError('orders are crossed with split and init: leave design out, or make it "cross"')
         return self
+
+    def count_orders(self, spec: ScenarioSpec, n_tasks: int | None) -> int:
+        """The number of repetitions of ``orders`` in one scenario; raises what :meth:`expand_orders` raises."""
+        orders = sum(design.number(spec, n_tasks) for design in order_designs(self.orders))
+        return orders * len(self.split) * len(self.init)
 
     def expand_orders(self, spec: ScenarioSpec, n_tasks: int | None) -> list[tuple[str | None, Seeds]]:
         """The value of ``scenario.class_order`` (None: unchanged) and the seeds of every repetition in one scenario.
@@ -276,6 +290,7 @@ class RunSection(_Section):
     threads: Processes = 1
     executor: Annotated[str, Field(min_length=1)] = "local"
     share_prefixes: bool = True
+    cells_at_most: Annotated[int, Field(ge=1, le=100_000_000)] = CELLS_AT_MOST
     watch: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
     executors: Annotated[dict[str, dict[str, Any]], Field(exclude=True)] = {}  # not a key of files: see the validator
 
@@ -333,6 +348,7 @@ class Campaign(_Section):
             UsageError: an unknown key, an absent or wrong value; the message names file and key path.
         """
         _check_depth(data, path)
+        _check_lengths(data, path)
         try:
             campaign = cls.model_validate(data)
         except ValidationError as error:
@@ -351,7 +367,10 @@ def load_campaign(path: str | Path) -> Campaign:
     path = Path(path)
     try:
         check_path(path)
-        data = tomllib.loads(read_regular(path).decode("utf-8"))
+        content = read_regular(path)
+        if len(content) > _MOST_BYTES:
+            raise UsageError(f"{path}: {len(content):,} bytes; expected a campaign of at most {_MOST_BYTES:,}")
+        data = tomllib.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise UsageError(_no_such_file(path)) from None
     except OSError as error:
@@ -378,6 +397,20 @@ def _check_depth(data: Mapping[str, Any], path: Path | None) -> None:
         if not level:
             return
     raise UsageError(f"{path or 'campaign'}: {_TOO_DEEP}")
+
+
+def _check_lengths(data: Mapping[str, Any], path: Path | None) -> None:
+    """Refuse a list of more values than a design may have cells, before they are compared."""
+    run = data.get("run")
+    given = run.get("cells_at_most") if isinstance(run, Mapping) else None
+    most = given if type(given) is int else CELLS_AT_MOST
+    level: list[tuple[str, Any]] = [("", data)]
+    while level:
+        for name, value in level:
+            if isinstance(value, list) and len(value) > most:
+                raise too_many(str(path or "campaign"), len(value), most, f" ({name} has {len(value):,} values)")
+        tables = [(name, value) for name, value in level if isinstance(value, Mapping)]
+        level = [(f"{name}.{key}".lstrip("."), inner) for name, table in tables for key, inner in table.items()]
 
 
 def _no_such_file(path: Path) -> str:

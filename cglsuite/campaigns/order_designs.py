@@ -23,12 +23,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.base.inputs import quoted, whole_number
 from cglsuite.campaigns.repeats import refuse_repeats
 from cglsuite.specs import ScenarioSpec, order_count
 
-__all__ = ["ORDERS_LIMIT", "Order", "OrderDesign", "order_designs"]
+__all__ = ["CELLS_AT_MOST", "ORDERS_LIMIT", "Order", "OrderDesign", "order_designs", "too_many"]
 
-ORDERS_LIMIT = 50_000
+ORDERS_LIMIT = CELLS_AT_MOST = 50_000
+_MOST_TASKS = 100_000
+"""More than a design can have orders; fewer than would take long to count."""
 _RULES = {
     "all-tasks": "all-tasks",
     "latin-tasks": "latin-tasks",
@@ -60,7 +63,11 @@ class OrderDesign:
     classes: int = 0
 
     def orders(self, spec: ScenarioSpec, n_tasks: int | None) -> list[Order]:
-        """The orders for one scenario.
+        """The orders for one scenario; see :meth:`number`."""
+        return [Order(self.rule, seed) for seed in range(self.number(spec, n_tasks))]
+
+    def number(self, spec: ScenarioSpec, n_tasks: int | None) -> int:
+        """The number of orders for one scenario.
 
         Args:
             n_tasks: the number of its tasks, if known.
@@ -74,16 +81,17 @@ class OrderDesign:
         if count is None:
             if n_tasks is None:
                 raise UsageError(f'seeds.orders = "{self.rule}": the number of tasks of {spec.name!r} is unknown; set scenario.n_tasks')
-            count = order_count(self.rule, n_tasks) or 0
+            count = order_count(self.rule, min(n_tasks, _MOST_TASKS)) or 0
         if count > ORDERS_LIMIT:
             detail = f" of {n_tasks} tasks" if self.rule == "all-tasks" else ""
+            number = f"{count} orders{detail}" if count < 10**30 else f"all orders{detail}"
             raise UsageError(
-                f'seeds.orders = "{self.rule}": {count} orders{detail} are too many to run; expected at most {ORDERS_LIMIT}, '
+                f'seeds.orders = "{self.rule}": {number} are too many to run; expected at most {ORDERS_LIMIT}, '
                 'for example "random-tasks:100" or "latin-tasks"'
             )
         if self.classes and n_tasks is not None and self.classes < n_tasks:
             raise UsageError(f"seeds.orders: {self.classes} classes cannot form the {n_tasks} tasks of {spec.name!r}")
-        return [Order(self.rule, seed) for seed in range(count)]
+        return count
 
 
 def order_designs(given: Any) -> list[OrderDesign]:
@@ -109,6 +117,13 @@ def order_designs(given: Any) -> list[OrderDesign]:
     return designs
 
 
+def too_many(where: str, cells: int, most: int, why: str = "") -> UsageError:
+    """The refusal of a design of ``cells`` cells, with the place in the campaign."""
+    number = f"{cells:,}" if cells < 10**15 else f"more than {10**15:,}"
+    advice = "narrow it, or set cells_at_most in [run] to a higher number"
+    return UsageError(f"{where}: the design has {number} cells{why}; at most {most:,} are planned: {advice}")
+
+
 def _design(text: str) -> OrderDesign:
     name, colon, number = (part.strip() for part in text.partition(":"))
     if name not in _RULES:
@@ -117,9 +132,10 @@ def _design(text: str) -> OrderDesign:
         if colon:
             raise UsageError(f'"{text}": the number of orders of {name} is fixed; expected "{name}"')
         return OrderDesign(rule=_RULES[name], count=1 if name == "native" else None)
-    if not number.isdigit() or int(number) < 1:
-        raise UsageError(f'"{text}": expected a number of orders, for example "{name}:30"')
-    return OrderDesign(rule=_RULES[name], count=int(number))
+    try:
+        return OrderDesign(rule=_RULES[name], count=whole_number(number, 1))
+    except ValueError:
+        raise UsageError(f'"{quoted(text)[1:-1]}": expected a number of orders, for example "{name}:30"') from None
 
 
 def _written_out(orders: Sequence[Any]) -> OrderDesign:

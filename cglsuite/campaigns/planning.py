@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fnmatch
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
+from cglsuite.campaigns.order_designs import too_many
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
 from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
 from cglsuite.cells.code.inputs import with_inputs
@@ -58,6 +60,7 @@ class _Group:
 
 
 _CLASS_ORDER = "scenario.class_order"
+_N_TASKS = ("n_tasks", "scenario.n_tasks")
 _ALWAYS = {*declared_switches(ScenarioSpec), *declared_switches(TrainingSpec)}
 
 
@@ -79,14 +82,12 @@ class _Planner:
         self.device = self._device(self.overrides.device or campaign.run.device, self.overrides.executor or campaign.run.executor)
         grid = campaign.grid
         backbones: list[str | None] = [*grid.backbones] or [None]
-        self.groups = [
-            dataclasses.replace(group, point=point)
-            for scenario in grid.scenarios
-            for backbone in backbones
-            for method in grid.methods
-            for group in [self._group(scenario, method, backbone)]
-            for point in self._points(group)
+        self._check_size(len(grid.scenarios) * len(backbones) * len(grid.methods))
+        whole = [
+            self._group(scenario, method, backbone) for scenario in grid.scenarios for backbone in backbones for method in grid.methods
         ]
+        self._check_size(sum(map(self._size, whole)))
+        self.groups = [dataclasses.replace(group, point=point) for group in whole for point in expand_grid(self._free_axes(group))]
         self._check_layers()
         self._check_orders()
 
@@ -139,11 +140,33 @@ class _Planner:
                 return asked
         return own
 
-    def _points(self, group: _Group) -> list[dict[str, Any]]:
-        """The points of the grid's further axes that apply to a group and that no higher layer fixes."""
+    def _free_axes(self, group: _Group) -> dict[str, Any]:
+        """The grid's further axes that apply to a group and that no higher layer fixes."""
         fixed = self.overrides.values
         free = {key: values for key, values in self.campaign.grid.further.items() if not any(same_key(key, k) for k in fixed)}
-        return expand_grid({key: values for key, values in free.items() if group.takes(key)})
+        return {key: values for key, values in free.items() if group.takes(key)}
+
+    def _size(self, group: _Group) -> int:
+        """The number of a group's cells and of those of its search, none of which is made."""
+        free, search = self._free_axes(group), self.campaign.search
+        points, cells = _product(free), 0
+        if self.campaign.seeds.orders is None:
+            cells = points * self.campaign.seeds.count
+        else:  # their number follows from that of the tasks
+            key = next((key for key in _N_TASKS if key in free), None)
+            for point in [{}] if key is None else [{key: value} for value in free.pop(key)]:
+                with self._at(group):
+                    cells += _product(free) * self.campaign.seeds.count_orders(*self._number_of_tasks(group, self.values(group, point)))
+        if search is None:
+            return cells
+        candidates = _product(self.axes(group))
+        self._check_size(candidates, f" (the grid of the search of {group.scenario} × {group.method} has so many points)")
+        return cells + points * min(candidates, search.trials or candidates) * search.seeds.count
+
+    def _check_size(self, cells: int, why: str = "") -> None:
+        """Refuse a design that is larger than the campaign allows."""
+        if cells > (most := self.campaign.run.cells_at_most):
+            raise too_many(self.campaign.where, cells, most, why)
 
     def _spec(self, where: str, kind: str, name: str) -> Any:
         with _at(f"{self.campaign.where}: {where}"):
@@ -251,7 +274,7 @@ class _Planner:
     def _number_of_tasks(self, group: _Group, values: Mapping[str, Any]) -> tuple[ScenarioSpec, int | None]:
         """The group's preset with ``scenario.n_tasks`` from the overrides."""
         preset = self.catalogue.scenario(group.scenario)
-        given = [values[key] for key in ("n_tasks", "scenario.n_tasks") if key in values]
+        given = [values[key] for key in _N_TASKS if key in values]
         return preset, parse_switch(ScenarioSpec, "n_tasks", given[-1], "scenario") if given else preset.n_tasks
 
     def search(self, group: _Group) -> Search | None:
@@ -358,6 +381,10 @@ def _passes(cell: PlannedCell, key: str, patterns: Sequence[str]) -> bool:
     else:
         value = str(getattr(request.seeds, key.removesuffix("_seed")) if key.endswith("_seed") else getattr(request, key))
     return any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def _product(axes: Mapping[str, Sequence[Any]]) -> int:
+    return math.prod(map(len, axes.values()))
 
 
 def _known_keys(groups: Sequence[_Group]) -> list[str]:

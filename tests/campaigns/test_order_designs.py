@@ -127,6 +127,8 @@ def test_filters_and_searches_work_as_ever(tmp_path: Path) -> None:
             rf"479001600 orders of 12 tasks are too many .* {ORDERS_LIMIT}",
         ),
         (f'[seeds]\norders = "random-tasks:{ORDERS_LIMIT + 1}"', "are too many to run"),
+        ('[set]\n"scenario.n_tasks" = 5000\n[seeds]\norders = "all-tasks"', "all orders of 5000 tasks are too many to run"),
+        *[(f'[seeds]\norders = "random-tasks:{number}"', "expected") for number in ("²", "٣", "1_0", "9" * 5000, "-1", "0", "")],
         ("[seeds]\norders = 3", r"seeds\.orders: expected a design .* \(given: 3\)"),
         ("[seeds]\norders = [[0, 1.5]]", r"seeds\.orders: \[0, 1\.5\]: expected the class ids"),
         ('[search]\nseeds = { orders = "all-tasks" }', r"search\.seeds\.orders: unknown key"),

@@ -13,6 +13,7 @@ from campaign_lab import BASE, CATALOGUE, campaign, plan, rate
 
 from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.campaigns import planning
+from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.storage.store import Store
@@ -321,3 +322,52 @@ def test_a_preset_says_what_its_search_sees() -> None:
 def test_a_presets_scope_is_checked(scope: str) -> None:
     with pytest.raises(SpecError, match="search_scope"):
         dataclasses.replace(CATALOGUE.scenario("toy/class-il@begin-1"), search_scope=scope)
+
+
+_LONG = ", ".join(map(str, range(300)))
+_AXES = "".join(f'"{key}" = [{", ".join(map(str, range(1, 30)))}]\n' for key in ("training.epochs", "training.batch_size", "method.lambda"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f'[seeds]\ndesign = "cross"\norder = [{_LONG}]\nsplit = [{_LONG}]', "the design has 360,000 cells"),
+        (f'[seeds]\ndesign = "cross"\norder = [{_LONG}]\nsplit = [{_LONG}]\ninit = [{_LONG}]', "the design has 108,000,000 cells"),
+        (f'[seeds]\norders = "random-tasks:1000"\nsplit = [{_LONG}]', "the design has 1,200,000 cells"),
+        (f"[grid.axes]\n{_AXES}", "the design has 50,460 cells"),
+        ("[run]\ncells_at_most = 3", "the design has 4 cells; at most 3 are planned"),
+        (f"[search.grid]\n{_AXES}", r"24,389 cells|the design has \d\d,\d{3} cells"),
+        (
+            f'[search]\nseeds = {{ design = "cross", order = [{_LONG}], init = [{_LONG}] }}\ngrid = {{ "training.lr" = [0.1, 0.2] }}',
+            "cells",
+        ),
+    ],
+)
+def test_a_design_is_counted_before_it_is_made(text: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bug: a file of a few lines took all memory."""
+    monkeypatch.setattr(planning, "expand_grid", None)
+    with pytest.raises(UsageError, match=says) as refused:
+        plan(text)
+    assert "narrow it, or set cells_at_most in [run] to a higher number" in str(refused.value)
+
+
+def test_a_list_of_more_values_than_cells_is_refused_before_it_is_compared() -> None:
+    many = list(range(50_001))
+    for section in (
+        {"seeds": {"order": many}},
+        {"grid": {"axes": {"training.epochs": many}}},
+        {"search": {"grid": {"training": {"lr": many}}}},
+    ):
+        with pytest.raises(
+            UsageError, match=r"the design has 50,001 cells \((seeds.order|grid.axes.training.epochs|search.grid.training.lr)"
+        ):
+            Campaign.parse({"name": "x", **section})
+
+
+def test_the_limit_is_the_campaigns() -> None:
+    """At the limit and with a higher one it is planned; orders are counted by the tasks of each point."""
+    assert len(plan("[run]\ncells_at_most = 4")) == 4
+    twenty = f'[grid.axes]\n"scenario.n_tasks" = [2, 3]\n[seeds]\norders = "all-tasks"\n[run]\ncells_at_most = {2 * 2 * (2 + 6)}'
+    assert len(plan(twenty)) == 32
+    with pytest.raises(UsageError, match="the design has 32 cells; at most 31"):
+        plan(twenty.replace("= 32", "= 31"))

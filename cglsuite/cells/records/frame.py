@@ -212,7 +212,7 @@ def render_frame(frame: pd.DataFrame, form: str) -> bytes:
 
 def write_frame(frame: pd.DataFrame, form: str, path: Path) -> None:
     """:func:`render_frame` into a file, atomically."""
-    write_atomic(path, render_frame(frame, form))
+    write_atomic(path, render_frame(frame, form), option="--output")
 
 
 def _uniform(values: list[Any]) -> list[Any]:
