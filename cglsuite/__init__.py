@@ -28,7 +28,7 @@ from cglsuite.specs import (
 )
 
 if TYPE_CHECKING:
-    from cglsuite.cells.code.witnesses import input_file
+    from cglsuite.cells.code.inputs import input_file
     from cglsuite.host.catalogue import Catalogue, load_catalogue
     from cglsuite.learning.method import Method
     from cglsuite.study import Explorer, Study, build_stream, explore, load_dataset, run

@@ -29,9 +29,9 @@ store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .c
 
 # %%
 from cglsuite import load_catalogue
-from cglsuite.reports.kit.htmltable import data_table
-from cglsuite.reports.studies.nodes import page as show_nodes
-from cglsuite.reports.studies.nodes.compute import node_items
+from cglsuite.reports.kit.tables import data_table
+from cglsuite.reports.studies import nodes as show_nodes
+from cglsuite.reports.studies.nodes import node_items
 
 items = node_items(load_catalogue(), scenario, methods, overrides, seeds, store or None)
 show_nodes.message(items)

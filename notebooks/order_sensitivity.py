@@ -30,7 +30,7 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 # %%
 from cglsuite.reports import load_pooled_results
 from cglsuite.reports.studies.orders import page as show_orders
-from cglsuite.reports.studies.orders.pooling import pool
+from cglsuite.reports.studies.orders.compute import pool
 
 how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
 study = pool(load_pooled_results(campaign or inline, also, store or None, **how))

@@ -34,8 +34,8 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 
 # %%
 from cglsuite.reports import load_pooled_results
-from cglsuite.reports.studies.sweep import page as show_sweep
-from cglsuite.reports.studies.sweep.compute import sweep
+from cglsuite.reports.studies import sweep as show_sweep
+from cglsuite.reports.studies.sweep import sweep
 
 how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
 study = sweep(load_pooled_results(campaign or inline, also, store or None, **how), axes)

@@ -31,7 +31,7 @@ train_missing = False  # train the campaign's cells missing from the store
 from cglsuite import load_catalogue
 from cglsuite.reports import load_campaign_results
 from cglsuite.reports.studies.anatomy import page as show
-from cglsuite.reports.studies.anatomy.subjects import anatomies, campaign_anatomies
+from cglsuite.reports.studies.anatomy.compute import anatomies, campaign_anatomies
 
 catalogue = load_catalogue()
 if campaign or inline:

@@ -36,11 +36,11 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 # %%
 from cglsuite.host import load_catalogue
 from cglsuite.reports import load_pooled_results
-from cglsuite.reports.site.key_results import key_results
-from cglsuite.reports.studies.campaign import page as show
-from cglsuite.reports.studies.sweep.compute import sweep
+from cglsuite.reports.site.index import key_results
+from cglsuite.reports.studies import campaign as show
+from cglsuite.reports.studies.sweep import sweep
 from cglsuite.reports.studies.task_free import page as task_free_page
-from cglsuite.reports.studies.task_free.pooling import STREAM_AXES, one_at_a_time, task_free_study
+from cglsuite.reports.studies.task_free.compute import STREAM_AXES, one_at_a_time, task_free_study
 
 how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
 others = also or ([] if campaign else one_at_a_time(inline, vary))

@@ -41,7 +41,7 @@ methods = ["endless"]
 RENDER = """
 import nbformat, sys, threading
 from cglsuite.reports.rendering.job import Job
-from cglsuite.reports.rendering.process import in_process
+from cglsuite.reports.rendering.notebook import in_process
 
 notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("from pathlib import Path; Path({sign!r}).touch(); {code}")])
 nbformat.write(notebook, "endless.ipynb")

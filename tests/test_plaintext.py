@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cglsuite.base.markup import element
-from cglsuite.base.plaintext import csv_text, escaped_json, plain_text
+from cglsuite.base.markup import csv_text, element, escaped_json, plain_text
 from cglsuite.cells.records.frame import render_frame
 from cglsuite.cli import output
 

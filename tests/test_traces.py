@@ -45,7 +45,7 @@ def test_who_did_not_have_it_rest_does_not_wake_it() -> None:
 COMMAND = """
 import gc, sys
 from cglsuite.cli import main
-from cglsuite.cli.session import Session
+from cglsuite.cli.options import Session
 seen = {}
 catalogue = Session.catalogue
 def looked(self):

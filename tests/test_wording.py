@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cglsuite.base.wording import file_size, several
+from cglsuite.base.markup import file_size, several
 
 
 @pytest.mark.parametrize(("n", "words"), [(0, "0 cells"), (1, "1 cell"), (2, "2 cells")])

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cglsuite.base.wording import several
+from cglsuite.base.markup import several
 
 __all__ = [
     "DESCRIPTORS",
@@ -46,7 +46,6 @@ __all__ = [
     "settled",
     "wake_collector",
 ]
-
 
 GRACE_S = 1.0
 """How long threads and children that are found running may take to end by themselves."""

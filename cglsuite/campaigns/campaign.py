@@ -88,19 +88,19 @@ from pydantic import (
     model_validator,
 )
 
-from cglsuite.base.errors import UsageError, nearest
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import UnknownNameError, UsageError, nearest
 from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
 from cglsuite.base.validation import key_path, problem_text
-from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, too_many
+from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, refuse_repeats, too_many
 from cglsuite.campaigns.overrides import same_key
-from cglsuite.campaigns.repeats import refuse_repeats
 from cglsuite.campaigns.search import parse_scope
 from cglsuite.graphs.files.named import naming
+from cglsuite.graphs.files.shipped import shipped
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
-__all__ = ["Campaign", "Report", "load_campaign"]
-
+__all__ = ["Campaign", "Report", "examples", "load_campaign", "write_example"]
 
 _MOST_BYTES = 2**24
 _DEEPEST = 20
@@ -447,3 +447,32 @@ def _section_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and not get_origin(annotation) and issubclass(annotation, BaseModel):
         return annotation
     return next((section for arg in get_args(annotation) if (section := _section_in(arg)) is not None), None)
+
+
+# Campaigns that come with the suite and need no data: the demonstration, and what stands in ``reports/examples``.
+
+
+def examples() -> dict[str, Path]:
+    """The file of every example, by name."""
+    folder = shipped("cglsuite", "_reports")
+    return {path.stem: path for path in sorted([folder / "demo.toml", *folder.glob("examples/*.toml")])}
+
+
+def write_example(name: str, folder: Path) -> Path:
+    """Write the file of an example into a folder, unless it is there already, and return its path.
+
+    Raises:
+        UnknownNameError: no example has this name.
+        UsageError: another file does.
+    """
+    known = examples()
+    if name not in known:
+        raise UnknownNameError("example", name, known)
+    path, content = folder / f"{name}.toml", known[name].read_bytes()
+    if not path.exists():
+        write_atomic(path, content, option="cd")
+    elif not path.is_file() or path.read_bytes() != content:
+        raise UsageError(
+            f"{path} exists and differs from the example: run it as `cglsuite run {path}`, or run the example in another folder"
+        )
+    return path

@@ -7,7 +7,7 @@ records that the sample covers under their new keys.
 
 A record is covered if *each* change between its sources and the current ones was part of a rerun that came out equal. A change of
 ``twp.py`` is covered by cells of TWP only, a change of the core by cells of the same level. User code whose digest by the former rule
-(:mod:`cglsuite.cells.code.former`) is still that of the record has not changed, and needs no rerun.
+(:mod:`cglsuite.cells.code.sources`) is still that of the record has not changed, and needs no rerun.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import CglsuiteError, UsageError
 from cglsuite.base.hashing import digest, plain
-from cglsuite.cells.code.former import former_digest
+from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
 from cglsuite.cells.keys import claimed_key, numerics_facts, references, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell
@@ -30,7 +30,7 @@ from cglsuite.cells.spec import left_out
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
-    from cglsuite.cells.engine import Engine
+    from cglsuite.cells.plan import Engine
     from cglsuite.cells.spec import CellSpec
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue

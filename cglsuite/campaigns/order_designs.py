@@ -18,16 +18,15 @@ T is ``scenario.n_tasks`` of the preset or the campaign. An order that is part o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted, whole_number
-from cglsuite.campaigns.repeats import refuse_repeats
 from cglsuite.specs import ScenarioSpec, order_count
 
-__all__ = ["CELLS_AT_MOST", "ORDERS_LIMIT", "Order", "OrderDesign", "order_designs", "too_many"]
+__all__ = ["CELLS_AT_MOST", "ORDERS_LIMIT", "Order", "OrderDesign", "order_designs", "refuse_repeats", "too_many"]
 
 ORDERS_LIMIT = CELLS_AT_MOST = 50_000
 _MOST_TASKS = 100_000
@@ -161,3 +160,30 @@ def _refuse(what: str, given: Sequence[Any]) -> None:
         refuse_repeats(what, given)
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+# Repeated entries of a campaign (a seed, a value of an axis, a method): their cells would count twice in means.
+
+
+def refuse_repeats(what: str, values: Iterable[Any]) -> None:
+    """Check that all ``values`` differ, regardless of spelling: ``1`` equals ``1.0``, and ``"0,1"`` equals ``"0, 1"``.
+
+    Raises:
+        ValueError: two are equal; the message says ``what`` they are, and both spellings.
+    """
+    seen: dict[Hashable, str] = {}
+    for value in values:
+        form, spelled = _form(value), repr(value)
+        if form in seen:
+            repeated = f"{spelled} is given twice" if seen[form] == spelled else f"{seen[form]} and {spelled} are the same"
+            raise ValueError(f"{what}: {repeated}; expected each only once, since a cell counts once")
+        seen[form] = spelled
+
+
+def _form(value: Any) -> Hashable:
+    """A canonical form that equal values share; numbers and truth values differ."""
+    if isinstance(value, str):
+        return "".join(value.split())
+    if isinstance(value, (list, tuple)):
+        return tuple(_form(v) for v in value)
+    return (type(value) is bool, value)

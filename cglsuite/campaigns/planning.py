@@ -18,8 +18,7 @@ from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overr
 from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
 from cglsuite.cells.code.inputs import with_inputs
 from cglsuite.cells.device import planned_device
-from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, Engine, PlannedCell, load_engine
 from cglsuite.specs import NO_PRETRAINING, ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
 from cglsuite.specs.levels import LEVEL_OF
 from cglsuite.specs.plugins import PRETRAINING_SCHEME

@@ -12,7 +12,7 @@ from cglsuite.base.lazily import lazily
 if TYPE_CHECKING:
     from cglsuite.cells.drift import ForgettingSplit, split_forgetting
     from cglsuite.cells.keys import cell_key, design_key
-    from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer, Observers
+    from cglsuite.cells.observing import Epoch, ObservedCell, Observer, Observers
     from cglsuite.cells.records.frame import results_frame
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.run import run_cell

@@ -23,10 +23,8 @@ from cglsuite.base.environment import variable
 from cglsuite.base.errors import DivergenceError, NotApplicable, StoreError, UncleanError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.base.traces import random_kept, wake_collector
-from cglsuite.cells.code.inputs import Reading
-from cglsuite.cells.code.witnesses import watching
+from cglsuite.cells.code.inputs import Reading, watching
 from cglsuite.cells.device import prepare_device
-from cglsuite.cells.failure import reason_of, recordable
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import (
     cell_key,
@@ -40,22 +38,21 @@ from cglsuite.cells.keys import (
     torch_version,
     user_modules,
 )
-from cglsuite.cells.process.cleanliness import ROLES, Watch
-from cglsuite.cells.records.curves import Curves
+from cglsuite.cells.obtain import reason_of, recordable
+from cglsuite.cells.process import ROLES, Watch
 from cglsuite.cells.records.describe import describe, foreign_code, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.record import Curves, Record
 from cglsuite.cells.sharing.pretrained import first_backbone, pretraining_facts
+from cglsuite.cells.storage.lease import Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
-from cglsuite.cells.storage.waiting import Backoff, TaskElsewhere
 from cglsuite.learning import launch
 from cglsuite.learning.reproducibility.numerics import applied, numerics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cglsuite.cells.observing.observation import Observation
-    from cglsuite.cells.observing.observers import Observer, Observers
+    from cglsuite.cells.observing import Observation, Observer, Observers
     from cglsuite.cells.spec import CellSpec
     from cglsuite.graphs import NodeData
     from cglsuite.host import Catalogue
@@ -163,7 +160,7 @@ def run_cell(
 def _observation(observers: Observers | Sequence[Observer], cell: CellSpec, key: str) -> Observation | None:
     if not observers:
         return None
-    from cglsuite.cells.observing.observation import Observation
+    from cglsuite.cells.observing import Observation
 
     return Observation(observers, cell, key)
 

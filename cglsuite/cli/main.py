@@ -21,8 +21,8 @@ from cglsuite.base.environment import check_environment
 from cglsuite.base.errors import CglsuiteError, nearest
 from cglsuite.base.inputs import quoted
 from cglsuite.base.traces import end_process, rest_collector, wake_collector
+from cglsuite.cli.options import Session
 from cglsuite.cli.output import configure_logging, echo, release_logging
-from cglsuite.cli.session import Session
 from cglsuite.graphs.files.named import named
 
 __all__ = ["COMMANDS", "cli", "main", "run"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,22 +14,36 @@ from cglsuite.base.errors import UsageError
 from cglsuite.base.inputs import MOST_SEED, check_path, quoted, read_device, real_number, whole_number
 
 if TYPE_CHECKING:
+    from cglsuite.campaigns.overrides import Overrides
+    from cglsuite.cells.plan import PlannedCell
+    from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
 __all__ = [
+    "FAILED",
     "DeviceWord",
     "FilePath",
     "FolderPath",
     "Seconds",
+    "Session",
     "Whole",
     "check_tasks",
+    "checkpoint_option",
+    "device_option",
+    "executor_option",
     "files_options",
     "init_seed_option",
+    "open_store",
     "order_seed_option",
+    "overrides_of",
+    "pass_session",
+    "planned_cells",
     "quiet_option",
     "set_option",
     "split_seed_option",
+    "store_option",
     "tasks_option",
+    "tell_derivations",
     "watch_option",
     "with_tasks",
 ]
@@ -162,7 +178,7 @@ def tasks_option(command: _Command) -> _Command:
 
 
 def watch_option(command: _Command) -> _Command:
-    """``--watch NAME[=FOLDER]``, any number of times; see :func:`cglsuite.cells.observing.writers.observer_of`."""
+    """``--watch NAME[=FOLDER]``, any number of times; see :func:`cglsuite.cells.observing.observer_of`."""
     text = "Observe cells while they run: csv, tensorboard, package.module:Class or file.py:Class; repeatable."
     return click.option("--watch", metavar="NAME[=FOLDER]", multiple=True, help=text)(command)
 
@@ -198,3 +214,127 @@ def with_tasks(values: Mapping[str, Any], tasks: int | None) -> dict[str, Any]:
         if key.removeprefix("scenario.") in _SPREAD:
             raise UsageError(f"--tasks {tasks} and --set {key}={values[key]}: --tasks sets scenario.n_tasks and scenario.classes_per_task")
     return {**values, "scenario.n_tasks": tasks, "scenario.classes_per_task": None}
+
+
+# Shared parts of commands over cells: the store, the device, and overrides of a campaign.
+
+FAILED = 1
+"""Exit status: a cell, a record or a report failed."""
+
+
+def store_option(command: _Command) -> _Command:
+    text = "Folder of results.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
+    return click.option("--store", "store_path", type=FolderPath(), help=text)(command)
+
+
+def device_option(command: _Command) -> _Command:
+    text = "Where to train; auto uses a GPU if there is one.  [default: $CGLSUITE_DEVICE, else the campaign's, else auto]"
+    return click.option("--device", type=DeviceWord(), help=text)(command)
+
+
+def checkpoint_option(command: _Command) -> _Command:
+    text = (
+        "Seconds of finished work that an interruption of a cell may cost; 0 saves every task. No result depends on it.  "
+        "[default: $CGLSUITE_CHECKPOINT_EVERY, else the campaign's, else 10]"
+    )
+    return click.option("--checkpoint-every", "checkpoint_every_s", type=Seconds(zero=True), metavar="SECONDS", help=text)(command)
+
+
+def executor_option(command: _Command) -> _Command:
+    text = "What runs the cells, as `cglsuite list executors` prints it; its options: --set run.NAME.KEY=VALUE.  [default: the campaign's]"
+    return click.option("--executor", metavar="NAME", help=text)(command)
+
+
+def open_store(path: Path | None, must_exist: bool = False) -> Store:
+    from cglsuite.cells.storage.store import Store
+
+    store = Store(path)
+    if must_exist and not store.path.is_dir():
+        raise UsageError(f"there is no store at {store.path}: name one with --store, or run something first")
+    return store
+
+
+def overrides_of(
+    assignments: Sequence[str],
+    device: str | None = None,
+    workers: int | None = None,
+    tasks: int | None = None,
+    executor: str | None = None,
+    checkpoint_every_s: float | None = None,
+) -> Overrides:
+    """The command line's overrides, on top of the environment's. Those below ``run.`` are options of the executor."""
+    from cglsuite.campaigns.overrides import Overrides, parse_overrides
+
+    given = parse_overrides(assignments, "--set")
+    run = {key.removeprefix("run."): value for key, value in given.items() if key.startswith("run.") and key.count(".") > 1}
+    cells = with_tasks({key: value for key, value in given.items() if key.removeprefix("run.") not in run}, tasks)
+    given_here: dict[str, Any] = {"device": device, "workers": workers, "executor": executor, "checkpoint_every_s": checkpoint_every_s}
+    return Overrides.of(Overrides(values=cells, run=run, **given_here))
+
+
+def planned_cells(
+    path: Path,
+    session: Session,
+    store: Store,
+    assignments: Sequence[str] = (),
+    device: str | None = None,
+    executor: str | None = None,
+) -> list[PlannedCell]:
+    from cglsuite.campaigns.campaign import load_campaign
+    from cglsuite.campaigns.planning import plan_campaign
+
+    return plan_campaign(
+        load_campaign(path),
+        session.catalogue(),
+        overrides_of(assignments, device, executor=executor),
+        store=store,
+    )
+
+
+def tell_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
+    """One line on stderr for every scenario that no plugin names: which preset it follows, and what of that was left out."""
+    from cglsuite.campaigns.executors.progress import say
+
+    for name in dict.fromkeys(scenarios):
+        derivation = catalogue.derivation(name)
+        if derivation is not None:
+            say(derivation.message)
+
+
+# The global options and the catalogue of one invocation; commands receive it through ``@pass_session``.
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Session:
+    """One invocation of the command line."""
+
+    strict: bool = False
+    _catalogue: Catalogue | None = field(default=None, repr=False)
+
+    def catalogue(self) -> Catalogue:
+        """The catalogue of installed plugins, loaded on first use; faults are logged on stderr once.
+
+        Raises:
+            PluginError: in strict mode, on any fault.
+        """
+        if self._catalogue is None:
+            from cglsuite.host import load_catalogue
+
+            self._catalogue = load_catalogue(strict=self.strict)
+            warn_of_faults(self._catalogue)
+        return self._catalogue
+
+
+def warn_of_faults(catalogue: Catalogue) -> None:
+    """One warning per quarantined plugin and per withheld name."""
+    for record in catalogue.failed:
+        _log.warning("plugin %s is quarantined: %s (see `cglsuite plugins doctor`)", record.label, record.error)
+    for collision in catalogue.collisions:
+        _log.warning("%s; none is used (see `cglsuite plugins doctor`)", collision.problem)
+
+
+def pass_session(command: _Command) -> _Command:
+    """Decorator: the command's first argument is the :class:`Session`."""
+    return click.make_pass_decorator(Session, ensure=True)(command)  # type: ignore[return-value]

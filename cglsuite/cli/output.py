@@ -18,8 +18,7 @@ from typing import Any
 import click
 
 from cglsuite.base.hashing import plain
-from cglsuite.base.markup import tidy
-from cglsuite.base.plaintext import escaped_json, plain_text
+from cglsuite.base.markup import escaped_json, plain_text, tidy
 
 __all__ = [
     "configure_logging",

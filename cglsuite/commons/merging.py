@@ -22,17 +22,12 @@ from typing import Any, Protocol
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import StoreError, UsageError
-from cglsuite.cells.code.noted import copy_inputs
 from cglsuite.cells.records.comparison import compare
-from cglsuite.cells.records.curves import Curves, NoCurvesError
-from cglsuite.cells.records.record import NewerSchemaError, Record
-from cglsuite.cells.records.rows import Summary
-from cglsuite.cells.storage.copies import FileCopy, read_record_file
-from cglsuite.cells.storage.layout import CONFLICTS, SUFFIX
+from cglsuite.cells.records.frame import Summary
+from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
+from cglsuite.cells.storage.layout import CONFLICTS, SHORT, SUFFIX, FileCopy, copy_inputs, curves_path, read_record_file, write_curves
 from cglsuite.cells.storage.packed import PackedCopy
-from cglsuite.cells.storage.records import Problem
-from cglsuite.cells.storage.sidecars import SHORT, curves_path, write_curves
-from cglsuite.cells.storage.store import Store, search_text
+from cglsuite.cells.storage.store import Problem, Store, search_text
 
 __all__ = ["Conflict", "Copy", "Merge", "Merging", "Source", "merge"]
 

@@ -18,11 +18,9 @@ from cglsuite.graphs.files.named import data_files
 from cglsuite.graphs.files.shipped import shipped
 from cglsuite.host.derived import Derivation, derive, form_of, needs_protocol
 from cglsuite.host.discovery import BLOCK, Gate, find_candidates, normalised, strict_by_environment
-from cglsuite.host.faults import one_line
-from cglsuite.host.kinds import KindViewOf
-from cglsuite.host.loading import blocked, load_plugin, output_to_stderr
-from cglsuite.host.plugin_records import FILE, Entry, PluginRecord
-from cglsuite.host.trial import dangerous
+from cglsuite.host.doctor import dangerous
+from cglsuite.host.loading import blocked, load_plugin, one_line, output_to_stderr
+from cglsuite.host.plugin_records import FILE, Entry, KindViewOf, PluginRecord
 from cglsuite.specs import (
     CORE_MEASURES,
     KINDS,

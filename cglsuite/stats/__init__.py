@@ -11,35 +11,81 @@ from typing import TYPE_CHECKING
 from cglsuite.base.lazily import lazily
 
 if TYPE_CHECKING:
-    from cglsuite.stats.blocks import UNSHARED, common_items, complete_block, repeats
-    from cglsuite.stats.compare import COMPARISON_COLUMNS, NO_DIFFERENCE, TESTS, compare_methods, condition_of
+    from cglsuite.stats.compare import ADJUSTMENTS, COMPARISON_COLUMNS, NO_DIFFERENCE, TESTS, adjust, compare_methods, condition_of
     from cglsuite.stats.crossed import LEAST_UNITS, MOST_BESIDE_LEAST, MeanEstimate, admissible, mean_estimate, mean_squares, quasi_f
-    from cglsuite.stats.effect_size import Effect, crossed_g, hedges_g
     from cglsuite.stats.equivalence import AGREEMENTS, Agreement, Offset, agreement, agreement_verdicts, joint_offset
-    from cglsuite.stats.families import ADJUSTMENTS, adjust
-    from cglsuite.stats.forgetting_bound import af_bound, check_bound
-    from cglsuite.stats.intervals import BOOTSTRAP_FROM, Interval, layout_interval, mean_interval
-    from cglsuite.stats.order_sensitivity import Null, expected_opd, expected_range, null_opd, opd, opd_totals, subset_opd, task_orders
-    from cglsuite.stats.pairwise import Difference, crossed_t, difference_interval, paired_t, welch, wilcoxon
-    from cglsuite.stats.ranking.best_of import expected_best
-    from cglsuite.stats.ranking.category_ranks import CATEGORIES, TIES, average_ranks, category_ranks, category_tests, rank_table
-    from cglsuite.stats.ranking.friedman import Friedman, critical_difference, friedman
-    from cglsuite.stats.ranking.rank_flips import kendalls_w, order_means, ranks, win_shares
+    from cglsuite.stats.order_sensitivity import (
+        Null,
+        af_bound,
+        check_bound,
+        expected_opd,
+        expected_range,
+        null_opd,
+        opd,
+        opd_totals,
+        subset_opd,
+        task_orders,
+    )
+    from cglsuite.stats.pairwise import (
+        BOOTSTRAP_FROM,
+        Difference,
+        Effect,
+        Interval,
+        crossed_g,
+        crossed_t,
+        difference_interval,
+        hedges_g,
+        layout_interval,
+        mean_interval,
+        paired_t,
+        welch,
+        wilcoxon,
+    )
+    from cglsuite.stats.ranking import (
+        CATEGORIES,
+        TIES,
+        Friedman,
+        average_ranks,
+        category_ranks,
+        category_tests,
+        critical_difference,
+        expected_best,
+        friedman,
+        kendalls_w,
+        order_means,
+        rank_table,
+        ranks,
+        win_shares,
+    )
     from cglsuite.stats.refusal import Refused
-    from cglsuite.stats.replication import LEVELS, Cells, Layout, Replicates, layout, replicates
+    from cglsuite.stats.replication import (
+        LEVELS,
+        UNSHARED,
+        Cells,
+        Layout,
+        Replicates,
+        common_items,
+        complete_block,
+        layout,
+        repeats,
+        replicates,
+    )
     from cglsuite.stats.sample_size import (
+        COMPONENTS,
         MOST_UNITS,
         DifferenceVariances,
+        VarianceComponents,
         crossed_power,
         detectable_difference,
         detectable_error,
+        moment_components,
         observed_std,
         orders_needed,
         power,
         std_bound,
         units_needed,
+        variance_components,
     )
-    from cglsuite.stats.variance import COMPONENTS, VarianceComponents, moment_components, variance_components
 
 __all__ = [
     "ADJUSTMENTS",

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cglsuite.base.wording import several
+from cglsuite.base.markup import several
 from cglsuite.stats.refusal import Refused
 
 __all__ = [

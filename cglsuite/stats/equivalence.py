@@ -20,9 +20,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cglsuite.base.errors import UsageError
-from cglsuite.base.wording import several
+from cglsuite.base.markup import several
+from cglsuite.stats.compare import adjust
 from cglsuite.stats.crossed import MeanEstimate
-from cglsuite.stats.families import adjust
 from cglsuite.stats.refusal import Refused, require_frame
 
 __all__ = ["AGREEMENTS", "Agreement", "Offset", "agreement", "agreement_verdicts", "joint_offset"]

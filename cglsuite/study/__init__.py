@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from cglsuite.base.lazily import lazily
 
 if TYPE_CHECKING:
+    from cglsuite.study.data import build_stream, load_dataset
     from cglsuite.study.explorer import Explorer, explore
-    from cglsuite.study.streams import build_stream, load_dataset
     from cglsuite.study.study import Study, run
 
 __all__ = ["Explorer", "Study", "build_stream", "explore", "load_dataset", "run"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,17 @@ from typing import Any
 import numpy as np
 
 from cglsuite.base.datafiles import DataRoot
-from cglsuite.base.errors import UsageError
-from cglsuite.graphs import NodeData
+from cglsuite.base.errors import DataError, UsageError, nearest
+from cglsuite.cells.run import build_scenario
+from cglsuite.cells.spec import resolve_scenario
+from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs.files.named import named
 from cglsuite.graphs.files.tables import arrays_of, together
-from cglsuite.study.libraries import LIBRARIES, load_from_library
+from cglsuite.host import load_catalogue
+from cglsuite.specs import Seeds
+from cglsuite.streams import TaskFreeStream, TaskStream
 
-__all__ = ["as_data_file"]
+__all__ = ["LIBRARIES", "as_data_file", "build_stream", "load_dataset", "load_from_library"]
 
 _FORMS = (
     "the name of a data set, a path to a data file, pyg:<class>/<name>, ogb:<name>, a PyG Data (or a list of them), a NodeData, or a dict "
@@ -96,3 +102,110 @@ def _of_nodes(data: NodeData) -> dict[str, Any]:
         split = data.official_split.numpy()
         arrays |= {mask: split == part for part, mask in enumerate(("train", "validation", "test"))}
     return arrays | {key: values.numpy() for key, values in data.keys.items()}
+
+
+# Data sets and streams by name, for a look around or a training loop of one's own.
+
+
+def load_dataset(name: str, **hyperparameters: Any) -> NodeData | LinkData | GraphData:
+    """The data set of that name (``cglsuite list datasets``).
+
+    Args:
+        hyperparameters: the data set's own, such as ``n_nodes=400``.
+
+    Raises:
+        UnknownNameError: no plugin provides it. DataError: its files are absent or damaged.
+    """
+    catalogue = load_catalogue()
+    data: NodeData | LinkData | GraphData = catalogue.resolve(catalogue.get("dataset", name))(
+        DataRoot.from_environment(), **hyperparameters
+    )
+    return data
+
+
+def build_stream(
+    scenario: str,
+    data: Any = None,
+    *,
+    order: int = 0,
+    split: int = 0,
+    overrides: Mapping[str, Any] | None = None,
+    name: str = "",
+) -> TaskStream | TaskFreeStream:
+    """The stream of a scenario: ``for k in range(len(stream)): stream.view(k)`` gives what a method sees of each task.
+
+    Args:
+        scenario: a preset such as ``"cora/class-il@cglb-1"``; with ``data`` the part after the slash is enough.
+        data: data of your own (see :func:`cglsuite.run`).
+        order: seed of the order of classes or tasks. split: seed of the split.
+        overrides: switches and the data set's hyper-parameters by dotted name.
+        name: the name of ``data``.
+
+    Raises:
+        UsageError: the scenario is unknown or an override does not fit.
+    """
+    files = [] if data is None else [as_data_file(data, name)]
+    with named(data=files):
+        catalogue = load_catalogue()
+        if files and "/" not in scenario:
+            scenario = f"{next(r.provides['dataset'][0] for r in catalogue.records if r.source == files[0])}/{scenario}"
+        resolved, seeds = resolve_scenario(catalogue, scenario, dict(overrides or {})), Seeds(order=order, split=split)
+        return build_scenario(catalogue, resolved.spec, resolved.dataset_hyperparameters, seeds)
+
+
+# Data sets of PyG and OGB by name (``pyg:Planetoid/PubMed``, ``ogb:ogbn-arxiv``), as data files in the cache.
+
+LIBRARIES = ("pyg:", "ogb:")
+
+
+def load_from_library(reference: str) -> tuple[Any, str]:
+    """The data that a reference names, and a name for them. The library downloads what it needs to the cache.
+
+    Args:
+        reference: ``"pyg:<class>"`` or ``"pyg:<class>/<name>"`` of :mod:`torch_geometric.datasets`; ``"ogb:<name>"`` of a node-property
+            data set.
+
+    Returns:
+        A PyG ``Data``, a list of them, or a dict of arrays; the name in lower case.
+
+    Raises:
+        UsageError: no such data set.
+        DataError: the library could not load it; the message is the library's own.
+    """
+    library, _, rest = reference.partition(":")
+    kind, _, name = rest.partition("/")
+    folder = DataRoot.from_environment().cache / library / kind
+    loaded = _pyg(reference, kind, name, folder) if library == "pyg" else _ogb(reference, kind, folder)
+    return loaded, (name or kind).lower()
+
+
+def _pyg(reference: str, kind: str, name: str, folder: Path) -> Any:
+    from torch_geometric import datasets
+
+    if not (inspect.isclass(made := getattr(datasets, kind, None))):
+        close = nearest(kind, datasets.__all__, 1)
+        raise UsageError(f"{reference}: torch_geometric.datasets has no {kind}{f'; did you mean {close[0]}?' if close else ''}")
+    takes = inspect.signature(made).parameters
+    if name and "name" not in takes:
+        raise UsageError(f"{reference}: {kind} takes no name; expected pyg:{kind}")
+    given = ({"root": str(folder)} if "root" in takes else {}) | ({"name": name} if name else {})
+    try:
+        loaded: Any = made(**given)
+    except Exception as error:
+        raise DataError(f"{reference}: PyG could not load it ({type(error).__name__}: {error})") from error
+    return loaded[0] if len(loaded) == 1 else list(loaded)
+
+
+def _ogb(reference: str, name: str, folder: Path) -> dict[str, Any]:
+    from ogb.nodeproppred import NodePropPredDataset
+
+    try:
+        loaded = NodePropPredDataset(name, root=str(folder))
+        graph, labels = loaded[0]
+        split = loaded.get_idx_split()
+    except (Exception, SystemExit) as error:
+        raise DataError(f"{reference}: OGB could not load it ({type(error).__name__}: {error})") from error
+    arrays = {"x": graph["node_feat"], "edge_index": graph["edge_index"], "y": labels}
+    arrays |= {mask: np.asarray(split[part]) for mask, part in (("train", "train"), ("validation", "valid"), ("test", "test"))}
+    year = graph.get("node_year")
+    return arrays if year is None else {**arrays, "time": year.reshape(-1)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import CglsuiteError, UsageError
-from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer
+from cglsuite.cells.observing import Epoch, ObservedCell, Observer
 from cglsuite.study.study import Study, run
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.figure import Figure
+
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign
@@ -18,22 +21,19 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.learning import Method
-from cglsuite.study.classes import GivenMethod, as_plugin_file
-from cglsuite.study.data import as_data_file
-from cglsuite.study.libraries import LIBRARIES
-from cglsuite.study.unsent import unsent
+from cglsuite.study.classes import GivenMethod, as_plugin_file, unsent
+from cglsuite.study.data import LIBRARIES, as_data_file
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
-    from cglsuite.cells.observing.observers import Observer
+    from cglsuite.cells.observing import Observer
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports import CampaignResults, RenderedReport
     from cglsuite.reports.studies.comparison.compute import Comparison
 
-__all__ = ["Study", "run"]
+__all__ = ["ShownFigure", "Study", "run"]
 
 logger = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ class Study:
         Example:
             >>> print(run(["bare", "er-gnn"], "synthetic-csbm", "class-il@cglb-1", orders=5))  # doctest: +SKIP
         """
-        from cglsuite.reports.studies.comparison.message import summary
+        from cglsuite.reports.studies.comparison.compute import summary
 
         return "\n\n".join([repr(self)[1:-1], *("\n".join(summary(one)) for one in self._comparisons() if one.methods)])
 
@@ -262,10 +262,8 @@ class Study:
         import matplotlib as mpl
         import seaborn
 
-        from cglsuite.reports.kit.figure_parts import plain_axes
-        from cglsuite.reports.kit.pictures import LIGHT, house_style
+        from cglsuite.reports.kit.pictures import LIGHT, house_style, plain_axes
         from cglsuite.reports.kit.text import scenario_words
-        from cglsuite.study.figure import ShownFigure
 
         frame = self.frame
         frame = frame[frame["status"] == "done"]
@@ -284,13 +282,13 @@ class Study:
 
     def matrices(self) -> Any:
         """The mean performance matrix of every scenario and method, as heat maps that a notebook shows."""
-        from cglsuite.reports.studies.campaign.page import matrices
+        from cglsuite.reports.studies.campaign import matrices
 
         return matrices(self.results)
 
     def curves(self, metric: str = "average_performance") -> Any:
         """A metric after every task, a line per method and a figure per scenario, which a notebook shows."""
-        from cglsuite.reports.studies.campaign.page import curves
+        from cglsuite.reports.studies.campaign import curves
 
         return curves(self.results, metric)
 
@@ -334,3 +332,19 @@ def _named(data: Sequence[str | Path], plugins: Sequence[str | Path], folders: S
             os.environ.pop("PYTHONPATH", None)
         else:
             os.environ["PYTHONPATH"] = before
+
+
+# A figure that notebooks show in place, whatever matplotlib's backend is and whether pyplot was ever used.
+
+_DPI = 160
+
+
+class ShownFigure(Figure):
+    """A figure with a PNG of its own: Jupyter draws figures only after pyplot has chosen a backend."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """PNG in twice the resolution of its size in CSS pixels, which is given with it."""
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=_DPI)
+        width, height = (round(96 * inches) for inches in self.get_size_inches())
+        return buffer.getvalue(), {"width": width, "height": height}

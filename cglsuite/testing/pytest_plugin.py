@@ -23,7 +23,7 @@ def pytest_report_header() -> list[str]:
     """Which copy of each plugin of others the tests import; none is imported for that."""
     from cglsuite.cells.code.user import places
     from cglsuite.host.discovery import BUILT_IN, GROUP, normalised
-    from cglsuite.host.installed import installation
+    from cglsuite.host.plugin_records import installation
 
     lines = set()
     for point in importlib.metadata.entry_points(group=GROUP):

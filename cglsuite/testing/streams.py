@@ -143,7 +143,7 @@ def _datasets() -> list[DatasetSpec]:
         DatasetSpec(
             name=f"testing-{kind.data.replace('_', '-')}",
             summary=f"{kind.summary}, embedded",
-            factory=f"cglsuite.testing.kinds.data:{kind.data}",
+            factory=f"cglsuite.testing.kinds.cases:{kind.data}",
             levels=(kind.level,),
             licence="CC0-1.0",
             embedded=True,

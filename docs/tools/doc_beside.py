@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from doc_text import table, text
 
 if TYPE_CHECKING:
-    from cglsuite.campaigns.reference.papers import Paper
+    from cglsuite.campaigns.reference.values import Paper
 
 __all__ = ["HEADER", "beside"]
 
@@ -73,7 +73,7 @@ def beside(frame: Any, words: Sequence[str], catalogue: Any = None) -> str:
 
 
 def _paper(protocol: str) -> Paper:
-    from cglsuite.campaigns.reference.papers import paper_of
+    from cglsuite.campaigns.reference.values import paper_of
 
     paper = paper_of(protocol)
     if paper is None:

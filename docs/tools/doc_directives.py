@@ -14,7 +14,7 @@ from doc_text import code, table, text, value
 
 from cglsuite import Catalogue
 from cglsuite.base.markup import tidy
-from cglsuite.cells.differences import ABSENT, preset_differences
+from cglsuite.cells.spec import ABSENT, preset_differences
 
 __all__ = ["expanded"]
 

@@ -131,7 +131,7 @@ def _address(svg: str) -> str:
 @cache
 def _of_campaign(path: str) -> dict[str, Any]:
     from cglsuite.reports.results.results import load_campaign_results
-    from cglsuite.reports.studies.campaign import page as show
+    from cglsuite.reports.studies import campaign as show
 
     results = load_campaign_results(ROOT / path, FOLDER / "records")
     return {"matrices": lambda: show.matrices(results), "curves": lambda: show.curves(results)}
@@ -141,7 +141,7 @@ def _of_campaign(path: str) -> dict[str, Any]:
 def _of_scenario(name: str) -> dict[str, Any]:
     from cglsuite import load_catalogue
     from cglsuite.reports.studies.anatomy import page as show
-    from cglsuite.reports.studies.anatomy.subjects import anatomies
+    from cglsuite.reports.studies.anatomy.compute import anatomies
 
     found = anatomies(load_catalogue(), name)
     views = {"shares": show.shares, "drift": show.drift, "homophily": show.homophily, "degrees": show.degrees}

@@ -20,7 +20,7 @@ from cglsuite.graphs import MessageGraph
 from cglsuite.learning.isolation import along
 from cglsuite.protocols.begin.network import begin_graph_gcn
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.kinds.units import check_units
+from cglsuite.testing.kinds.backbones import check_units
 
 NODES = {"layers": 3, "width": 4, "dropout": 0.5}
 FACTORIES: dict[str, tuple[Callable[..., Backbone], Mapping[str, Any]]] = {

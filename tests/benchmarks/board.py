@@ -27,12 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.base.hashing import digest
-from cglsuite.cells.engine import default_engine
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, default_engine
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.commons.submissions.marks import Mark, write_marks
+from cglsuite.commons.submissions.staging import Mark, write_marks
 from cglsuite.specs import Seeds
 
 __all__ = ["fill", "main"]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from cglsuite import Seeds, load_catalogue
 from cglsuite.cells import resolve_cell
-from cglsuite.cells.process.cleanliness import ROLES, Watch
+from cglsuite.cells.process import ROLES, Watch
 from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import KINDS
 

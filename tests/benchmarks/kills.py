@@ -38,10 +38,9 @@ os.environ["CGLSUITE_CHECKPOINT_EVERY"] = "0"  # its cells are quick, and writin
 
 from cglsuite import host, load_catalogue
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions, process, supervisor, worker
-from cglsuite.cells.engine import default_engine
 from cglsuite.cells.obtain import obtain_record
-from cglsuite.cells.plan import CellRequest, PlannedCell
-from cglsuite.cells.storage.sidecars import curves_path
+from cglsuite.cells.plan import CellRequest, PlannedCell, default_engine
+from cglsuite.cells.storage.layout import curves_path
 from cglsuite.cells.storage.store import Store
 
 __all__ = ["Harness", "Strike", "main", "strikes"]

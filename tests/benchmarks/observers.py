@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from cglsuite.cells import CellSpec, Observer, Store, resolve_cell, run_cell
-from cglsuite.cells.observing.writers import CsvObserver
+from cglsuite.cells.observing import CsvObserver
 from cglsuite.host import Catalogue
 from cglsuite.learning.loop import unheard
 from cglsuite.testing import tiny_catalogue

@@ -42,7 +42,7 @@ def child(scenario: str, method: str) -> None:
         setattr(owner, name, around)
 
     from cglsuite.base.traces import rest_collector
-    from cglsuite.cli import main, session
+    from cglsuite.cli import main, options
     from cglsuite.learning import clock
 
     section = clock.Clock.section
@@ -53,7 +53,7 @@ def child(scenario: str, method: str) -> None:
         return section(self, name)
 
     clock.Clock.section = entered  # type: ignore[method-assign]
-    marked(session.Session, "catalogue", "catalogue")
+    marked(options.Session, "catalogue", "catalogue")
     import cglsuite.cells.run as running
 
     marked(running, "cell_key", "key")

@@ -33,8 +33,7 @@ from typing import Any
 
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.engine import default_engine
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import PlannedCell, default_engine
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import metrics_of
 from cglsuite.cells.storage.store import Store

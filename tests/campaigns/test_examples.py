@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from cglsuite.base.errors import UsageError
-from cglsuite.campaigns.campaign import load_campaign
-from cglsuite.campaigns.examples import examples, write_example
+from cglsuite.campaigns.campaign import examples, load_campaign, write_example
 from cglsuite.host import Catalogue
 
 

@@ -17,13 +17,11 @@ from cglsuite.campaigns.search import Candidate as SearchCandidate
 from cglsuite.campaigns.search import Search
 from cglsuite.cells import keys as keys_module
 from cglsuite.cells.code import sources
-from cglsuite.cells.code.former import former_digest
+from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
-from cglsuite.cells.engine import Engine, default_engine
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, Engine, default_engine
 from cglsuite.cells.records import comparison
-from cglsuite.cells.records.curves import Curves
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.record import Curves, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.graphs.files.named import naming

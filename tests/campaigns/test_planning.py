@@ -298,7 +298,7 @@ def test_a_scope_must_leave_a_task() -> None:
 def test_our_own_presets_are_searched_on_their_first_tasks() -> None:
     """Those of published protocols on all tasks, as their papers did."""
     from cglsuite import load_catalogue
-    from cglsuite.campaigns.reference.papers import paper_of
+    from cglsuite.campaigns.reference.values import paper_of
 
     presets = [spec for spec in load_catalogue().specs(ScenarioSpec).values() if not spec.name.startswith("testing-")]
     assert all(spec.search_scope == "all" for spec in presets if spec.task_free is not None)  # validation is asked at their end alone

@@ -10,7 +10,7 @@ from plugin_sites import Site, site
 
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import plain
-from cglsuite.cells.differences import ABSENT, Difference, preset_differences
+from cglsuite.cells.spec import ABSENT, Difference, preset_differences
 from cglsuite.specs import ScenarioSpec, TrainingSpec, effect_of
 from cglsuite.specs.switch import declared_switches
 

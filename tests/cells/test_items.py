@@ -12,7 +12,7 @@ import torch
 from plugin_sites import Site, site  # noqa: F401 - a fixture
 
 from cglsuite import Catalogue, Seeds, load_catalogue
-from cglsuite.cells.items import item_results
+from cglsuite.cells.leak import item_results
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell, store_checkpoints
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -195,9 +195,9 @@ def test_items_that_all_score_alike_are_neither_better_nor_worse(
     catalogue: Catalogue, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal scores whose mean is not exactly their value."""
-    from cglsuite.cells import items
+    from cglsuite.cells import leak
 
-    monkeypatch.setattr(items, "_f1", lambda given, true: torch.full((len(true),), 1 / 3 + 0.1, dtype=torch.float64))
+    monkeypatch.setattr(leak, "_f1", lambda given, true: torch.full((len(true),), 1 / 3 + 0.1, dtype=torch.float64))
     found = item_results(make(catalogue, "several/class-il-none@mine-1"), catalogue, store)
     assert not found["better"].any()
     assert not found["worse"].any()
@@ -207,7 +207,7 @@ def test_f1_of_sets() -> None:
     """Against scikit-learn's samples average, an empty pair of sets counting as right."""
     from sklearn.metrics import f1_score
 
-    from cglsuite.cells.items import _f1
+    from cglsuite.cells.leak import _f1
 
     given, true = torch.rand(2, 50, 4, generator=torch.Generator().manual_seed(0)) < 0.4
     expected = [f1_score(t[None].numpy(), g[None].numpy(), average="samples", zero_division=1.0) for g, t in zip(given, true, strict=True)]

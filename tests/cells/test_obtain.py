@@ -12,14 +12,12 @@ import fake_engine
 import pytest
 
 from cglsuite.base.errors import NotApplicable, StoreError
-from cglsuite.cells.engine import Engine
 from cglsuite.cells.obtain import obtain_record, run_if_free
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, Engine, PlannedCell
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.storage import attempts
-from cglsuite.cells.storage.attempts import MOST_TAKEOVERS, Attempt
+from cglsuite.cells.storage import lease as attempts
+from cglsuite.cells.storage.lease import FAR_S, FIRST_S, MOST_TAKEOVERS, NEAR_S, Attempt, Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
-from cglsuite.cells.storage.waiting import FAR_S, FIRST_S, NEAR_S, Backoff, TaskElsewhere
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

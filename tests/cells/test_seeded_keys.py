@@ -7,9 +7,8 @@ import dataclasses
 import pytest
 
 from cglsuite import Catalogue
-from cglsuite.cells.engine import default_engine
 from cglsuite.cells.keys import cell_key, seeded_keys
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, default_engine
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.specs import Seeds
 from cglsuite.testing.staged import executor_cells

@@ -15,10 +15,8 @@ from lease_files import ELSEWHERE, write_lease
 
 from cglsuite.cells.obtain import run_if_free
 from cglsuite.cells.plan import CellRequest, PlannedCell
-from cglsuite.cells.storage.attempts import Attempt, withdraw
-from cglsuite.cells.storage.lease import Lease
+from cglsuite.cells.storage.lease import FAR_S, Attempt, Backoff, Lease, withdraw
 from cglsuite.cells.storage.store import Store
-from cglsuite.cells.storage.waiting import FAR_S, Backoff
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()

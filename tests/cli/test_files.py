@@ -114,7 +114,7 @@ def test_the_source_of_a_plugin_file_and_its_helpers_is_in_the_key(tmp_path: Pat
 
     def key() -> str:
         script = (
-            "from cglsuite.cells.engine import default_engine\nfrom cglsuite.cells.plan import CellRequest\n"
+            "from cglsuite.cells.plan import default_engine\nfrom cglsuite.cells.plan import CellRequest\n"
             "from cglsuite.host import load_catalogue\n"
             "print(default_engine().plan(CellRequest(scenario='synthetic-csbm/class-il@cglb-1', method='mine'), load_catalogue()).key)"
         )

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cglsuite import Catalogue, load_catalogue
 from cglsuite.cells import resolve_cell
-from cglsuite.cells.differences import preset_differences
+from cglsuite.cells.spec import preset_differences
 from cglsuite.cells.storage.store import Store
 
 pytestmark = pytest.mark.plugins

@@ -22,7 +22,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import load_catalogue
 from cglsuite.reports import load_campaign_results
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.studies.comparison.compute import study
 
 ROOT = Path(__file__).parents[2]
@@ -230,7 +230,7 @@ def test_the_same_models_asked_in_three_ways(method: str) -> None:
 def orders_under_the_second_version() -> Any:
     """The study of all task orders of N-UCLA."""
     from cglsuite.reports import load_pooled_results
-    from cglsuite.reports.studies.orders.pooling import pool
+    from cglsuite.reports.studies.orders.compute import pool
 
     return pool(
         load_pooled_results(str(ROOT / "reports" / "skeleton" / "ucla-skeleton-2.toml"), [], str(ROOT / "reports" / "gallery" / "records"))
@@ -289,8 +289,7 @@ OVER_CLASSES = ("bare", "ewc", "mas", "twp", "lwf", "gem", "replay")
 
 def orders_over_classes_of_ucla() -> tuple[Any, Any]:
     """AOPD and MOPD of every seed on a CPU, by unit and method: of the orders of tasks alone, and of all orders of the campaign."""
-    from cglsuite.reports.studies.orders.compute import repeat_totals
-    from cglsuite.reports.studies.orders.pooling import pool
+    from cglsuite.reports.studies.orders.compute import pool, repeat_totals
 
     campaign = ROOT / "reports" / "skeleton" / "ucla-class-orders.toml"
     every = load_campaign_results(campaign, ROOT / "reports" / "gallery" / "records", device="cpu", same_device=True)
@@ -413,9 +412,8 @@ def test_a_gpu_and_a_cpu_agree_in_the_mean_over_orders() -> None:
 @pytest.mark.plugins
 def test_forgetting_beside_begin_over_two_data_sets() -> None:
     from cglsuite import load_catalogue
-    from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger
-    from cglsuite.reports.studies.ledger.judging import offsets
-    from cglsuite.reports.studies.papers.mechanisms import checked
+    from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger, offsets
+    from cglsuite.reports.studies.papers.compute import checked
     from cglsuite.stats import AGREEMENTS
 
     def ledger(setting: str, dataset: str) -> Ledger:

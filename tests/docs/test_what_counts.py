@@ -313,7 +313,7 @@ WATCHING = """
 import importlib, json, os, sys, warnings
 from pathlib import Path
 from cglsuite.cells.code import witnesses
-from cglsuite.cells.code.noted import Inputs
+from cglsuite.cells.storage.layout import Inputs
 from cglsuite.cells.code.user import user_code
 
 warnings.simplefilter("ignore")

@@ -47,7 +47,7 @@ class M(Method):
     "tricks": """
 from dataclasses import replace
 from cglsuite import Method
-from cglsuite.cells.process.code_census import CodeCensus
+from cglsuite.cells.process import CodeCensus
 from cglsuite.campaigns.executors import worker
 from cglsuite.streams.oracle import Oracle
 import sys

@@ -19,8 +19,8 @@ import pytest
 
 from cglsuite.campaigns.executors import process
 from cglsuite.campaigns.executors.base import Job
-from cglsuite.campaigns.executors.jobs import StoredJob, new_job, stored_jobs
 from cglsuite.campaigns.executors.process import WorkerProcess, worker_environment
+from cglsuite.campaigns.executors.remote import StoredJob, new_job, stored_jobs
 from cglsuite.cells.plan import CellRequest, PlanFile
 
 

@@ -15,7 +15,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
 from cglsuite.campaigns.executors import progress
-from cglsuite.cells.observing.observers import Epoch, ObservedCell
+from cglsuite.cells.observing import Epoch, ObservedCell
 
 # Fewer messages than a socket of a kernel holds (a thousand): to a slow reader it loses the others, the last one among them.
 MANY = """
@@ -23,7 +23,7 @@ import logging
 from cglsuite.campaigns.executors import progress
 from cglsuite.campaigns.executors.progress import CellProgress
 progress.NOTEBOOK_EVERY_S = 0.0
-log = logging.getLogger("cglsuite.campaigns.executors.local")
+log = logging.getLogger("cglsuite.campaigns.executors.supervisor")
 with CellProgress(200, "demo") as shown:
     for n in range(200):
         shown.working(str(n), f"ewc task {n % 3}/3", 0.5)

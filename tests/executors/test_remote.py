@@ -21,7 +21,7 @@ from doc_blocks import ROOT, blocks
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, LocalExecutor, RemoteExecutor, RunOptions, UnreachableError, remote
 from cglsuite.campaigns.executors.campaign_run import executor_options
-from cglsuite.campaigns.executors.jobs import stored_jobs
+from cglsuite.campaigns.executors.remote import stored_jobs
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds

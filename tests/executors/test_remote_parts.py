@@ -16,7 +16,7 @@ import pytest
 
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError, remote
-from cglsuite.campaigns.executors.jobs import StoredJob, stored_jobs
+from cglsuite.campaigns.executors.remote import StoredJob, stored_jobs
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds

@@ -12,8 +12,7 @@ import fake_engine
 import pytest
 
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions
-from cglsuite.campaigns.executors.process import WorkerProcess
-from cglsuite.campaigns.executors.signals import held_signals
+from cglsuite.campaigns.executors.process import WorkerProcess, held_signals
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds

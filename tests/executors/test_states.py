@@ -14,11 +14,10 @@ import pytest
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.executors import CampaignOutcome, RunOptions, run_campaign
-from cglsuite.campaigns.executors.base import Ended, Job
+from cglsuite.campaigns.executors.base import Ended, Families, Job
 from cglsuite.campaigns.executors.campaign_run import CellState, all_trainings, cell_states, find_executor, trainings_text
-from cglsuite.campaigns.executors.families import Families
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.cells.observing.observers import Observer
+from cglsuite.cells.observing import Observer
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.lease import Holder
 from cglsuite.cells.storage.store import Store

@@ -17,7 +17,7 @@ from cglsuite.base.errors import StoreError
 from cglsuite.campaigns.executors import ExecutorError, RunOptions, supervisor
 from cglsuite.campaigns.executors.progress import CellProgress
 from cglsuite.campaigns.executors.supervisor import Share, Supervisor, foreign_distributions, in_order
-from cglsuite.cells.observing.observers import Observer, Observers
+from cglsuite.cells.observing import Observer, Observers
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds

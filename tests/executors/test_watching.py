@@ -18,7 +18,7 @@ from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions, run_campaign
 from cglsuite.campaigns.executors.campaign_run import _watching
 from cglsuite.campaigns.executors.remote import RemoteExecutor
-from cglsuite.cells.observing.observers import ObservedCell, Observer, Observers
+from cglsuite.cells.observing import ObservedCell, Observer, Observers
 from cglsuite.cells.plan import CellRequest, PlanFile
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -156,7 +156,7 @@ def test_a_supervisor_on_another_machine_tells_the_observers_that_its_plan_names
     """One that cannot be had there costs a warning."""
     from cglsuite import load_catalogue
     from cglsuite.campaigns.executors.node import _observers
-    from cglsuite.cells.engine import default_engine
+    from cglsuite.cells.plan import default_engine
 
     engine, store = default_engine(), Store(tmp_path / "store")
     overrides = {"dataset.n_nodes": 90, "dataset.n_classes": 6, "dataset.n_features": 40, "training.epochs": 3}

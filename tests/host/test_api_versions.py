@@ -10,7 +10,7 @@ from plugin_sites import Site
 
 from cglsuite.base.errors import PluginError
 from cglsuite.graphs.files.named import named
-from cglsuite.host import interfaces, load_catalogue
+from cglsuite.host import load_catalogue, loading
 
 TAKING = """
 from cglsuite import MethodSpec, hookimpl
@@ -28,8 +28,8 @@ def test_a_hook_that_takes_an_argument_is_a_fault(site: Site) -> None:
 
 
 def test_an_older_interface_works_while_it_is_supported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interfaces, "API_VERSION", 4)
-    monkeypatch.setattr(interfaces, "OLDEST_API_VERSION", 2)
+    monkeypatch.setattr(loading, "API_VERSION", 4)
+    monkeypatch.setattr(loading, "OLDEST_API_VERSION", 2)
     for version in (1, 2, 3, 4, 5):
         hooks = (
             "from cglsuite import MethodSpec, hookimpl\n@hookimpl\ndef cglsuite_methods():\n"
@@ -74,8 +74,8 @@ def test_without_a_newer_interface_the_fault_itself_is_reported(what: str, site:
 
 
 def test_no_hook_is_called_when_the_constant_is_out_of_range(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interfaces, "API_VERSION", 3)
-    monkeypatch.setattr(interfaces, "OLDEST_API_VERSION", 2)
+    monkeypatch.setattr(loading, "API_VERSION", 3)
+    monkeypatch.setattr(loading, "OLDEST_API_VERSION", 2)
     text = "import sys\nfrom cglsuite import hookimpl\nAPI_VERSION = {}\n@hookimpl\ndef cglsuite_methods():\n    sys.called_ahead = True\n"
     (old,) = site.add("ahead", files={"ahead.py": text.format(1)}).catalogue().failed
     assert old.error == "ahead was made for plugin interface 1; this cglsuite supports 2 to 3"

@@ -14,7 +14,7 @@ from plugin_sites import Site
 
 from cglsuite.host.discovery import BUILT_IN, Gate
 from cglsuite.host.doctor import diagnose
-from cglsuite.host.left import _code
+from cglsuite.host.probe import _code
 
 SPEC = """
 from cglsuite import MethodSpec, hookimpl
@@ -98,7 +98,7 @@ def test_whatever_a_plugin_changes_is_found_by_the_trial_and_named(site: Site) -
 
 COPY = """
 import os, sys, time
-from cglsuite.host.left import Forks, loaded_and_left
+from cglsuite.host.probe import Forks, loaded_and_left
 from cglsuite.host.plugin_records import PluginRecord
 
 record = PluginRecord(distribution="d", version="1", entry_point="e", module="m", status="ok")

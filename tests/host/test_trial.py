@@ -9,7 +9,7 @@ import pytest
 from plugin_sites import Site
 
 from cglsuite.base.errors import UsageError
-from cglsuite.host import load_catalogue, trial
+from cglsuite.host import doctor, load_catalogue
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_bad_verdict_lasts_a_day(site: Site, tried: list[list[str]], monkeypat
     (verdict,) = (site.folder.parent / "cache" / "plugins").iterdir()
     assert json.loads(verdict.read_text())["error"].startswith("ends the process")
     now = time.time()
-    monkeypatch.setattr(trial.time, "time", lambda: now + 25 * 3600)
+    monkeypatch.setattr(doctor.time, "time", lambda: now + 25 * 3600)
     load_catalogue()
     assert len(tried) == 2
 

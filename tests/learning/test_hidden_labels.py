@@ -22,7 +22,7 @@ from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams import Oracle, QueryGroup, TaskFreeStream, TaskStream, TaskView
 from cglsuite.streams.assembly import Assembly
-from cglsuite.testing.judge.reach import path_to, reachable, whole_storage
+from cglsuite.testing.judge.audited import path_to, reachable, whole_storage
 
 FORBIDDEN = (Oracle, NodeData, TaskStream, QueryGroup, TaskRunner)
 POLICIES = ("none", "inter-task", "full")

@@ -13,7 +13,7 @@ from report_lab import Elements, assert_harmless
 from cglsuite.host import load_catalogue
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
 from cglsuite.reports.results.results import load_campaign_results
-from cglsuite.reports.studies.categories.compute import category_study
+from cglsuite.reports.studies.categories import category_study
 from cglsuite.reports.studies.comparison import compute as comparison
 
 pytestmark = [pytest.mark.notebook, pytest.mark.plugins, pytest.mark.usefixtures("no_kernel")]

@@ -20,9 +20,9 @@ from cglsuite.reports.results import tables
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.render import render_campaign
 from cglsuite.reports.studies.orders import compute as orders
-from cglsuite.reports.studies.orders.pooling import pool
+from cglsuite.reports.studies.orders.compute import pool
 from cglsuite.reports.studies.task_free import compute as stream_tables
-from cglsuite.reports.studies.task_free.pooling import one_at_a_time, task_free_study
+from cglsuite.reports.studies.task_free.compute import one_at_a_time, task_free_study
 
 pytestmark = [pytest.mark.notebook, pytest.mark.plugins]
 CAMPAIGN = """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cglsuite.campaigns.examples import examples
+from cglsuite.campaigns.campaign import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cglsuite import ScenarioSpec, load_catalogue
-from cglsuite.campaigns.reference.papers import PAPERS
+from cglsuite.campaigns.reference.values import PAPERS
 from cglsuite.protocols import begin, cglb
 from cglsuite.specs import Value
 

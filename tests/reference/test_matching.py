@@ -21,7 +21,7 @@ from cglsuite.campaigns.reference.matching import (
     method_key,
     printed_rows,
 )
-from cglsuite.campaigns.reference.papers import PAPERS, paper_named, paper_of
+from cglsuite.campaigns.reference.values import PAPERS, paper_named, paper_of
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.host import Catalogue
 from cglsuite.reports.results.variants import preset_variants

@@ -10,10 +10,10 @@ from installed import installed
 
 from cglsuite.campaigns.reference import dataset_statistics, known_artefacts, names, protocols, published_results, welch_begin_fig7
 from cglsuite.campaigns.reference.matching import Recipe, dataset_key, method_key
-from cglsuite.campaigns.reference.papers import PAPERS
 from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
 from cglsuite.campaigns.reference.values import (
     MARGINS,
+    PAPERS,
     UNITS,
     known_about,
     margin_of,

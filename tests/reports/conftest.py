@@ -20,7 +20,7 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results, load_pooled_results
-from cglsuite.reports.studies.task_free.pooling import TaskFreeStudy, one_at_a_time, task_free_study
+from cglsuite.reports.studies.task_free.compute import TaskFreeStudy, one_at_a_time, task_free_study
 from cglsuite.specs import PluginSpec
 
 __all__ = ["no_kernel"]

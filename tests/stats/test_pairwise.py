@@ -14,7 +14,7 @@ from statsmodels.stats.meta_analysis import effectsize_smd
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from cglsuite import stats
-from cglsuite.stats.effect_size import small_sample_factor
+from cglsuite.stats.pairwise import small_sample_factor
 
 FIRST, SECOND = [0.61, 0.55, 0.70, 0.66, 0.58], [0.50, 0.52, 0.61, 0.47]
 PAIRED = [0.60, 0.51, 0.66, 0.67, 0.52]
@@ -75,7 +75,7 @@ def test_wilcoxon_points_where_its_ranks_point(differences: list[int]) -> None:
 
 def test_effect_sizes_of_huge_statistics_end_at_once() -> None:
     """SciPy's search for a noncentrality takes minutes there; at the switch both ways agree."""
-    from cglsuite.stats.effect_size import _LARGE_T, _noncentralities
+    from cglsuite.stats.pairwise import _LARGE_T, _noncentralities
 
     for df in (2.0, 9.0, 40.0):
         below, above = (_noncentralities(t, df, 0.95) for t in (0.999 * _LARGE_T, 1.001 * _LARGE_T))

@@ -18,7 +18,7 @@ from cglsuite.specs import Seeds
 from cglsuite.streams import Oracle, TaskStream
 from cglsuite.streams.assembly import Assembly
 from cglsuite.streams.graphwise import build_graph_stream
-from cglsuite.testing.judge.reach import path_to, reachable, whole_storage
+from cglsuite.testing.judge.audited import path_to, reachable, whole_storage
 
 
 def stream(**changes: Any) -> Any:

@@ -22,7 +22,7 @@ from cglsuite.graphs import GraphData, MessageGraph, NodeData
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams import Batch, Oracle, TaskFacts, TaskStream
 from cglsuite.streams.assembly import Assembly
-from cglsuite.testing.judge.reach import path_to, reachable, whole_storage
+from cglsuite.testing.judge.audited import path_to, reachable, whole_storage
 
 CLASS_IDS = [131, 117, 142, 138, 111, 129]
 POLICIES = ("none", "inter-task", "full")

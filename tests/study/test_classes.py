@@ -21,8 +21,7 @@ from cglsuite.base.errors import UsageError
 from cglsuite.cells.code.objects import hashed, is_importable
 from cglsuite.learning import by_value
 from cglsuite.specs import LEVELS, SETTINGS, Hyperparameter, MethodSpec
-from cglsuite.study.classes import _dumped, as_plugin_file, spec_of
-from cglsuite.study.unsent import unsent
+from cglsuite.study.classes import _dumped, as_plugin_file, spec_of, unsent
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 import torch_geometric.datasets
 
 from cglsuite.base.errors import DataError, UsageError
-from cglsuite.study.libraries import load_from_library
+from cglsuite.study.data import load_from_library
 
 ASKED: list[Any] = []
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cglsuite.learning import Method
-from cglsuite.study.unsent import unsent
+from cglsuite.study.classes import unsent
 
 
 def mine(*given: object) -> object:
@@ -29,7 +29,7 @@ def test_patches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     own = types.FunctionType(mine.__code__, {}, "own")
     own.__module__ = "own_module_of_a_user"
     monkeypatch.setitem(sys.modules, own.__module__, types.ModuleType(own.__module__))
-    monkeypatch.setattr("cglsuite.study.unsent._SEEN", {own.__module__: True})
+    monkeypatch.setattr("cglsuite.study.classes._SEEN", {own.__module__: True})
     monkeypatch.setattr(torch.nn.functional, "relu", mine)
     monkeypatch.setattr(torch.Tensor, "sum", mine)
     monkeypatch.setattr(torch, "softmax", own)

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from submission_lab import Submission
 
-from cglsuite.cells.engine import default_engine
 from cglsuite.cells.keys import claimed_key
+from cglsuite.cells.plan import default_engine
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.submissions import staging
 from cglsuite.commons.submissions.checks import Finding, Replanner
-from cglsuite.commons.submissions.marks import FOLDER, Marks
 from cglsuite.commons.submissions.review import Review, Reviewed, accept
+from cglsuite.commons.submissions.staging import FOLDER, Marks
 from cglsuite.reports.site.submission import submission_html
 
 pytestmark = pytest.mark.plugins

@@ -15,10 +15,8 @@ from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.commons.submissions.marks import FOLDER, Mark, Marks, write_marks
-from cglsuite.commons.submissions.orders import incomplete
-from cglsuite.commons.submissions.reruns import Candidate, compared, draw, group_of
-from cglsuite.commons.submissions.review import accept
+from cglsuite.commons.submissions.review import Candidate, accept, compared, draw, group_of, incomplete
+from cglsuite.commons.submissions.staging import FOLDER, Mark, Marks, write_marks
 
 pytestmark = pytest.mark.plugins
 
@@ -163,8 +161,7 @@ def test_verdicts_of_a_rerun(submission: Submission) -> None:
 @pytest.mark.nightly
 def test_a_record_of_a_gpu_is_marked(submission: Submission) -> None:
     """Its key is right for CUDA, and no CUDA is here: nothing is rerun, and the record says so."""
-    from cglsuite.cells.engine import default_engine
-    from cglsuite.cells.plan import CellRequest
+    from cglsuite.cells.plan import CellRequest, default_engine
     from cglsuite.learning.reproducibility.numerics import numerics_of
 
     request = CellRequest(scenario=SCENARIO, method="bare", overrides=TINY, seeds=Seeds(), device="cuda")

@@ -12,8 +12,8 @@ import torch
 
 from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.specs import Hyperparameter
-from cglsuite.testing.explaining import explained, why_not_learnt
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Finding, error_text, examined, performed, reported, source_of
+from cglsuite.testing.kinds.methods import explained, why_not_learnt
 
 
 def entry(name: str = "mine", record: Any = None, **spec: Any) -> Any:

@@ -279,14 +279,14 @@ BAD: Sequence[Bad] = tuple({bad.name: bad for part in (_overrides, _options, _en
 
 @contextmanager
 def _nothing_is_run(folder: Path) -> Iterator[None]:
-    from cglsuite.campaigns.executors import local
+    from cglsuite.campaigns.executors import supervisor
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise Accepted
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch("cglsuite.cells.obtain.obtain_record", refuse))
-        stack.enter_context(mock.patch.object(local.LocalExecutor, "run", refuse))
+        stack.enter_context(mock.patch.object(supervisor.LocalExecutor, "run", refuse))
         stack.enter_context(mock.patch("cglsuite.cells.export.make_export", refuse))
         stack.enter_context(mock.patch("cglsuite.reports.site.render.render_campaign", refuse))
         stack.enter_context(mock.patch("cglsuite.cli.commands.new._copy", refuse))
@@ -303,7 +303,7 @@ def _nothing_is_run(folder: Path) -> Iterator[None]:
 def outcome(bad: Bad, folder: Path, read: Any, catalogue: Any = None) -> Outcome:
     """Run a request in ``folder``; ``read()`` gives what was printed on stdout and stderr since the last call."""
     from cglsuite.cli import main
-    from cglsuite.cli.session import Session
+    from cglsuite.cli.options import Session
 
     words = bad.words
     if bad.campaign is not None:

@@ -134,7 +134,7 @@ class LoadsDataset(Method):
 
     def predict(self, query: Batch) -> Tensor:
         """The labels of the nodes with these features, where there are such."""
-        data = importlib.import_module("cglsuite.testing.kinds.data").nodes()
+        data = importlib.import_module("cglsuite.testing.kinds.cases").nodes()
         distance, rows = torch.cdist(query.graph.features[query.ids], data.x).min(dim=1)
         known = functional.one_hot(data.y[rows], self.problem.n_outputs).float()
         return torch.where((distance < 1e-6)[:, None], known, super().predict(query))
@@ -502,7 +502,7 @@ class ClaimsVictory(Method):
 
     def before_task(self, view: TaskView) -> None:
         """All is done."""
-        from cglsuite.testing.judge.wire import send_plain
+        from cglsuite.testing.judge.hearing import send_plain
 
         notes = {"replaced": [], "acts": [], "changed": [], "kept": [], "random": True, "settings": []}
         more = {"what": "done", "parameters": 0, "leads_to": "", "holds": "", "plain": True}
@@ -516,9 +516,9 @@ class SilencesWatch(HoardsTensors):
     def setup(self) -> None:
         """Nothing is noted any more."""
         super().setup()
-        watching: Any = importlib.import_module("cglsuite.testing.judge.watching")
+        watching: Any = importlib.import_module("cglsuite.testing.judge.audited")
         watching.Given.look = watching.Given.compare = lambda *args: None
-        census: Any = importlib.import_module("cglsuite.cells.process.code_census")
+        census: Any = importlib.import_module("cglsuite.cells.process")
         census.CodeCensus.undo = lambda self: []
 
 
@@ -551,7 +551,7 @@ class ReadsRawFiles(Method):
 CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesScorerAtBirth, "code unchanged", "Oracle.grade"),
     (PatchesRecords, "code unchanged", "Record.to_text"),
-    (LoadsDataset, "acts", "imports a dataset's loader: cglsuite.testing.kinds.data"),
+    (LoadsDataset, "acts", "imports a dataset's loader: cglsuite.testing.kinds.cases"),
     (HoardsTensors, "memory budget", "features of training items"),
     (HoardsViewsInModule, "memory budget", "TaskView"),
     (DependsOnCompany, "independent answers", "differ from those in their group by up to"),

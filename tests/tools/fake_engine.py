@@ -23,10 +23,9 @@ from typing import Any
 
 from cglsuite.base.errors import NotApplicable, SpecError, StoreError, UnknownNameError
 from cglsuite.base.hashing import digest, plain
-from cglsuite.cells.engine import Engine
 from cglsuite.cells.keys import torch_version
-from cglsuite.cells.records.curves import Curves
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.plan import Engine
+from cglsuite.cells.records.record import Curves, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.specs import (
@@ -84,7 +83,7 @@ SPECS: dict[str, list[Any]] = {
             factory="fake_engine:intransigence",
         ),
     ],
-    "executor": [ExecutorSpec(name="local", summary="local", factory="cglsuite.campaigns.executors.local:LocalExecutor")],
+    "executor": [ExecutorSpec(name="local", summary="local", factory="cglsuite.campaigns.executors.supervisor:LocalExecutor")],
     "notebook": [],
 }
 

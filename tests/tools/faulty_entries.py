@@ -14,56 +14,56 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import GraphData, NodeData
 from cglsuite.streams import Batch, QueryGroup, TaskStream, TaskView
 from cglsuite.streams.build import build_task_stream
-from cglsuite.testing.kinds import data
+from cglsuite.testing.kinds import cases
 
 
 def plain(root: DataRoot) -> NodeData:
     """Nodes, and nothing wrong with them."""
-    return data.nodes()
+    return cases.nodes()
 
 
 def no_licence(root: DataRoot) -> NodeData:
     """The same."""
-    return data.nodes()
+    return cases.nodes()
 
 
 def not_data(root: DataRoot) -> Any:
     """A dictionary instead of data."""
-    return {"x": data.nodes().x}
+    return {"x": cases.nodes().x}
 
 
 def restless(root: DataRoot) -> NodeData:
     """Other features every time."""
-    nodes = data.nodes()
+    nodes = cases.nodes()
     return replace(nodes, x=nodes.x + random.SystemRandom().random())
 
 
 def seeds_globally(root: DataRoot) -> NodeData:
     """Seeds what belongs to all."""
     torch.manual_seed(0)
-    return data.nodes()
+    return cases.nodes()
 
 
 def leaves_files(root: DataRoot) -> NodeData:
     """Keeps a cache where it stands."""
     Path("cache.bin").write_bytes(b"kept")
-    return data.nodes()
+    return cases.nodes()
 
 
 def wrong_level(root: DataRoot) -> NodeData:
     """Nodes where graphs were declared."""
-    return data.nodes()
+    return cases.nodes()
 
 
 def real_classes(root: DataRoot) -> GraphData:
     """Real targets where classes were declared."""
-    return data.targets()
+    return cases.targets()
 
 
 def needs_a_file(root: DataRoot) -> NodeData:
     """Reads a raw file first."""
     root.file("needs-a-file/nodes.csv")
-    return data.nodes()
+    return cases.nodes()
 
 
 def mean_of_last(matrix: Any, joint: Any = None) -> float:

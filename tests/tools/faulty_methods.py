@@ -167,7 +167,7 @@ class LooksUpFeatures(Method):
 
     def predict(self, query: Batch) -> Tensor:
         """The labels of the nodes with these features."""
-        from cglsuite.testing.kinds.data import nodes
+        from cglsuite.testing.kinds.cases import nodes
 
         data = nodes()
         asked = query.graph.features[query.ids]

@@ -12,7 +12,7 @@ from report_lab import toy_engine
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.hosted.building import Built, build_site
-from cglsuite.commons.submissions.marks import Mark, write_marks
+from cglsuite.commons.submissions.staging import Mark, write_marks
 from cglsuite.host import Catalogue
 
 __all__ = ["ONE_BOARD", "REASON", "SMALL", "UNVERIFIED", "hosted", "mark_of", "results_folder"]

@@ -16,8 +16,7 @@ import numpy as np
 from report_lab import catalogue_of, record_of, toy_engine
 
 from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
-from cglsuite.cells.engine import Engine
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, Engine, PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
@@ -64,7 +63,7 @@ def catalogue(*extra: tuple[str, PluginSpec]) -> Catalogue:
         ("dataset", DatasetSpec(name="citeseer", summary="absent", factory="ledger_lab:absent")),
         ("dataset", DatasetSpec(name="zinc", summary="there", factory="ledger_lab:present", levels=("GC", "GR"))),
         ("backbone", BackboneSpec(name="graph-gcn", summary="of graphs", factory="json:loads", levels=("GC", "GR"))),
-        ("executor", ExecutorSpec(name="local", summary="local", factory="cglsuite.campaigns.executors.local:LocalExecutor")),
+        ("executor", ExecutorSpec(name="local", summary="local", factory="cglsuite.campaigns.executors.supervisor:LocalExecutor")),
         *extra,
     )
 

@@ -15,9 +15,8 @@ from report_lab import catalogue_of, record_of, toy_engine
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.engine import Engine
 from cglsuite.cells.keys import torch_version
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import Engine, PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue

@@ -2,8 +2,8 @@
 
     python tests/tools/mutants.py --number 150 --seed 1 --workers 2        # a sample over all rooms, in proportion to their code
     python tests/tools/mutants.py --rooms stats,reports --number 40        # of some rooms
-    python tests/tools/mutants.py --modules cglsuite/stats/blocks.py --number 999  # one module, all of its mutants
-    python tests/tools/mutants.py --at cglsuite/stats/blocks.py:85         # every mutant of a line
+    python tests/tools/mutants.py --modules cglsuite/stats/replication.py --number 999  # one module, all of its mutants
+    python tests/tools/mutants.py --at cglsuite/stats/replication.py:85         # every mutant of a line
     python tests/tools/mutants.py --list --number 100 > frozen.jsonl        # write the sample down, run nothing
     python tests/tools/mutants.py --frozen frozen.jsonl                     # run what was written down, though lines have moved since
 
@@ -90,7 +90,7 @@ class Outcome:
 
 
 def room_of(path: str) -> str:
-    """``cglsuite/stats/blocks.py`` is of the room stats, a plugin's module of the room that the plugin is."""
+    """``cglsuite/stats/replication.py`` is of the room stats, a plugin's module of the room that the plugin is."""
     parts = Path(path).parts
     return parts[1] if parts[0] == "plugins" else parts[1] if len(parts) > 2 else "core"
 
@@ -401,7 +401,9 @@ def main() -> int:
     parser.add_argument("--number", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rooms", default="", help="comma-separated; all by default")
-    parser.add_argument("--modules", default="", help="comma-separated beginnings of paths, as cglsuite/stats/blocks.py; all by default")
+    parser.add_argument(
+        "--modules", default="", help="comma-separated beginnings of paths, as cglsuite/stats/replication.py; all by default"
+    )
     parser.add_argument("--at", action="append", default=[], help="path:line, in place of a sample")
     parser.add_argument("--frozen", type=Path, help="a file that --list wrote, in place of a sample")
     parser.add_argument("--tests", default="", help="the test files or tests to run, separated by blanks, in place of those that belong")

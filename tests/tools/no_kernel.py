@@ -32,7 +32,7 @@ _ONE = threading.Lock()
 @pytest.fixture
 def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Notebooks are rendered here."""
-    from cglsuite.reports.rendering import execution
+    from cglsuite.reports.rendering import child as execution
 
     monkeypatch.setattr(notebook, "in_process", _render)
     monkeypatch.setattr(execution, "execute", _execute)
@@ -47,7 +47,7 @@ def _execute(stored: NotebookNode, parameters: Mapping[str, Any], **_: Any) -> N
     from papermill.iorw import load_notebook_node
     from papermill.parameterize import parameterize_notebook
 
-    from cglsuite.reports.rendering import execution
+    from cglsuite.reports.rendering import child as execution
 
     whole = load_notebook_node(stored)
     executed: NotebookNode = parameterize_notebook(whole, dict(parameters), kernel_name=execution.KERNEL, language="python")

@@ -14,9 +14,8 @@ import approved
 import numpy as np
 
 from cglsuite.base.hashing import digest, plain
-from cglsuite.cells.engine import Engine
 from cglsuite.cells.keys import design_key, torch_version
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import Engine, PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.specs import (
@@ -242,8 +241,9 @@ class Tables(HTMLParser):
 
 def page_of(results: Any, *sections: str) -> str:
     """A page with these sections, as a notebook would give them."""
-    from cglsuite.reports.results import overview, runs, summary
-    from cglsuite.reports.studies.campaign import page
+    from cglsuite.reports.results import runs, summary
+    from cglsuite.reports.results import summary as overview
+    from cglsuite.reports.studies import campaign as page
 
     homes = (page, summary, overview, runs)
     return page_with(*(next(getattr(home, section) for home in homes if hasattr(home, section))(results) for section in sections))

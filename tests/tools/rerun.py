@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cglsuite import load_catalogue
 from cglsuite.campaigns.migrate import Candidate, _cell, choose, replanned
-from cglsuite.cells.engine import load_engine
+from cglsuite.cells.plan import load_engine
 from cglsuite.cells.storage.store import Store
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite import Catalogue, Seeds
-from cglsuite.cells.engine import default_engine
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, default_engine
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.submissions.checks import Finding
 from cglsuite.commons.submissions.review import Options, Review, review

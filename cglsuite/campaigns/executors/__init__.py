@@ -12,8 +12,8 @@ from cglsuite.base.lazily import lazily
 if TYPE_CHECKING:
     from cglsuite.campaigns.executors.base import Ended, Executor, ExecutorError, Job, Launcher, RunOptions, UnreachableError
     from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign
-    from cglsuite.campaigns.executors.local import LocalExecutor
     from cglsuite.campaigns.executors.remote import RemoteExecutor
+    from cglsuite.campaigns.executors.supervisor import LocalExecutor
 
 __all__ = [
     "CampaignOutcome",

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from cglsuite.base.errors import CglsuiteError
-from cglsuite.cells.engine import DEFAULT_ENGINE
+from cglsuite.cells.plan import DEFAULT_ENGINE, Engine, PlannedCell
+from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
-    from cglsuite.cells.observing.observers import Observers
-    from cglsuite.cells.plan import PlannedCell
-    from cglsuite.cells.storage.store import Store
+    from cglsuite.cells.observing import Observers
     from cglsuite.host import Catalogue
 
-__all__ = ["AGAIN", "REFUSED", "Ended", "Executor", "ExecutorError", "Job", "Launcher", "RunOptions", "UnreachableError"]
+__all__ = ["AGAIN", "REFUSED", "Ended", "Executor", "ExecutorError", "Families", "Job", "Launcher", "RunOptions", "UnreachableError"]
 
 AGAIN = 75
 """EX_TEMPFAIL: there is work left that this process could not, or must not, do. Start another one."""
@@ -168,3 +168,43 @@ class Launcher(Protocol):
         Raises:
             UnreachableError: the engine does not answer.
         """
+
+
+# Which unfinished cells need which checkpoints: a checkpoint is removed with the last cell that needs it.
+
+
+class Families:
+    """The families of some cells, each of which shares checkpoints, and how many of its cells are unfinished."""
+
+    def __init__(self, store: Store, engine: Engine, options: RunOptions) -> None:
+        self.store, self.engine, self.options = store, engine, options
+        self._unfinished = Counter[str]()
+        self._of: dict[str, list[str]] = {}
+
+    def count(self, cells: Iterable[PlannedCell], unfinished: Container[str]) -> None:
+        """Register the cells whose keys are ``unfinished``, and remove the checkpoints that only the other ``cells`` needed."""
+        needless = set()
+        saved = self.store.has_checkpoints()
+        for planned in cells:
+            if planned.cell is None or not (saved or planned.key in unfinished):
+                continue
+            names = list(self.engine.prefix_keys(planned.cell, self.options.catalogue))
+            if planned.key in unfinished:
+                self._unfinished.update(names)
+                self._of[planned.key] = names
+            else:
+                needless.update(names)
+        self.store.drop_checkpoints(sorted(needless - self._unfinished.keys()))
+
+    def sharing(self) -> dict[str, str]:
+        """The family of every cell that shares one."""
+        if not self.options.share_prefixes:
+            return {}
+        return {key: names[0] for key, names in self._of.items() if names and self._unfinished[names[0]] > 1}
+
+    def release(self, key: str) -> None:
+        """Mark ``key`` as finished: its checkpoints are removed with the last cell that needs them."""
+        for name in self._of.pop(key, ()):
+            self._unfinished[name] -= 1
+            if self._unfinished[name] <= 0:
+                self.store.drop_checkpoints([name])

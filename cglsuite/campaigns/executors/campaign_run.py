@@ -13,14 +13,13 @@ from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted
 from cglsuite.campaigns.executors.base import Executor, RunOptions
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import Engine, PlannedCell, load_engine
 from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
-    from cglsuite.cells.observing.observers import Observer, Observers
-    from cglsuite.cells.records.rows import Summary
+    from cglsuite.cells.observing import Observer, Observers
+    from cglsuite.cells.records.frame import Summary
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.host import Catalogue
     from cglsuite.specs import ExecutorSpec
@@ -234,7 +233,7 @@ def _watching(
         given, base = campaign.run.watch, campaign.path.parent if campaign.path else base
     if not given:
         return [], None
-    from cglsuite.cells.observing.writers import located, observers_of
+    from cglsuite.cells.observing import located, observers_of
 
     default = store.path / "watched"
     placed = [located(one, default, base) if isinstance(one, str) else one for one in given]

@@ -23,12 +23,10 @@ from cglsuite.campaigns.executors.base import AGAIN, REFUSED, RunOptions
 from cglsuite.campaigns.executors.progress import CellProgress, say
 from cglsuite.campaigns.executors.supervisor import Share, Supervisor
 from cglsuite.cells.device import check_device, visible_gpus
-from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.job import in_job
 from cglsuite.cells.keys import keyed_torch, torch_version
-from cglsuite.cells.observing.observers import Observers
-from cglsuite.cells.observing.writers import observer_of
-from cglsuite.cells.plan import PlanFile, PlannedCell
+from cglsuite.cells.observing import Observers, observer_of
+from cglsuite.cells.plan import Engine, PlanFile, PlannedCell, load_engine
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 

@@ -12,6 +12,6 @@ def cglsuite_executors() -> list[ExecutorSpec]:
         ExecutorSpec(
             name="local",
             summary="worker processes on this machine; each runs every cell that it can lease",
-            factory="cglsuite.campaigns.executors.local:LocalExecutor",
+            factory="cglsuite.campaigns.executors.supervisor:LocalExecutor",
         )
     ]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer
+from cglsuite.cells.observing import Epoch, ObservedCell, Observer
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record

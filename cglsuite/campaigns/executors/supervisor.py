@@ -1,4 +1,4 @@
-"""Supervise the workers of one machine: start, watch, time, and replace them when they die."""
+"""Supervise the workers of one machine: start, watch, time, and replace them when they die. The local executor is one supervisor."""
 
 from __future__ import annotations
 
@@ -16,24 +16,21 @@ from pathlib import Path
 
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.hashing import canonical
-from cglsuite.campaigns.executors.base import ExecutorError, RunOptions
-from cglsuite.campaigns.executors.families import Families
-from cglsuite.campaigns.executors.process import WorkerProcess, worker_environment
+from cglsuite.campaigns.executors.base import ExecutorError, Families, RunOptions
+from cglsuite.campaigns.executors.process import WorkerProcess, held_signals, worker_environment
 from cglsuite.campaigns.executors.progress import CellProgress, say
-from cglsuite.campaigns.executors.signals import held_signals
-from cglsuite.cells.code.witnesses import declared
-from cglsuite.cells.device import visible_gpus
-from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.failure import failure_record
-from cglsuite.cells.observing.relay import Audience
-from cglsuite.cells.plan import PlanFile, PlannedCell
+from cglsuite.cells.code.inputs import declared
+from cglsuite.cells.device import check_device, visible_gpus
+from cglsuite.cells.observing import Audience
+from cglsuite.cells.obtain import failure_record
+from cglsuite.cells.plan import Engine, PlanFile, PlannedCell, load_engine
 from cglsuite.cells.records.describe import foreign_code
 from cglsuite.cells.records.record import Record, Status
+from cglsuite.cells.storage.lease import Backoff
 from cglsuite.cells.storage.store import Store, plan_lease
-from cglsuite.cells.storage.waiting import Backoff
 from cglsuite.host.frozen import Bundle
 
-__all__ = ["Share", "Supervisor", "foreign_distributions", "frozen", "in_order", "outstanding"]
+__all__ = ["LocalExecutor", "Share", "Supervisor", "foreign_distributions", "frozen", "in_order", "outstanding"]
 
 POLL_S = 0.25
 FOREIGN_POLL_S = 1.0
@@ -356,3 +353,31 @@ class Supervisor:
         self.workers.clear()
         self.audience.stopped()
         self.selector.close()
+
+
+# The local executor: worker processes on this machine.
+
+
+class LocalExecutor:
+    """Runs cells in worker processes on this machine (an :class:`cglsuite.campaigns.executors.base.Executor`)."""
+
+    def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
+        """Run what is missing; see :class:`cglsuite.campaigns.executors.base.Executor`.
+
+        Raises:
+            UsageError: cells are for CUDA and this machine has none, or ``detach`` was requested.
+        """
+        if options.detach:
+            raise UsageError("executor local: workers end with this command and cannot be detached; use nohup or tmux")
+        wanted, missing, foreign = outstanding(cells, store, options)
+        for device in {p.request.device for p in missing.values()}:
+            check_device(device)
+        store.sweep()
+        with CellProgress(len(missing), options.label, options.progress) as progress:
+            supervisor = Supervisor(missing, store, options, progress, foreign)
+            supervisor.families.count(wanted.values(), missing)
+            if missing:
+                store.warn_without_locks()
+                supervisor.supervise()
+        store.sweep()  # by now it may be known that runners on other machines are gone
+        return len(store.unfinished(missing))

@@ -3,7 +3,8 @@
 ``python -m cglsuite.campaigns.executors.worker PLAN --store DIR``
 
 Any number of workers can run, on any machine that sees the store; the store's leases are the only coordination. A supervisor
-(:mod:`cglsuite.campaigns.executors.local`) reads events about every cell from a pipe and holds the worker's standard input as a lifeline.
+(:mod:`cglsuite.campaigns.executors.supervisor`) reads events about every cell from a pipe and holds the worker's standard input as a
+lifeline.
 """
 
 from __future__ import annotations
@@ -26,18 +27,15 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.base.errors import CglsuiteError, StoreError
 from cglsuite.base.traces import adopt_orphans, end_process, end_with_parent
 from cglsuite.campaigns.executors.base import AGAIN
+from cglsuite.cells.code.inputs import declare, watch
 from cglsuite.cells.code.user import is_user_module
-from cglsuite.cells.code.witnesses import declare, watch
-from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.failure import failure_record, reason_of
 from cglsuite.cells.job import job_facts
-from cglsuite.cells.observing.observers import Observers
-from cglsuite.cells.observing.relay import Sender
-from cglsuite.cells.obtain import run_if_free
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
+from cglsuite.cells.observing import Observers, Sender
+from cglsuite.cells.obtain import failure_record, reason_of, run_if_free
+from cglsuite.cells.plan import CellRequest, Engine, PlanFile, PlannedCell, load_engine
 from cglsuite.cells.sharing.tasks import Family, depth_first
+from cglsuite.cells.storage.lease import TaskElsewhere
 from cglsuite.cells.storage.store import Store
-from cglsuite.cells.storage.waiting import TaskElsewhere
 from cglsuite.host.frozen import Bundle, serve
 
 if TYPE_CHECKING:

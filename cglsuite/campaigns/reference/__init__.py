@@ -50,7 +50,7 @@ def statistic_causes() -> pd.DataFrame:
 
     Returns:
         Columns paper, dataset, setting (empty for all), quantity, rule, argument, cause. The rules are those of
-        :data:`cglsuite.reports.studies.anatomy.causes.RULES`; a cause without a rule is open.
+        :data:`cglsuite.reports.studies.anatomy.published.RULES`; a cause without a rule is open.
     """
     return _read("statistic_causes.csv")
 
@@ -83,7 +83,7 @@ def mechanisms() -> pd.DataFrame:
         Columns mechanism (its name), paper, problem, setting, dataset, method, metric (which rows of ``published_results`` it is about, as
         in :func:`known_artefacts`), change (the settings under which the published value is expected, ``key=value`` separated by ``;``),
         named (on which order seeds, repetitions (their seeds of order, split and initialisation, ``0/0/1``) or data sets it was found,
-        separated by ``|``: it has to hold on others) and reason. See :mod:`cglsuite.reports.studies.papers.mechanisms`.
+        separated by ``|``: it has to hold on others) and reason. See :mod:`cglsuite.reports.studies.papers.compute`.
     """
     return _read("mechanisms.csv")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import CglsuiteError
 from cglsuite.campaigns.reference import dataset_statistics, names, published_results
-from cglsuite.campaigns.reference.papers import paper_named, paper_of
+from cglsuite.campaigns.reference.values import paper_named, paper_of
 from cglsuite.specs import NO_PRETRAINING, MetricSpec, ScenarioSpec
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 

@@ -1,6 +1,6 @@
 """The inputs of user code in keys: a cell whose files or variables have changed since its record was made gets a second key.
 
-The first key is of design and code alone. What a cell of user code has read (:mod:`cglsuite.cells.code.witnesses`) is noted in the store,
+The first key is of design and code alone. What a cell of user code has read (:mod:`cglsuite.cells.code.inputs`) is noted in the store,
 in ``inputs/ab/FIRST/KEY.json``, before its record. Whoever runs the cell again compares: where something differs, the cell is planned
 under the digest of its first key and of what is there now. So nothing is replaced, and flipping back finds the old record. Where a file
 is absent, as on another machine, the record stands. Reading a store takes the record whose inputs are as they are now, and
@@ -10,26 +10,50 @@ otherwise the one that was made last. Digests of variables never leave the store
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import importlib.util
 import logging
+import os
 import re
+import stat
+import sys
+import sysconfig
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cglsuite.base.errors import UsageError
 from cglsuite.base.hashing import digest
-from cglsuite.cells.code import witnesses
-from cglsuite.cells.code.noted import Digests, Inputs, noted_keys, read_inputs, write_inputs
+from cglsuite.cells.code.user import is_user_module, places
 from cglsuite.cells.records.describe import foreign_code
+from cglsuite.cells.storage.layout import Digests, Inputs, noted_keys, read_inputs, write_inputs
+from cglsuite.host.frozen import Stamp, active, stamp_of
 
 if TYPE_CHECKING:
-    from cglsuite.cells.engine import Engine
-    from cglsuite.cells.plan import PlannedCell
+    from cglsuite.cells.plan import Engine, PlannedCell
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["Reading", "second_key", "with_inputs"]
+__all__ = [
+    "Reading",
+    "declare",
+    "declared",
+    "imported",
+    "input_file",
+    "present",
+    "second_key",
+    "variable_name",
+    "watch",
+    "watching",
+    "with_inputs",
+    "witnessed",
+    "written",
+]
 
 logger = logging.getLogger(__name__)
 _READ = "read"
@@ -46,13 +70,13 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
     Args:
         to_run: where there is none, a cell gets a second key, and this is logged; otherwise it is read as it was run last.
     """
-    declared_names = witnesses.declared()
+    declared_names = declared()
     now: dict[str, str | None] = {}
     changed, absent = Counter[str](), Counter[str]()
 
     def asked(noted: Sequence[Inputs]) -> Digests:
         names = {*declared_names, *(name for one in noted for name in one.read)}
-        now.update({name: witnesses.present(name) for name in names if name not in now})
+        now.update({name: present(name) for name in names if name not in now})
         changes = {one.key: one.changes(now, declared_names) for one in noted}
         fitting = sorted((one for one in noted if not changes[one.key]), key=lambda one: len(one.absent(now)))
         if not fitting and to_run:
@@ -71,7 +95,7 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
     requests = [dataclasses.replace(p.request, inputs=chosen[p.key]) for p in cells if chosen.get(p.key)]
     replanned = iter(engine.plan_all(requests, catalogue))
     for name, number in changed.items():
-        what = f"environment variable {name[1:]}" if witnesses.variable_name(name) else name
+        what = f"environment variable {name[1:]}" if variable_name(name) else name
         logger.warning("%s has changed since %s read it: trained again, beside the old results", what, _cells(number))
     for name, number in absent.items() if to_run else ():
         logger.info("%s is not here: the results of %s that read it stand", name, _cells(number))
@@ -115,7 +139,7 @@ class Reading:
 
     def read(self) -> dict[str, str | None]:
         """Everything that the cell depends on: what this process has read since its start, and what made the state it began with."""
-        return {} if self.first is None else {**self._before, **witnesses.imported(self._foreseen), **witnesses.witnessed()}
+        return {} if self.first is None else {**self._before, **imported(self._foreseen), **witnessed()}
 
     def packed(self, payload: dict[str, Any]) -> dict[str, Any]:
         """A checkpoint with what it depends on."""
@@ -143,11 +167,11 @@ class Reading:
         read = self.read()
         if read or self.asked:
             write_inputs(store, self.first, key, self.asked, read)
-        files = {shown(name): content for name, content in sorted(read.items()) if witnesses.variable_name(name) is None}
+        files = {shown(name): content for name, content in sorted(read.items()) if variable_name(name) is None}
         facts = {
             "files": files,
-            "variables": sorted(filter(None, map(witnesses.variable_name, read))),
-            "own_files": [shown(name) for name in witnesses.written()],
+            "variables": sorted(filter(None, map(variable_name, read))),
+            "own_files": [shown(name) for name in written()],
             "first_key": self.first if self.asked else None,
         }
         return {name: value for name, value in facts.items() if value}
@@ -155,10 +179,363 @@ class Reading:
 
 def _unlike(then: Digests, read: Digests) -> list[str]:
     """The witnesses that this process has read, or would read now, with another content than then."""
-    return [name for name, content in then.items() if (read[name] if name in read else witnesses.present(name)) != content]
+    return [name for name, content in then.items() if (read[name] if name in read else present(name)) != content]
 
 
 def shown(name: str) -> str:
     """A witness as records name it."""
     home = str(Path.home())
     return f"~{name.removeprefix(home)}" if name.startswith(f"{home}/") else name
+
+
+# What user code reads besides code: files that it opens, and environment variables that it looks up by name.
+# A process that runs user code watches from its start on. A file counts if a function or module of the user's is on the stack where it is
+# opened; what a library reads while it is imported does not. Nor do folders of the system, of the interpreter and of libraries, the store,
+# the suite's cache and data root, and files that user code has itself written. Bytecode stands for its source. Python tells only of files
+# that it opens itself, and of libraries that ``ctypes`` loads: :func:`input_file` names others (``torch.jit.load``, ``torch.from_file``,
+# Parquet, SQLite, files that a child process reads).
+
+_WRITES = os.O_WRONLY | os.O_RDWR
+_SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr/lib", "/usr/share")
+_SET_BY_THE_SUITE = ("CGLSUITE_", "OMP_", "MKL_", "CUDA_VISIBLE_DEVICES", "SLURM_", "DASK_", "PYTHONPATH", "PYTHONHASHSEED")
+_PLAIN: Any = type(os.environ)
+_LOOKUPS = frozenset({"get", "getenv", "getenvb", "setdefault", "pop", "__contains__", "__getitem__"})
+_IN_TEXT = frozenset({"expandvars", "convert", "substitute", "safe_substitute"})
+_CALLERS = tuple(f"cglsuite.{room}." for room in ("campaigns", "cells", "cli", "commons", "host", "reports", "study", "testing"))
+"""Who calls these is not whose code they run: a script that runs cells opens no file of a method."""
+_MAPPINGS = ("os", "collections.abc", "collections", "posixpath", "string")
+"""Python's modules through which a variable is looked up by name: ``os.getenv``, ``ChainMap``, ``expandvars``, ``string.Template``."""
+_SETTLED_NS = 2_000_000_000
+"""A stamp tells files apart only some time after the last change: clocks of file systems are coarse."""
+
+
+def variable_name(name: str) -> str | None:
+    """The environment variable of a witness; ``None`` of a file."""
+    return name[1:] if name.startswith("$") else None
+
+
+class _Watch:
+    """What has been read in this process."""
+
+    def __init__(self, declared: dict[str, None]) -> None:
+        self.on = False
+        self.excluded: tuple[str, ...] = ()
+        self.here = ""
+        self.seen: dict[str, str | None] = {}
+        self.unlike = set[str]()
+        self.written = set[str]()
+        self.declared = declared
+        self.users: dict[str, bool] = {}
+        self.digests: dict[str, tuple[Stamp, str]] = {}
+        self.lock = threading.RLock()
+        self.busy = threading.local()
+
+
+_WATCH = _Watch({})
+_HOOKED: list[bool] = []
+
+
+@contextmanager
+def watch(*excluded: Path) -> Iterator[None]:
+    """Note what user code of this process reads inside of the block.
+
+    Args:
+        excluded: folders that do not count, besides those of the interpreter, its libraries and the system.
+    """
+    global _WATCH
+    before = _WATCH
+    _WATCH = _Watch(before.declared)
+    _WATCH.excluded = _not_counted(excluded)
+    if not _HOOKED:
+        _HOOKED.append(True)
+        sys.addaudithook(_on_event)  # for good: a hook cannot be removed
+    _WATCH.here = os.getcwd()
+    os.environ.__class__ = os.environb.__class__ = _WATCHED
+    _WATCH.on = True
+    try:
+        yield
+    finally:
+        _WATCH = before
+        if not before.on:
+            os.environ.__class__ = os.environb.__class__ = _PLAIN
+
+
+def _not_counted(excluded: Iterable[Path]) -> tuple[str, ...]:
+    from cglsuite.base.datafiles import DataRoot
+
+    root = DataRoot.from_environment()
+    folders = [str(folder) for folder in (*excluded, root.cache, *root.folders, *sysconfig.get_paths().values())]
+    return (*_SYSTEM, *{os.path.abspath(folder) for folder in folders}, *{os.path.realpath(folder) for folder in folders})
+
+
+def watching() -> bool:
+    """Whether this is inside of a :func:`watch` block."""
+    return _WATCH.on
+
+
+def witnessed() -> dict[str, str | None]:
+    """What user code of this process has read, with the SHA-256 (hex) of its content then; ``None`` of what was absent.
+
+    Returns:
+        by witness: ``./path`` of a file below the folder that was current at first, ``module:path`` of one below that of the user's module
+        which opened it, an absolute path, or ``$NAME`` of an environment variable.
+
+    Raises:
+        UsageError: a file or variable was read twice and had changed in between.
+    """
+    with _WATCH.lock:
+        if _WATCH.unlike:
+            names = ", ".join(sorted(_WATCH.unlike))
+            raise UsageError(f"{names} changed while cells trained: which content they used cannot be told. Run the same command again")
+        return {**{name: present(name) for name in _WATCH.declared}, **_WATCH.seen}
+
+
+def imported(foreseen: Collection[str]) -> dict[str, str]:
+    """The planned modules that this process has imported and that no import statement leads to: a pickle, an entry point or
+    ``pydoc.locate`` named them.
+
+    Args:
+        foreseen: the modules that are in keys.
+
+    Returns:
+        as :func:`witnessed`.
+    """
+    bundle = active()
+    names = sorted(bundle.served.difference(foreseen)) if bundle is not None else []
+    return {_name_of(bundle.modules[name].path, name): bundle.modules[name].sha256 for name in names} if bundle is not None else {}
+
+
+def written() -> list[str]:
+    """The files that user code of this process has written: they are its own, and no inputs."""
+    return sorted(_WATCH.written)
+
+
+def present(name: str) -> str | None:
+    """The digest of a witness as it is now; ``None`` if it is absent."""
+    if (variable_of := variable_name(name)) is not None:
+        value = os.environ.get(variable_of)
+        return None if value is None else _digest_of_text(value)
+    module, colon, inside = name.partition(":")
+    if not colon or "/" in module:
+        return _digest_of_file(os.path.join(_here(), name))
+    folder = _folder_of(module)
+    return None if folder is None else _digest_of_file(os.path.join(folder, inside))
+
+
+def input_file(path: str | os.PathLike[str]) -> Path:
+    """Say that the calling code depends on a file which Python does not open itself; returns the path.
+
+    Cells of user code that this process trains, or has other processes train, then train again when the file has changed. Files that user
+    code opens with ``open``, :mod:`pathlib`, NumPy, :func:`torch.load` or pandas' text readers count without it.
+
+    Args:
+        path: the file.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    if not os.path.isfile(path):
+        raise UsageError(f"input_file({os.fspath(path)!r}): there is no such file; expected one that can be read")
+    name = _name_of(os.path.abspath(path), _module_of(sys._getframe(1)))
+    _WATCH.declared[name] = None
+    if _WATCH.on:
+        _note(name, present(name))
+    return Path(path)
+
+
+def declared() -> list[str]:
+    """The files that :func:`input_file` named in this process."""
+    return list(_WATCH.declared)
+
+
+def declare(names: Iterable[str]) -> None:
+    """Count the files that another process named."""
+    for name in names:
+        _note(name, present(name))
+
+
+# --- files -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _on_event(event: str, args: tuple[Any, ...]) -> None:
+    if not _WATCH.on or event not in ("open", "os.rename", "ctypes.dlopen"):
+        return
+    path, flags = (args[1], _WRITES) if event == "os.rename" else (args[0], args[2] if event == "open" else 0)
+    if isinstance(path, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
+        _look_at(path, isinstance(flags, int) and bool(flags & _WRITES))
+
+
+def _look_at(path: Any, writes: bool) -> None:
+    _WATCH.busy.now = True
+    try:
+        file = os.path.abspath(os.fsdecode(path))
+        if os.path.basename(os.path.dirname(file)) == "__pycache__":
+            if writes or not file.endswith(".pyc"):
+                return
+            file = importlib.util.source_from_cache(file)
+        if _counts(file) and (frame := _user_of(sys._getframe(2))) is not None:
+            name = _name_of(file, _module_of(frame))
+            if writes:
+                _forget(name)
+            elif name not in _WATCH.written:
+                _note(name, _digest_of_file(file))
+    except (OSError, ValueError):
+        return  # what opens the file meets the same error
+    finally:
+        _WATCH.busy.now = False
+
+
+def _counts(name: str) -> bool:
+    for folder in _WATCH.excluded:
+        if name.startswith(folder + os.sep):
+            top = name[len(folder) + 1 :].partition(os.sep)[0].partition(".")[0]
+            # The data of an installed package of the user's count, wherever it is installed.
+            return os.path.basename(folder) in ("site-packages", "dist-packages") and top.isidentifier() and _is_user(top)
+    return True
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _name_of(file: str, module: str) -> str:
+    """How a file of a user's module is found again, also where the project has been moved, or installed."""
+    top = module.partition(".")[0]
+    folder = _folder_of(top) if top != "__main__" else None
+    if folder is not None and file.startswith(folder + os.sep):
+        return f"{top}:{file[len(folder) + 1 :]}"
+    here = _here()
+    return f"./{file[len(here) + 1 :]}" if file.startswith(here + os.sep) else file
+
+
+def _here() -> str:
+    """The folder that was current when the process began to watch: code may change it meanwhile."""
+    return _WATCH.here if _WATCH.on else os.getcwd()
+
+
+def _folder_of(top: str) -> str | None:
+    """The folder of a package, or that of a single module."""
+    found = [place for place in places(top) if place.exists()]
+    if not found:
+        return None
+    return os.path.abspath(found[0] if found[0].is_dir() else found[0].parent)
+
+
+def _note(name: str, digest: str | None) -> None:
+    with _WATCH.lock:
+        if _WATCH.seen.setdefault(name, digest) != digest:
+            _WATCH.unlike.add(name)
+
+
+def _forget(name: str) -> None:
+    with _WATCH.lock:
+        _WATCH.written.add(name)
+        _WATCH.seen.pop(name, None)
+        _WATCH.unlike.discard(name)
+
+
+def _digest_of_file(name: str) -> str | None:
+    stamp = stamp_of(name)
+    known = _WATCH.digests.get(name)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    busy, _WATCH.busy.now = getattr(_WATCH.busy, "now", False), True
+    try:
+        if stamp is None or not stat.S_ISREG(os.stat(name).st_mode):
+            return None
+        with open(name, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            now = os.fstat(stream.fileno())
+    except OSError:
+        return None
+    finally:
+        _WATCH.busy.now = busy
+    if time.time_ns() - now.st_ctime_ns > _SETTLED_NS and stamp_of(name) == stamp:
+        _WATCH.digests[name] = stamp, digest
+    return digest
+
+
+# --- environment variables -------------------------------------------------------------------------------------------------------------
+
+
+def _look_up(self: Any, key: Any) -> Any:
+    try:
+        value = _PLAIN.__getitem__(self, key)
+    except KeyError:
+        _look_at_variable(key, None, sys._getframe(1))
+        raise
+    _look_at_variable(key, value, sys._getframe(1))
+    return value
+
+
+def _iterated(self: Any) -> Iterator[Any]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
+        frame = frame.f_back
+    _WATCH.busy.copied = frame and (id(frame), frame.f_lasti)
+    names: Iterator[Any] = _PLAIN.__iter__(self)
+    return names
+
+
+def _set(self: Any, key: Any, value: Any) -> None:
+    _PLAIN.__setitem__(self, key, value)
+    if isinstance(key, (str, bytes)) and _kind(sys._getframe(1)) == "user":
+        _forget(f"${os.fsdecode(key)}")
+
+
+_WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _look_up, "__iter__": _iterated, "__setitem__": _set})
+
+
+def _look_at_variable(key: Any, value: str | bytes | None, frame: FrameType | None) -> None:
+    if not isinstance(key, (str, bytes)):
+        return
+    key = os.fsdecode(key)
+    if key.startswith(_SET_BY_THE_SUITE) or f"${key}" in _WATCH.written:
+        return
+    while frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
+        if frame.f_code.co_name not in _LOOKUPS | _IN_TEXT:
+            return  # all of them are copied, or looked through
+        frame = frame.f_back
+    if frame is None or getattr(_WATCH.busy, "copied", None) == (id(frame), frame.f_lasti):
+        return  # ``dict(os.environ)``: one instruction asks for all names, and then for each
+    if _kind(frame) == "user":
+        _note(f"${key}", None if value is None else _digest_of_text(os.fsdecode(value)))
+
+
+def _digest_of_text(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+# --- who asks --------------------------------------------------------------------------------------------------------------------------
+
+
+def _user_of(frame: FrameType | None) -> FrameType | None:
+    """The user's code on whose behalf a library opens a file; ``None`` for an import, and for what the suite or a library opens itself."""
+    while frame is not None and (kind := _kind(frame)) != "user":
+        frame = None if kind == "suite" else frame.f_back
+    return frame
+
+
+def _kind(frame: FrameType) -> str:
+    name = frame.f_globals.get("__name__")
+    if not isinstance(name, str):
+        return "library"
+    if name == "cglsuite.host.frozen":  # where a module asks its loader for data
+        return "library"
+    if name == "importlib._bootstrap" or name.startswith(_CALLERS):
+        return "suite"
+    if name == "__main__":  # of a class that came by value, the globals are its own
+        return "library" if frame.f_globals is vars(sys.modules["__main__"]) else "user"
+    return "user" if _is_user(name.partition(".")[0], frame.f_globals.get("__file__")) else "library"
+
+
+def _is_user(top: str, file: Any = None) -> bool:
+    """Whether a module is the user's; one that only its file leads to is where that file counts."""
+    if top not in _WATCH.users:
+        busy, _WATCH.busy.now = getattr(_WATCH.busy, "now", False), True
+        try:
+            loose = isinstance(file, str) and not places(top) and _counts(os.path.abspath(file))
+            _WATCH.users[top] = loose or is_user_module(top)
+        finally:
+            _WATCH.busy.now = busy
+    return _WATCH.users[top]

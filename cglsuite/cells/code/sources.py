@@ -9,7 +9,11 @@ importers keeps the digest. Code of everybody else has a shorter rule: see :mod:
 from __future__ import annotations
 
 import importlib.machinery
+import importlib.metadata
 import importlib.util
+import os
+import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -18,9 +22,9 @@ from typing import Any
 
 from cglsuite.base.hashing import digest
 from cglsuite.cells.code.syntax import Import, Slice, Source, cut, parse
-from cglsuite.cells.code.user import is_ours, user_code
+from cglsuite.cells.code.user import is_ours, places, plugin_packages, user_code
 
-__all__ = ["NUMERICAL_ROOMS", "Closure", "Files", "closure", "closure_digest", "closure_facts"]
+__all__ = ["NUMERICAL_ROOMS", "Closure", "Files", "closure", "closure_digest", "closure_facts", "former_digest"]
 
 NUMERICAL_ROOMS = ("graphs", "protocols", "streams", "backbones", "problems", "learning")
 SLICED = ("cglsuite.base.hashing", "cglsuite.specs")
@@ -294,3 +298,49 @@ def _read_and_parsed(path: Path, package: str, mtime_ns: int, size: int) -> Sour
 def _split(root: str) -> tuple[str, str]:
     module, _, name = root.partition(":")
     return module, name.partition(".")[0]
+
+
+# The rule by which keys held the user's code before it had one of its own: where it still vouches for a record, only its key is former.
+# Modules of plugins were followed and digested like the suite's own, so messages, annotations and docstrings were free.
+
+
+def former_digest(roots: tuple[str, ...]) -> str | None:
+    """The digest by the former rule of the user's factory or builder ``roots[0]``, as its sources are now.
+
+    Args:
+        roots: as :func:`cglsuite.cells.keys.references` has them: the plugin's module comes second, and held no code by that rule.
+
+    Returns:
+        ``None`` if that rule passed over code that counts now: other libraries of the user's, imports by computed names, compiled modules.
+    """
+    made, now = _Former(roots[:1], Files()), user_code(roots)
+    if now.by_name or not made.files or not all(path.suffix == ".py" and made.followed(name) for name, path in now.files.items()):
+        return None
+    return made.digest
+
+
+class _Former(Closure):
+    def followed(self, name: str) -> bool:
+        """Whether a module was followed: of the package of a root, of a plugin, or beside one, and of no library there."""
+        top = name.partition(".")[0]
+        if top == "cglsuite":
+            return super()._followed(name)
+        if top in (homes := {root.partition(":")[0].partition(".")[0] for root in self.roots}) or top in plugin_packages():
+            return True
+        return (home := _home(top)) not in _environment() and home in map(_home, homes) and top not in _installed(tuple(sys.path))
+
+    _followed = followed
+
+
+def _home(top: str) -> Path | None:
+    return next((place.resolve().parent for place in places(top)), None)
+
+
+def _environment() -> set[Path | None]:
+    return {None, *(Path(os.path.realpath(path)) for path in sysconfig.get_paths().values())}
+
+
+@lru_cache(maxsize=1)
+def _installed(path: tuple[str, ...]) -> frozenset[str]:
+    every = (file for one in importlib.metadata.distributions(path=list(path)) for file in one.files or ())
+    return frozenset(file.parts[0].partition(".")[0] for file in every)

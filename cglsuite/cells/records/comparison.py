@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cglsuite.cells.records.curves import NoCurvesError
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.record import NoCurvesError, Record
 
 __all__ = ["compare"]
 

@@ -68,7 +68,7 @@ class TaskModel(_Open):
 
 
 class CurveModel(_Open):
-    """The training of one task, epoch by epoch; it stands beside the record (see :mod:`cglsuite.cells.records.curves`)."""
+    """The training of one task, epoch by epoch; it stands beside the record (see :mod:`cglsuite.cells.records.record`)."""
 
     task: Position
     loss: Row

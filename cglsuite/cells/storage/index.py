@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cglsuite import __version__
 from cglsuite.base.environment import variable
 from cglsuite.base.hashing import digest
+from cglsuite.cells.records.frame import Row, Summary
 from cglsuite.cells.records.record import SCHEMA
-from cglsuite.cells.records.rows import Row, Summary
 
 if TYPE_CHECKING:
     import sqlite3

@@ -7,23 +7,52 @@ record counts before an unfinished one, and of two alike the sharded one.
 
 from __future__ import annotations
 
+import errno
+import gzip
+import json
+import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+
+from cglsuite.base.atomic import write_atomic
+from cglsuite.base.errors import StoreError
+from cglsuite.base.inputs import read_regular
+from cglsuite.cells.records.record import Curves, NoCurvesError, Record
 
 __all__ = [
     "CELLS",
     "CONFLICTS",
+    "CURVES",
+    "INPUTS",
+    "SHORT",
     "SUFFIX",
+    "Digests",
+    "FileCopy",
+    "Inputs",
+    "copy_inputs",
+    "curves_path",
+    "discard_curves",
     "folders",
     "is_key",
     "key_of",
     "misplaced",
     "names_in",
+    "noted_keys",
+    "read_curves",
+    "read_inputs",
+    "read_record",
+    "read_record_file",
     "record_files",
     "record_names",
     "shard_of",
+    "sidecar_names",
+    "write_curves",
+    "write_inputs",
 ]
 
 CELLS = "cells"
@@ -106,3 +135,179 @@ def misplaced(store: Path, unread: Unread) -> Iterator[Path]:
     for folder in folders(store, unread):
         own = ("", folder.name)[folder.name != CELLS]
         yield from (folder / name for name in names_in(folder, unread) if not is_key(key_of(name)) or not name.startswith(own))
+
+
+# The curves of a store's records: ``curves/ab/KEY.DIGEST.json.gz``, with the first twelve digits of the digest that the record holds.
+# A file is written before its record, so a runner that is killed between the two leaves a file that its next attempt writes again. Two
+# unlike results of one cell have a file each. What is read must have the record's digest. Shards may bring curves as well
+# (:mod:`cglsuite.cells.storage.shards`).
+
+CURVES = "curves"
+_SUFFIX = ".json.gz"
+SHORT = 12
+_LEVEL = 6
+
+
+def curves_path(store: Path, key: str, digest: str) -> Path:
+    """Where the curves of the record of ``key`` are, which have this digest (or its first digits)."""
+    return store / CURVES / shard_of(key) / f"{key}.{digest[:SHORT]}{_SUFFIX}"
+
+
+def write_curves(store: Path, key: str, curves: Curves, *, durable: bool = True) -> None:
+    """Write the file.
+
+    Raises:
+        StoreError: the disk is full or the folder cannot be written.
+    """
+    content = gzip.compress(curves.text, _LEVEL, mtime=0)
+    write_atomic(curves_path(store, key, curves.digest), content, durable=durable)
+
+
+def read_curves(store: Path, key: str, digest: str) -> Curves | None:
+    """The curves with this digest (or its first digits); None without a file.
+
+    Raises:
+        NoCurvesError: the file cannot be read, or holds others.
+    """
+    path = curves_path(store, key, digest)
+    try:
+        text = gzip.decompress(read_regular(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, EOFError, zlib.error) as error:
+        raise NoCurvesError(f"{path} cannot be read: {error}") from error
+    return Curves.read(text, digest, path)
+
+
+def sidecar_names(store: Path) -> Iterator[tuple[str, str]]:
+    """The key and the first digits of the digest of every file, sorted."""
+    for path in sorted((store / CURVES).glob(f"??/*{_SUFFIX}")):
+        key, _, digest = path.name.removesuffix(_SUFFIX).partition(".")
+        if key and digest and path.parent.name == shard_of(key):
+            yield key, digest
+
+
+def discard_curves(store: Path, key: str) -> None:
+    """Remove the files of ``key``; missing is fine."""
+    for path in (store / CURVES / shard_of(key)).glob(f"{key}.*{_SUFFIX}"):
+        os.unlink(path)
+
+
+# What cells of user code have read besides code: ``inputs/ab/FIRST/KEY.json``, by the first key of a cell and the key of its record.
+# :mod:`cglsuite.cells.code.inputs` says what follows. A file is written before its record. Unlike records, these files stay in the store:
+# they hold digests of environment variables, which may be secrets.
+
+logger = logging.getLogger(__name__)
+INPUTS = "inputs"
+Digests = Mapping[str, str | None]
+"""By witness (see :func:`cglsuite.cells.code.inputs.witnessed`) its SHA-256 (hex), ``None`` where it is absent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What is noted of a cell: its key, the inputs that it was planned with (none under its first key), and what it has read."""
+
+    key: str
+    asked: Digests
+    read: Digests
+    written_ns: int
+
+    def changes(self, now: Digests, declared: Iterable[str] = ()) -> list[str]:
+        """The witnesses that differ now, or that were declared since. An absent file is none of them: this may be another machine."""
+        differing = [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or n.startswith("$"))]
+        return [*differing, *(name for name in declared if name not in self.read)]
+
+    def absent(self, now: Digests) -> list[str]:
+        """The files that were read and are absent now."""
+        return [name for name, digest in self.read.items() if digest is not None and now[name] is None]
+
+
+def write_inputs(store: Path, first: str, key: str, asked: Digests, read: Digests) -> None:
+    """Note what the cell of ``key`` has read.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
+    noted = {"asked": dict(asked), "read": dict(read)}
+    write_atomic(store / INPUTS / shard_of(first) / first / f"{key}{SUFFIX}", json.dumps(noted, sort_keys=True).encode())
+
+
+def read_inputs(store: Path, first: str) -> list[Inputs]:
+    """What is noted of all cells with this first key, the last first. An unreadable file is logged and left out."""
+    found = []
+    for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
+        try:
+            noted = json.loads(path.read_bytes())
+            asked, read = dict(noted["asked"]), dict(noted["read"])
+            found.append(Inputs(key=path.stem, asked=asked, read=read, written_ns=path.stat().st_mtime_ns))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            logger.warning("%s cannot be read: what its cell depends on besides code is unknown (%s)", path, error)
+    return sorted(found, key=lambda one: one.written_ns, reverse=True)
+
+
+def noted_keys(store: Path, keys: Iterable[str]) -> set[str]:
+    """Those of some first keys of which something is noted."""
+    wanted = set(keys)
+    shards = {shard_of(key) for key in wanted} & _names(store / INPUTS)
+    return wanted & {name for shard in shards for name in _names(store / INPUTS / shard)}
+
+
+def copy_inputs(source: Path, target: Path) -> None:
+    """Copy what ``source`` notes of records of which ``target`` notes nothing."""
+    for path in sorted((source / INPUTS).glob(f"??/*/[0-9a-f]*{SUFFIX}")):
+        place = target / path.relative_to(source)
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, place)  # with its time: the last counts where a store is read
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
+
+
+# Records in files of their own: reading one, and one as a copy that a merge takes.
+
+
+class FileCopy:
+    """A record with a file of its own."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path, self.key = path, key
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def content(self) -> bytes:
+        """The bytes of the file."""
+        return read_regular(self.path)
+
+    def read(self) -> tuple[bytes, Record]:
+        """The bytes and the record; see :func:`read_record`."""
+        return read_record_file(self.path, self.key)
+
+
+def read_record(path: Path, key: str | None = None) -> Record:
+    """The record in a file that is named after its key, or after ``key``.
+
+    Raises:
+        OSError: it cannot be read. NewerSchemaError: a later version of the suite wrote it.
+        StoreError: it is damaged, is no record, or is the record of another key.
+    """
+    return read_record_file(path, key)[1]
+
+
+def read_record_file(path: Path, key: str | None = None) -> tuple[bytes, Record]:
+    """The content of a file, and the record in it; see :func:`read_record`."""
+    try:
+        content = read_regular(path)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise StoreError(error.strerror) from error
+        raise
+    record = Record.from_json(content)
+    if record.key != (key or path.stem):
+        raise StoreError(f"the record of another key ({record.key[:16]}) under this name")
+    return content, record

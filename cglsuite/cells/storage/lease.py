@@ -20,19 +20,20 @@ import secrets
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from cglsuite.base.atomic import TEMPORARY_SUFFIX, store_error
+from cglsuite.base.atomic import TEMPORARY_SUFFIX, store_error, write_atomic
+from cglsuite.cells.job import job_name
 
 if TYPE_CHECKING:
     from filelock import LeaseCompromise
 
-__all__ = ["LIFETIME_S", "Holder", "Lease", "has_locks", "read_holder"]
+__all__ = ["LIFETIME_S", "MOST_TAKEOVERS", "Attempt", "Backoff", "Holder", "Lease", "TaskElsewhere", "has_locks", "read_holder"]
 
 LIFETIME_S = 60.0
 LONGEST_S = 3600.0
@@ -287,3 +288,107 @@ def _process_start(pid: int) -> str:
     except OSError:
         pass
     return "alive"
+
+
+# Runners that started a cell and died in it: how a cell that kills its runners is recognised.
+# A runner writes a line when it starts a cell and removes it on every orderly stop: a record, an error, Ctrl-C, or release by its
+# supervisor. The line of a runner that was killed stays. A saved checkpoint clears the lines of earlier runners, so a long cell may be
+# preempted any number of times as long as it makes progress.
+
+MOST_TAKEOVERS = 3
+"""How often a cell is taken over from runners that died in it before it is recorded as failed."""
+
+
+class Attempt:
+    """This process's attempt at one cell, as a ``with`` block; to be begun by the holder of the cell's lease only.
+
+    Args:
+        path: the file with a line per attempt.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fallen: Sequence[str] = ()
+
+    def __enter__(self) -> Attempt:
+        self.fallen = _read(self.path)
+        job = f" of {job}" if (job := job_name()) else ""
+        began = time.strftime("%Y-%m-%d %H:%M:%S")
+        self._write([*self.fallen, f"{runner(os.getpid())}{job}, begun {began}"])
+        return self
+
+    def progressed(self) -> None:
+        """Work is saved, so earlier failures no longer count."""
+        if self.fallen:
+            own = _read(self.path)[-1:]
+            self.fallen = ()
+            self._write(own)
+
+    def finished(self) -> None:
+        """A record is stored, so earlier failures no longer count."""
+        self.fallen = ()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        withdraw(self.path, os.getpid(), keep=bool(self.fallen))
+
+    def _write(self, lines: Sequence[str]) -> None:
+        write_atomic(self.path, "".join(f"{line}\n" for line in lines).encode(), durable=False)
+
+
+def withdraw(path: Path, pid: int, *, keep: bool = True) -> None:
+    """Remove the line of process ``pid`` on this machine, which stopped in an orderly way; without ``keep`` remove all lines."""
+    with contextlib.suppress(OSError):
+        lines = _read(path)
+        left = [line for line in lines if not line.startswith(f"{runner(pid)} ") and not line.startswith(f"{runner(pid)},")] if keep else []
+        if left:
+            write_atomic(path, "".join(f"{line}\n" for line in left).encode(), durable=False)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def runner(pid: int) -> str:
+    """How a line names a process."""
+    return f"process {pid} on {socket.gethostname()[:64]}"
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+# When to look again at what another runner holds: soon at first, then ever less often, so that waiting costs a file system nothing.
+
+FIRST_S = 0.25
+NEAR_S = 1.0
+"""At most so long after a runner of this machine, whose death is known at once."""
+FAR_S = LIFETIME_S / 6
+_FACTOR = 1.5
+
+
+class TaskElsewhere(Exception):
+    """A task that a cell begins with is being trained on another machine, which may take long: there may be other cells to run."""
+
+
+class Backoff:
+    """One delay per name, each half as long again as the one before."""
+
+    def __init__(self, first_s: float = FIRST_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._first_s, self._clock = first_s, clock
+        self._delays: dict[str, tuple[float, float]] = {}
+
+    def due(self, name: str) -> bool:
+        """Whether it is time to look at ``name``."""
+        return name not in self._delays or self._clock() >= self._delays[name][1]
+
+    def missed(self, name: str, *, near: bool = False) -> float:
+        """``name`` was held by another runner, of this machine if ``near``: the seconds until it is due again."""
+        former = self._delays[name][0] * _FACTOR if name in self._delays else self._first_s
+        delay = min(former, NEAR_S if near else FAR_S)
+        self._delays[name] = delay, self._clock() + delay
+        return delay
+
+    def forget(self, name: str) -> None:
+        """Begin again with ``name``, which is free or done."""
+        self._delays.pop(name, None)

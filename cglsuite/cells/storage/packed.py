@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.base.atomic import new_file, store_error
 from cglsuite.base.errors import StoreError
 from cglsuite.base.inputs import read_regular
+from cglsuite.cells.records.frame import Row, Summary
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.records.rows import Row, Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cglsuite.cells.records.curves import Curves
-    from cglsuite.cells.storage.curve_tables import CurveTables
-    from cglsuite.cells.storage.manifest import Entry, Manifest, ShardPieces
+    from cglsuite.cells.records.record import Curves
+    from cglsuite.cells.storage.shards import CurveTables, Entry, Manifest, ShardPieces
 
 __all__ = ["LocalFolder", "Packed", "PackedCopy", "Problem", "Published"]
 
@@ -49,7 +48,7 @@ class Problem:
 
 
 class LocalFolder:
-    """A folder of this machine that holds a publication (see :class:`cglsuite.cells.storage.manifest.Folder`)."""
+    """A folder of this machine that holds a publication (see :class:`cglsuite.cells.storage.shards.Folder`)."""
 
     lists = True
 
@@ -191,7 +190,7 @@ class _Shard:
 
     def __init__(self, folder: Any, pieces: ShardPieces, frames: _Frames) -> None:
         from cglsuite.cells.storage import shards
-        from cglsuite.cells.storage.manifest import place_of
+        from cglsuite.cells.storage.shards import place_of
 
         self.folder, self.pieces, self._frames = folder, pieces, frames
         self._name = place_of(pieces.jsonl, shards.JSONL)
@@ -289,7 +288,7 @@ class Packed:
                 if state is None:
                     self._shards, self._places, self._others, self._searches, self._curves = [], {}, {}, {}, None
                 else:
-                    from cglsuite.cells.storage.manifest import read_manifest
+                    from cglsuite.cells.storage.shards import read_manifest
 
                     manifest = read_manifest(self.folder, self._entries)
                     self._load(manifest)
@@ -305,8 +304,7 @@ class Packed:
         return found if found[0] is not None else None
 
     def _load(self, manifest: Manifest) -> None:
-        from cglsuite.cells.storage.manifest import place_of
-        from cglsuite.cells.storage.shards import PARQUET
+        from cglsuite.cells.storage.shards import PARQUET, place_of
 
         for name, reason in manifest.problems:
             self._report(f"{self.folder}/{name}", reason)
@@ -418,7 +416,7 @@ class Packed:
 
     def curves(self) -> CurveTables:
         """The curves that were published with records."""
-        from cglsuite.cells.storage.curve_tables import CurveTables
+        from cglsuite.cells.storage.shards import CurveTables
 
         fresh = self._fresh()
         if fresh._curves is None:
@@ -427,8 +425,7 @@ class Packed:
         return fresh._curves
 
     def _outcomes(self, entry: Entry) -> dict[str, Any]:
-        from cglsuite.cells.storage.manifest import place_of
-        from cglsuite.cells.storage.shards import SEARCHES, read_searches
+        from cglsuite.cells.storage.shards import SEARCHES, place_of, read_searches
 
         if (piece := entry.model.searches) is None:
             return {}

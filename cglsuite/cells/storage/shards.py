@@ -2,7 +2,7 @@
 
 ``*.jsonl.zst`` holds the records, one per line, as their files would hold them. It is a sequence of zstd frames of whole lines, so
 ``zstd -d`` decompresses all of it, and one record costs one frame. ``*.parquet`` holds a row per record: its scalars (see
-:class:`cglsuite.cells.records.rows.Row`; ``metrics.NAME`` and so on are columns of numbers), the digest of its line, and where it is. A
+:class:`cglsuite.cells.records.frame.Row`; ``metrics.NAME`` and so on are columns of numbers), the digest of its line, and where it is. A
 listing or a table of results reads the Parquet file alone. Nothing is unpickled.
 """
 
@@ -12,31 +12,49 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cglsuite.base.errors import StoreError
-from cglsuite.cells.records.record import SCHEMA, Record
-from cglsuite.cells.records.rows import GROUPS, Row, Summary
+from cglsuite.base.validation import key_path, problem_text
+from cglsuite.cells.records.frame import GROUPS, Row, Summary
+from cglsuite.cells.records.record import SCHEMA, Curves, NoCurvesError, Record
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "CURVE_TABLE",
+    "FORMAT",
     "JSONL",
     "PARQUET",
     "SEARCHES",
+    "CurveTable",
+    "CurveTables",
+    "Entry",
+    "EntryModel",
+    "Folder",
+    "Manifest",
+    "Piece",
     "Position",
     "Shard",
+    "ShardPieces",
     "check",
+    "entry_text",
     "is_line",
+    "number_entries",
     "pack",
+    "pack_curves",
     "read_frame",
+    "read_manifest",
     "read_searches",
     "read_table",
     "rows_of",
 ]
+
 
 JSONL, PARQUET, SEARCHES = ".jsonl.zst", ".parquet", ".searches.zst"
 FRAME_BYTES = 2**20
@@ -284,3 +302,347 @@ def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
     ):
         raise StoreError("no outcomes of searches: expected an object of objects by digest")
     return outcomes
+
+
+# Published curves: a Parquet file with a row per record: key, digest, and JSON text (see :mod:`cglsuite.cells.records.record`).
+# Row groups are small, so the curves of one record cost one of them. Nothing is unpickled.
+
+CURVE_TABLE = ".curves.parquet"
+_GROUP = 64
+_CURVES_LEVEL = 9
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([("key", pa.string()), ("digest", pa.string()), ("text", pa.binary())])
+
+
+def pack_curves(rows: Iterable[tuple[str, Curves]]) -> bytes:
+    """The bytes of a table of the curves of records by key, in the order given."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink, waiting = pa.BufferOutputStream(), list[tuple[str, str, bytes]]()
+    with pq.ParquetWriter(sink, _schema(), compression="zstd", compression_level=_CURVES_LEVEL) as writer:
+        for key, curves in rows:
+            waiting.append((key, curves.digest, curves.text))
+            if len(waiting) == _GROUP:
+                writer.write_table(_curve_table(waiting))
+                waiting.clear()
+        if waiting:
+            writer.write_table(_curve_table(waiting))
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _curve_table(rows: list[tuple[str, str, bytes]]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table([pa.array(column) for column in zip(*rows, strict=True)], schema=_schema())
+
+
+class CurveTable:
+    """A table that is read, from a path or from its bytes as a buffer.
+
+    Raises:
+        StoreError: it is no Parquet file, or has other columns.
+    """
+
+    def __init__(self, source: Any, name: str) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.name = name
+        try:
+            self._file = pq.ParquetFile(source)
+            if self._file.schema_arrow != _schema():
+                raise StoreError(f"{name} has other columns than key, digest and text: it was not written by this suite")
+            self.places = dict(self._places())
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(f"{name} cannot be read: {error!s:.200}") from error
+
+    def _places(self) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
+        """(key, digest) of every row, and its row group and place in that."""
+        for group in range(self._file.num_row_groups):
+            names = self._file.read_row_group(group, columns=["key", "digest"])
+            for place, name in enumerate(zip(names.column("key").to_pylist(), names.column("digest").to_pylist(), strict=True)):
+                yield name, (group, place)
+
+    def read(self, key: str, digest: str) -> Curves | None:
+        """The curves of a record; None if they are not in the table.
+
+        Raises:
+            NoCurvesError: they have another digest.
+        """
+        if (at := self.places.get((key, digest))) is None:
+            return None
+        group, place = at
+        text = self._file.read_row_group(group, columns=["text"]).column("text")[place].as_py()
+        return Curves.read(text, digest, self.name)
+
+
+class CurveTables:
+    """The tables of a publication.
+
+    Args:
+        folder: where it is. report: called with the name of a table that cannot be used, and why.
+    """
+
+    def __init__(self, folder: Any, pieces: Iterable[Piece], report: Callable[[str, str], object]) -> None:
+        self._folder = folder
+        self._tables = [table for piece in pieces if (table := self._table(piece, report)) is not None]
+
+    def find(self, key: str, digest: str) -> Curves | None:
+        """The curves of a record that have this digest; None without them. Raises NoCurvesError if what is there has another."""
+        return next((found for table in self._tables if (found := table.read(key, digest)) is not None), None)
+
+    def read(self, key: str, digest: str) -> Curves:
+        """The same; raises NoCurvesError without them."""
+        if (found := self.find(key, digest)) is None:
+            raise NoCurvesError(f"record {key[:12]}: its curves are not in {self._folder}")
+        return found
+
+    def names(self) -> Iterator[tuple[str, str]]:
+        """The key and the digest of all curves."""
+        return (name for table in self._tables for name in table.places)
+
+    def _table(self, piece: Piece, report: Callable[[str, str], object]) -> CurveTable | None:
+        import pyarrow as pa
+
+        place = place_of(piece, CURVE_TABLE)
+        name = f"{self._folder}/{place}"
+        try:
+            if (here := getattr(self._folder, "path", None)) is None:
+                return CurveTable(pa.BufferReader(self._folder.read(place, most=piece.bytes)), name)
+            if (size := self._folder.size(place)) is None:
+                raise FileNotFoundError
+            if size != piece.bytes:
+                raise StoreError(f"{size:,} bytes instead of {piece.bytes:,}: truncated or altered")
+            return CurveTable(here / place, name)
+        except FileNotFoundError:
+            report(name, "curves are missing: `cglsuite pull` brings them again")
+        except StoreError as error:
+            report(name, str(error))
+        return None
+
+
+# The manifest of published shards: entries that are only ever added.
+# Below the folder of a publication::
+# manifest/SHA256.json an entry: what one call of publish has added manifest/numbers/00000001 the name of the first entry, and so on
+# shards/AB/SHA256.jsonl.zst records (see :mod:`cglsuite.cells.storage.shards`) shards/AB/SHA256.parquet their scalars
+# shards/AB/SHA256.searches.zst outcomes of searches shards/AB/SHA256.curves.parquet curves, on request (see
+# :mod:`cglsuite.cells.storage.shards`)
+# Every file is named by the SHA-256 of its bytes, and is never changed: two publishers write different files, whatever the file system. An
+# entry names its parents, the entries that were there before it, so a missing one is noticed. A number is created only where there is none.
+# Numbers order the entries, and lead readers to them that cannot list a folder (http). On a file system that cannot create a file
+# exclusively, two publishers may take one number; then one entry has none until the next call of publish gives it one. It is listed all the
+# same. No path is read from an entry: places follow from digests.
+
+FORMAT: Final = 2
+"""The format of entries that list curves; others are of format 1."""
+MANIFEST = "manifest"
+NUMBERS = f"{MANIFEST}/numbers"
+MOST_BYTES = 2**30
+"""The largest file of a shard."""
+_MOST_ENTRY = 2**24
+_MOST_NUMBER = 2**20
+_MOST_GAP = 16
+"""So many numbers in a row may hold no name: some web servers have an answer for every address."""
+_ENTRY = re.compile(r"([0-9a-f]{64})\.json", re.ASCII)
+_MOST_ENTRIES = 100_000
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Folder(Protocol):
+    """A folder that holds a publication, here or elsewhere; names have ``/`` between their parts."""
+
+    lists: bool
+    """Whether it can be listed."""
+
+    def read(self, name: str, *, most: int) -> bytes:
+        """The content of a file of at most ``most`` bytes. Raises FileNotFoundError, or StoreError for another reason."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder; empty if there is none."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file unless there is one; return whether it was written. Raises StoreError."""
+
+
+class NewerFormatError(StoreError):
+    """An entry written by a later version of the suite."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Piece(_Strict):
+    """A file of a shard, by the digest and the number of its bytes."""
+
+    sha256: Sha256
+    bytes: Annotated[int, Field(ge=1, le=MOST_BYTES)]
+
+
+class ShardPieces(_Strict):
+    """The two files of a shard."""
+
+    records: Annotated[int, Field(ge=1, le=10**6)]
+    jsonl: Piece
+    parquet: Piece
+
+
+class EntryModel(_Strict):
+    """An entry of the manifest."""
+
+    format: Literal[1, 2]
+    suite: str
+    written: str
+    parents: list[Sha256]
+    shards: list[ShardPieces]
+    searches: Piece | None
+    curves: list[Piece] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An entry and its name, the SHA-256 (hex) of its bytes."""
+
+    name: str
+    content: bytes
+    model: EntryModel
+
+
+@dataclass(kw_only=True)
+class Manifest:
+    """What a manifest says.
+
+    Args:
+        entries: by number, then those without one by time and name. numbered: names with a number. last: the highest number.
+        problems: name of a file, and why it cannot be used. newer: the problems that are entries of a later version of the suite.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    numbered: set[str] = field(default_factory=set)
+    last: int = 0
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    newer: list[tuple[str, str]] = field(default_factory=list)
+
+
+def place_of(piece: Piece, ending: str) -> str:
+    """Where a file is, below the folder of a publication."""
+    return f"shards/{piece.sha256[:2]}/{piece.sha256}{ending}"
+
+
+def entry_place(name: str) -> str:
+    """Where an entry is."""
+    return f"{MANIFEST}/{name}.json"
+
+
+def entry_text(
+    *, suite: str, written: str, parents: Iterable[str], shards: Sequence[ShardPieces], searches: Piece | None, curves: Sequence[Piece] = ()
+) -> bytes:
+    """The bytes of a new entry."""
+    facts: dict[str, Any] = {"suite": suite, "written": written, "parents": sorted(parents), "shards": list(shards), "searches": searches}
+    model = EntryModel(**facts, format=FORMAT, curves=list(curves)) if curves else EntryModel(**facts, format=1)
+    content = model.model_dump(exclude=None if curves else {"curves"})
+    return (json.dumps(content, sort_keys=True, separators=(",", ":")) + "\n").encode()
+
+
+def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> Manifest:
+    """The manifest in ``folder``; an entry that cannot be read is a problem, and the others are read.
+
+    Args:
+        known: entries that need not be read again, by name.
+
+    Raises:
+        StoreError: the folder cannot be read at all.
+    """
+    manifest = Manifest()
+    numbers = _names_by_number(folder)
+    manifest.last = max(numbers, default=0)
+    ordered = list(dict.fromkeys(name for _, name in sorted(numbers.items())))
+    manifest.numbered = set(ordered)
+    listed = [match[1] for name in folder.names(MANIFEST) if (match := _ENTRY.fullmatch(name))] if folder.lists else []
+    named_by = dict.fromkeys([*ordered, *sorted(listed)], f"a number in {NUMBERS}/")
+    waiting = list(named_by)
+    found: dict[str, Entry] = {}
+    while waiting:
+        name = waiting.pop()
+        try:
+            found[name] = (known or {}).get(name) or _entry(folder, name)
+        except FileNotFoundError:
+            manifest.problems.append((entry_place(name), f"it is missing, although {named_by[name]} names it"))
+        except StoreError as error:
+            manifest.problems.append((entry_place(name), str(error)))
+            manifest.newer += manifest.problems[-1:] if isinstance(error, NewerFormatError) else []
+        else:
+            new = [parent for parent in found[name].model.parents if parent not in named_by]
+            named_by.update(dict.fromkeys(new, f"entry {name[:12]}"))
+            waiting += new
+        if len(named_by) > _MOST_ENTRIES:
+            raise StoreError(f"the manifest has more than {_MOST_ENTRIES:,} entries: this is no publication of results")
+    rest = sorted(found.keys() - manifest.numbered, key=lambda name: (found[name].model.written, name))
+    manifest.entries = [found[name] for name in (*ordered, *rest) if name in found]
+    return manifest
+
+
+def number_entries(folder: Folder, manifest: Manifest, names: Sequence[str] = ()) -> None:
+    """Give a number to every entry that has none, and to ``names`` after them."""
+    number = manifest.last + 1
+    for name in dict.fromkeys([*(e.name for e in manifest.entries), *names]):
+        if name in manifest.numbered:
+            continue
+        while not folder.create(f"{NUMBERS}/{number:08d}", f"{name}\n".encode()):
+            number += 1  # another publisher was faster
+        manifest.numbered.add(name)
+        manifest.last = number
+
+
+def _names_by_number(folder: Folder) -> dict[int, str]:
+    """The name behind each number. What does not hold a name is left out: entries are listed too, and name their parents."""
+    if folder.lists:
+        given = [int(name) for name in folder.names(NUMBERS) if re.fullmatch(r"[0-9]{8}", name, re.ASCII)]
+        return {number: name for number in given if (name := _name_at(folder, number))}
+    found: dict[int, str] = {}
+    for number in range(1, _MOST_ENTRIES):
+        name = _name_at(folder, number)
+        if name is None or number - max(found, default=0) > _MOST_GAP:
+            break
+        if name:
+            found[number] = name
+    return found
+
+
+def _name_at(folder: Folder, number: int) -> str | None:
+    """The name that a number holds: ``""`` if it holds something else, None if there is no such number."""
+    try:
+        name = folder.read(f"{NUMBERS}/{number:08d}", most=_MOST_NUMBER).decode("ascii", errors="replace").strip()
+    except FileNotFoundError:
+        return None
+    return name if re.fullmatch(r"[0-9a-f]{64}", name, re.ASCII) else ""
+
+
+def _entry(folder: Folder, name: str) -> Entry:
+    content = folder.read(entry_place(name), most=_MOST_ENTRY)
+    if hashlib.sha256(content).hexdigest() != name:
+        raise StoreError(
+            "its content does not have the digest that it is named by: it was truncated or altered; copy it again from its origin"
+        )
+    return Entry(name=name, content=content, model=_model(content))
+
+
+def _model(content: bytes) -> EntryModel:
+    try:
+        data: Any = json.loads(content)
+    except ValueError as error:
+        raise StoreError(f"not a JSON file: {error}") from error
+    version = data.get("format") if isinstance(data, dict) else None
+    if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
+        raise NewerFormatError(f"an entry of format {version}; this version of cglsuite reads up to {FORMAT}: upgrade it")
+    try:
+        return EntryModel.model_validate(data)
+    except ValidationError as error:
+        problems = [f"{key_path(e['loc']) or 'entry'}: {problem_text(e)}" for e in error.errors(include_url=False)[:3]]
+        raise StoreError(f"not an entry of a manifest: {'; '.join(problems)}") from error

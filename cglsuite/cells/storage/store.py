@@ -3,28 +3,502 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import logging
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from cglsuite.base.atomic import TEMPORARY_SUFFIX, new_file, store_error, sweep_temporaries, write_atomic
-from cglsuite.base.inputs import read_regular
+from cglsuite.base.errors import StoreError, UsageError
+from cglsuite.base.inputs import check_path, quoted, read_regular
 from cglsuite.base.markup import displayed
-from cglsuite.cells.code.noted import INPUTS
-from cglsuite.cells.storage.attempts import Attempt, withdraw
-from cglsuite.cells.storage.layout import CELLS, SUFFIX
-from cglsuite.cells.storage.lease import LIFETIME_S, Holder, Lease, has_locks, read_holder
-from cglsuite.cells.storage.records import Problem, Records, check_key, default_store, is_key
-from cglsuite.cells.storage.sidecars import CURVES
+from cglsuite.cells.records.frame import Row, Summary
+from cglsuite.cells.records.metric_values import completed, is_users
+from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
+from cglsuite.cells.storage.index import Index, Mark, mark_of
+from cglsuite.cells.storage.layout import (
+    CELLS,
+    CONFLICTS,
+    CURVES,
+    INPUTS,
+    SUFFIX,
+    FileCopy,
+    curves_path,
+    discard_curves,
+    folders,
+    is_key,
+    key_of,
+    misplaced,
+    names_in,
+    read_curves,
+    read_record,
+    record_files,
+    record_names,
+    shard_of,
+    sidecar_names,
+    write_curves,
+)
+from cglsuite.cells.storage.lease import LIFETIME_S, Attempt, Holder, Lease, has_locks, read_holder, withdraw
+from cglsuite.cells.storage.packed import LocalFolder, Packed, PackedCopy, Problem
 from cglsuite.host.frozen import CODE
+from cglsuite.specs import MetricSpec
 
-__all__ = ["Problem", "Store", "default_store", "plan_lease", "search_text"]
+if TYPE_CHECKING:
+    from cglsuite.host import Catalogue
+
+__all__ = ["Problem", "Records", "Store", "check_key", "default_store", "is_key", "plan_lease", "search_text"]
+
+# The records of a store: reading and writing one file per record, and listings that read few of them.
+# Beside these files there may be shards, each of many records (see :mod:`cglsuite.cells.storage.packed`); a record may be in both. A
+# finished one counts before an unfinished one, and of two alike the one with a file of its own.
+
+_Listed = TypeVar("_Listed", Summary, Row)
+_BATCH = 1000
+_FEW = 100
+"""So few records are read as fast as an index is opened."""
+
+
+def default_store() -> Path:
+    """``$CGLSUITE_STORE``, else ``.cglsuite`` in the current folder."""
+    return Path(os.environ.get("CGLSUITE_STORE") or ".cglsuite")
+
+
+def check_key(name: str) -> str:
+    """``name`` itself.
+
+    Raises:
+        StoreError: it cannot be a key.
+    """
+    if not is_key(name):
+        raise StoreError(f"{name!r} is not a key: expected letters, digits, - and _")
+    return name
+
+
+class Records:
+    """The records in a folder, which many processes may share: what a :class:`cglsuite.cells.Store` knows of them.
+
+    Args:
+        path: the folder; ``None`` means :func:`default_store`.
+        quarantine: move unreadable files to ``corrupt/``; otherwise they are reported and stay where they are.
+    """
+
+    def __init__(self, path: str | Path | None = None, *, quarantine: bool = True) -> None:
+        named = default_store() if path is None else path
+        try:
+            self.path = check_path(named).expanduser().absolute()
+        except ValueError as error:
+            raise UsageError(f"the store {quoted(str(named))}: {error}") from error
+        if self.path.exists() and not self.path.is_dir():
+            raise StoreError(f"the store {self.path} is a file; name a folder")
+        self.quarantine = quarantine
+        self.problems: list[Problem] = []
+        self._index = Index(self.path)
+        self._packed = Packed(LocalFolder(self.path), lambda file, reason: self._report(Path(file), reason, None))
+        self._reported: set[Path] = set()
+        self._set_aside: set[str] = set()
+        self._newer: dict[str, str] = {}
+
+    # One record
+
+    def record_path(self, key: str) -> Path:
+        """The path of the record of ``key``, or of a new one: see :mod:`cglsuite.cells.storage.layout`."""
+        sharded, flat = self.places(key)
+        return flat if not sharded.exists() and flat.exists() else sharded
+
+    def places(self, key: str) -> tuple[Path, Path]:
+        """The two possible paths of the record of ``key``: sharded and flat."""
+        sharded, flat = record_names(check_key(key))
+        return self.path / CELLS / sharded, self.path / CELLS / flat
+
+    def get(self, key: str) -> Record | None:
+        """The record of ``key`` with any status, or None if absent or unreadable (then moved to ``corrupt/`` and reported; one of a later
+        schema stays where it is)."""
+        check_key(key)
+        return None if key in self._set_aside else self._stored(key)
+
+    def _stored(self, key: str) -> Record | None:
+        """The record that counts of those that a key may have: in two files, and in shards."""
+        record: Record | None = None
+        self._newer.pop(key, None)
+        for read in (*(partial(self._read, path) for path in self.places(key)), partial(self._unpacked, key)):
+            if (other := read()) is not None and (other.done or record is None):
+                record = other
+            if record is not None and record.done:
+                break
+        if record is not None and record.training and record.beside is None:
+            object.__setattr__(record, "beside", partial(self.curves_of, key, record.training["digest"]))
+        return record
+
+    def refuse_newer(self, key: str) -> None:
+        """Before a record of ``key`` is replaced or removed.
+
+        Raises:
+            NewerSchemaError: a later version of the suite wrote it, so this version cannot read it; the message names the file.
+        """
+        self._stored(key)
+        self._refuse_newer(key)
+
+    def _refuse_newer(self, key: str) -> None:
+        if key in self._newer:
+            raise NewerSchemaError(f"{self._newer[key]}; the record is kept, and its cell is not run")
+
+    def curves_of(self, key: str, digest: str) -> Curves:
+        """The curves of the record of ``key`` that have this digest: from a file of their own, or from shards.
+
+        Raises:
+            NoCurvesError: there are none, or what is there has another digest.
+        """
+        found = read_curves(self.path, key, digest) or self._packed.curves().find(key, digest)
+        if found is None:
+            raise NoCurvesError(
+                f"record {key[:12]}: its curves are not in {self.path}: they were not published with it, or not kept "
+                f"({curves_path(self.path, key, digest).relative_to(self.path)} is absent)"
+            )
+        return found
+
+    def kept_curves(self) -> Iterator[tuple[str, str]]:
+        """The key and (the first digits of) the digest of all curves that are kept here."""
+        yield from sidecar_names(self.path)
+        yield from self._packed.curves().names()
+
+    def _unpacked(self, key: str) -> Record | None:
+        """The record in the first shard that can be read, finished ones first."""
+        found: Record | None = None
+        for copy in self._packed.copies(key):
+            with contextlib.suppress(StoreError):
+                record = self._readable(copy)[1]
+                if record.done:
+                    return record
+                found = found or record
+        return found
+
+    def _readable(self, copy: PackedCopy) -> tuple[bytes, Record]:
+        """What :meth:`PackedCopy.read` returns; a failure is reported, once per file."""
+        try:
+            return copy.read()
+        except StoreError as error:
+            if isinstance(error, NewerSchemaError):
+                self._newer[copy.key] = f"{copy}: {error}"
+            self._report(Path(copy.path), f"record {copy.key[:12]}: {error}", None)
+            raise
+
+    def copies(self, key: str) -> list[FileCopy | PackedCopy]:
+        """All copies of a record, of any status, that exist: files, then those in shards."""
+        return [*(FileCopy(path, key) for path in self.places(key) if path.exists()), *self._packed.copies(key)]
+
+    def cached(self, key: str) -> Record | None:
+        """The record of ``key`` if it is a result (status ``done``).
+
+        Raises:
+            NewerSchemaError: see :meth:`refuse_newer`.
+        """
+        if (record := _finished(self.get(key))) is None:
+            self._refuse_newer(key)
+        return record
+
+    def outcome(self, key: str, since_ns: int | None = None) -> Record | None:
+        """The record of ``key`` if it is a result, or was written at or after ``since_ns``: then a run that began at that instant does not
+        try it again. Raises what :meth:`cached` raises."""
+        if (record := self.get(key)) is None or not record.done:
+            self._refuse_newer(key)
+        return record if record is not None and (record.done or (since_ns is not None and self.attempted_since(key, since_ns))) else None
+
+    def find(self, keys: Iterable[str]) -> Iterator[tuple[str, Record | None]]:
+        """Each of ``keys`` once, with its record from :meth:`get`, so that each file is read a single time.
+
+        Records are read lazily, so counting thousands of them keeps one in memory.
+        """
+        for key in dict.fromkeys(keys):
+            yield key, self.get(key)
+
+    def put(self, record: Record, *, permit: Callable[[], bool] | None = None) -> bool:
+        """Store ``record`` atomically, after its curves if it has any at hand. A finished record is never replaced by an unfinished one,
+        and none of a later schema by any.
+
+        Args:
+            permit: called just before the rename, since a suspended runner may have lost its lease. If it returns False, the record is
+                written only if there is none. Default: whether this object still holds its lease on the cell.
+
+        Returns:
+            Whether ``record`` is in the store now; if not, the existing one is kept.
+
+        Raises:
+            StoreError: the disk is full or the folder cannot be written; an existing record is kept. NewerSchemaError: see
+                :meth:`refuse_newer`.
+        """
+        short = record.key[:12]
+        known = self._stored(record.key)
+        self._refuse_newer(record.key)
+        if not record.done and _finished(known) is not None:
+            logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
+            return False
+        self._keep_curves(record)
+        permit = permit or self._permit(record.key)
+        if write_atomic(self.record_path(record.key), record.to_text().encode(), permit=permit):
+            return True
+        logger.warning("kept the record of %s: another runner has taken over its lease since this run started", short)
+        return False
+
+    def _keep_curves(self, record: Record) -> None:
+        if not record.training:
+            return
+        if callable(record.beside) and curves_path(self.path, record.key, record.training["digest"]).exists():
+            return
+        with contextlib.suppress(NoCurvesError):
+            write_curves(self.path, record.key, record.curves())
+
+    def _permit(self, key: str) -> Callable[[], bool] | None:
+        """The ``permit`` of :meth:`put` for a caller that gives none."""
+        return None
+
+    @contextlib.contextmanager
+    def set_aside(self, key: str) -> Iterator[None]:
+        """Within the block, this object hides the record of ``key``, so that the cell is run; the file is kept until :meth:`put`
+        replaces it. Raises what :meth:`refuse_newer` raises."""
+        self.refuse_newer(key)
+        self._set_aside.add(key)
+        try:
+            yield
+        finally:
+            self._set_aside.discard(key)
+
+    def attempted_since(self, key: str, instant_ns: int) -> bool:
+        """Whether a record of ``key`` was written at or after ``instant_ns`` (modification times of this folder's file system)."""
+        return any(mark is not None and mark[1] >= instant_ns for mark in map(mark_of, self.places(key)))
+
+    def moved_since(self, instant_ns: int) -> bool:
+        """Whether a record or a checkpoint was written after ``instant_ns``, by the modification times of their folders."""
+        marks = map(mark_of, (*folders(self.path, self._unlisted), self.path / "checkpoints"))
+        return any(mark is not None and mark[1] > instant_ns for mark in marks)
+
+    def discard(self, key: str) -> None:
+        """Remove the files of the record of ``key`` and of its curves; missing is fine. Shards never change: a record in one stays.
+
+        Raises:
+            NewerSchemaError: a later version of the suite wrote one of them; nothing is removed.
+        """
+        self.refuse_newer(key)
+        for path in self.places(key):
+            path.unlink(missing_ok=True)
+        discard_curves(self.path, key)
+
+    # Many records
+
+    def present(self, keys: AbstractSet[str]) -> list[str]:
+        """Those of ``keys`` that have a record of any status, sorted: folders are listed once, and nothing is read."""
+        shards = {shard_of(key) for key in keys}
+        listed = (folder for folder in folders(self.path, self._unlisted) if folder.name in shards or folder.name == CELLS)
+        found = {key_of(name) for folder in listed for name in names_in(folder, self._unlisted)}
+        return sorted(keys & (found | set(self._packed.keys())))
+
+    def record_files(self) -> list[Path]:
+        """The files of records that have one of their own, sorted by key. A key may have two (see
+        :mod:`cglsuite.cells.storage.layout`). :meth:`keys` names records in shards too."""
+        return [self.path / CELLS / name for name in record_files(self.path, self._unlisted)]
+
+    def conflict_files(self) -> list[Path]:
+        """The files of results that differ from that of the same key in ``cells`` (see :mod:`cglsuite.commons.merging`), sorted."""
+        return sorted(path for path in (self.path / CONFLICTS).glob(f"*{SUFFIX}") if not path.name.startswith("."))
+
+    def keys(self) -> list[str]:
+        """The keys of all records of any status, sorted. Files in the folder of other keys are reported."""
+        for path in misplaced(self.path, self._unlisted):
+            right = f"it is in the folder of other keys; move it to {shard_of(path.name)}/"
+            self._report(path, right if is_key(key_of(path.name)) else "its name is no key of a record; rename or remove it", None)
+        return sorted({*map(key_of, record_files(self.path, self._unlisted)), *self._packed.keys()})
+
+    def records(self) -> Iterator[Record]:
+        """All readable records, in the order of their keys."""
+        return (record for key in self.keys() if (record := self._stored(key)) is not None)
+
+    def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
+        """Each of ``keys`` (default: of all records) once, with the summary of its record; None if absent or unreadable.
+
+        Files that the index of this machine knows are not read, so damage to them since may go unnoticed until :meth:`get` reads them.
+        A runner learns what it must know for certain from :meth:`get` under its lease.
+        """
+        wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
+        in_shards = self._packed.summaries(key for key in wanted if key not in self._set_aside)
+        for start in range(0, len(wanted), _BATCH):
+            batch = wanted[start : start + _BATCH]
+            found = self._in_files(batch, Summary, few=len(wanted) < _FEW)
+            for key in batch:
+                own, packed = found.get(key), in_shards.get(key)
+                yield key, packed if packed is not None and (own is None or (packed.done and not own.done)) else own
+
+    def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
+        """The scalars of the records of ``keys`` (default: of all), in no particular order; unreadable ones are left out.
+
+        Like :meth:`summaries`, it reads only the files that the index of this machine does not know, and no record in a shard.
+        """
+        wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
+        in_shards, unpacked = set(self._packed.keys()), dict[str, Row | None]()
+        for start in range(0, len(wanted), _BATCH):
+            for key, row in self._in_files(wanted[start : start + _BATCH], Row, few=len(wanted) < _FEW).items():
+                if row.done or key not in in_shards:
+                    unpacked[key] = None
+                    yield row
+                else:
+                    unpacked[key] = row
+        rest = [key for key in wanted if unpacked.get(key, True) is not None and key not in self._set_aside]
+        for row in self._packed.rows(rest):
+            own = unpacked.get(row.key)
+            yield row if row.done or own is None else own
+
+    def completed_rows(self, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Iterator[Row]:
+        """The :meth:`rows` of records, with the metrics that they lack because they are newer, and those of users by their formulas of now:
+        for these, each record is read."""
+        specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
+        if any(map(is_users, specs.values())):
+            found = self.find(self.keys() if keys is None else keys)
+            return (yield from (Row.of(completed(record, catalogue)) for _, record in found if record is not None))
+        for row in self.rows(keys):
+            record = self._stored(row.key) if row.done and not specs.keys() <= row.metrics.keys() else None
+            yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
+
+    def _in_files(self, keys: Sequence[str], kind: type[_Listed], *, few: bool) -> dict[str, _Listed]:
+        """Of records with a file of their own: what the index knows of them, or what is read and then indexed.
+
+        Args:
+            kind: what to list. few: there are so few records that the index is not worth opening.
+        """
+        here = (self.path / CELLS).is_dir()  # a pulled store may have shards alone
+        marked = {key: place for key in keys if (place := self._marked(key)) is not None} if here else {}
+        index = None if few or not marked else self._index
+        held: dict[str, Any] = {}
+        if index is not None:
+            held = index.known(list(marked.values())) if kind is Summary else index.rows(list(marked.values()))
+        read: list[tuple[str, Mark, Any]] = []
+        found: dict[str, _Listed] = {}
+        for key, (name, mark) in marked.items():
+            self._newer.pop(key, None)
+            if (one := held.get(name)) is None and (one := self._listed(self.path / CELLS / name, kind)) is not None:
+                read.append((name, mark, one))
+            flat = self.places(key)[1] if one is None or not one.done else None
+            if flat is not None and flat.name != name and flat.exists():
+                other = self._listed(flat, kind)
+                one = other if other is not None and (other.done or one is None) else one
+            if one is not None:
+                found[key] = one
+        if index is not None and read:
+            index.add(read) if kind is Summary else index.add_rows(read)
+        return found
+
+    def _marked(self, key: str) -> tuple[str, Mark] | None:
+        """The name and mark of the file of ``key`` that :meth:`get` reads first; None without a file, and for a key set aside."""
+        for name in record_names(check_key(key)):
+            if key not in self._set_aside and (mark := mark_of(f"{self.path}/{CELLS}/{name}")) is not None:
+                return name, mark
+        return None
+
+    def _listed(self, path: Path, kind: type[_Listed]) -> _Listed | None:
+        with contextlib.suppress(OSError):
+            if (record := self._read(path)) is not None:
+                return kind.of(record, _sha256(path))
+        return None
+
+    def unfinished(self, keys: Iterable[str]) -> list[str]:
+        """Those of ``keys`` that have no result, in their order; see :meth:`summaries`.
+
+        Raises:
+            NewerSchemaError: a later version of the suite wrote a record of one of them: whoever runs it would replace that.
+        """
+        found = [key for key, summary in self.summaries(keys) if summary is None or not summary.done]
+        for key in found:
+            self._refuse_newer(key)
+        return found
+
+    def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
+        """The records whose design is one of ``designs``, in the order of their keys; no others are read but new ones."""
+        own = self.summaries(map(key_of, record_files(self.path, self._unlisted)))
+        found = {key for key, summary in own if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
+        for key in self.keys() if found else ():
+            if key in found and (record := self._stored(key)) is not None and record.design in designs:
+                yield record
+
+    def digests(self) -> Iterator[tuple[str, str]]:
+        """The key and the SHA-256 (hex) of the content of every record file, sorted by key; then those of records in shards."""
+        names = record_files(self.path, self._unlisted)
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            marks = [(name, mark) for name in batch if (mark := mark_of(f"{self.path}/{CELLS}/{name}")) is not None]
+            known = self._index.known(marks) if len(names) >= _FEW else {}
+            for name in batch:
+                with contextlib.suppress(OSError):  # replaced or renamed at this moment, or no regular file
+                    yield key_of(name), known[name].sha256 if name in known else _sha256(self.path / CELLS / name)
+        packed = self._packed.summaries(set(self._packed.keys()) - set(map(key_of, names)))
+        yield from sorted((key, summary.sha256) for key, summary in packed.items())
+
+    # What cannot be read
+
+    def _read(self, path: Path) -> Record | None:
+        try:
+            record = read_record(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._report(path, f"cannot be read: {error.strerror or error}", None)
+        except NewerSchemaError as error:
+            self._newer[path.stem] = f"{path}: {error}"
+            self._report(path, str(error), None)
+        except StoreError as error:
+            return self._quarantine(path, str(error))
+        else:
+            return record
+        return None
+
+    def _unlisted(self, folder: Path, error: OSError) -> None:
+        self._report(folder, f"its records cannot be listed: {error.strerror or error}", None)
+
+    def _quarantine(self, path: Path, reason: str) -> Record | None:
+        if not self.quarantine:
+            self._report(path, reason, None)
+            return None
+        target = self.path / "corrupt" / path.name
+        for n in range(1, 1000):
+            if not target.exists():
+                break
+            target = target.with_name(f"{path.stem}.{n}{path.suffix}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self._report(path, reason, None)
+            return None
+        with contextlib.suppress(OSError, StoreError):
+            # A runner may have written a good record between our reading and moving: restore it.
+            record = read_record(target, path.stem)
+            os.replace(target, path)
+            return record
+        self._report(path, reason, target)
+        return None
+
+    def _report(self, path: Path, reason: str, moved_to: Path | None) -> None:
+        if path in self._reported and moved_to is None:
+            return
+        self._reported.add(path)
+        self.problems.append(Problem(path, reason, moved_to))
+        where = f"moved to {moved_to}" if moved_to else "left where it is"
+        logger.warning("%s is ignored: %s (%s)", path, reason, where)
+
+
+def _finished(record: Record | None) -> Record | None:
+    return record if record is not None and record.done else None
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(read_regular(path)).hexdigest()
+
 
 logger = logging.getLogger(__name__)
 _MAGIC = b"cglsuite checkpoint 1"

@@ -11,10 +11,8 @@ import click
 
 from cglsuite.base.errors import UsageError, nearest
 from cglsuite.campaigns.reference import leak_of
-from cglsuite.cli.options import FolderPath, files_options
+from cglsuite.cli.options import FolderPath, Session, files_options, open_store, pass_session, store_option, tell_derivations
 from cglsuite.cli.output import descriptions, echo, heading, paragraph, print_json, properties, table, terminal_width, tidy
-from cglsuite.cli.requests import open_store, store_option, tell_derivations
-from cglsuite.cli.session import Session, pass_session
 from cglsuite.host import Catalogue, Entry
 from cglsuite.host.derived import derivable, form_of
 from cglsuite.specs import KINDS, DatasetSpec, ExecutorSpec, Hyperparameter, ScenarioSpec

@@ -13,36 +13,34 @@ import click
 
 from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.base.inputs import MOST_PROCESSES
+from cglsuite.base.markup import file_size
 from cglsuite.base.traces import wake_collector
-from cglsuite.base.wording import file_size
 from cglsuite.cli.options import (
+    FAILED,
     FilePath,
     FolderPath,
+    Session,
     Whole,
     check_tasks,
-    files_options,
-    init_seed_option,
-    order_seed_option,
-    quiet_option,
-    set_option,
-    split_seed_option,
-    tasks_option,
-    watch_option,
-)
-from cglsuite.cli.output import echo, heading, print_json, properties, table
-from cglsuite.cli.requests import (
-    FAILED,
     checkpoint_option,
     device_option,
     executor_option,
+    files_options,
+    init_seed_option,
     open_store,
+    order_seed_option,
     overrides_of,
+    pass_session,
+    quiet_option,
+    set_option,
+    split_seed_option,
     store_option,
+    tasks_option,
     tell_derivations,
+    watch_option,
 )
-from cglsuite.cli.session import Session, pass_session
-from cglsuite.reports.results.measures import why_absent
-from cglsuite.reports.results.performance import is_fraction, performance_name
+from cglsuite.cli.output import echo, heading, print_json, properties, table
+from cglsuite.reports.results.measures import is_fraction, performance_name, why_absent
 from cglsuite.specs import MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
@@ -51,9 +49,8 @@ if TYPE_CHECKING:
     from cglsuite.campaigns.executors.campaign_run import CampaignOutcome
     from cglsuite.campaigns.overrides import Overrides
     from cglsuite.cells.drift import ForgettingSplit
-    from cglsuite.cells.engine import Engine
-    from cglsuite.cells.observing.observers import Observer
-    from cglsuite.cells.plan import PlannedCell
+    from cglsuite.cells.observing import Observer
+    from cglsuite.cells.plan import Engine, PlannedCell
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.cells.storage.store import Store
@@ -125,11 +122,10 @@ def cell(
 
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
+    from cglsuite.cells.code.inputs import watch as watch_inputs
     from cglsuite.cells.code.inputs import with_inputs
-    from cglsuite.cells.code.witnesses import watch as watch_inputs
     from cglsuite.cells.device import resolve_device
-    from cglsuite.cells.engine import load_engine
-    from cglsuite.cells.plan import CellRequest
+    from cglsuite.cells.plan import CellRequest, load_engine
 
     store, engine = open_store(store_path), load_engine()
     ctx.with_resource(watch_inputs(store.path))
@@ -157,7 +153,7 @@ def cell(
             print_json({"key": None, "status": "skipped", "reason": planned.reason, "request": request.to_json()})
         raise NotApplicable(f"{request.label}: not applicable: {planned.reason}")
     if split_forgetting:
-        from cglsuite.reports.studies.findings.forgetting import keep_split
+        from cglsuite.reports.studies.findings.compute import keep_split
 
         _check_split(planned)
     record = _obtain(planned, catalogue, store, engine, rerun, watch, quiet, overrides.checkpoint_every_s)
@@ -190,7 +186,7 @@ def _obtain(
 
     observers: list[Observer] = []
     if watch:
-        from cglsuite.cells.observing.writers import observer_of
+        from cglsuite.cells.observing import observer_of
 
         observers += [observer_of(text, store.path / "watched") for text in watch]
         if not rerun and store.cached(planned.key) is not None:
@@ -360,8 +356,7 @@ def run(
 
     Exit status: 0 ok, 1 a cell or a report failed, 2 wrong request, 3 every cell is not applicable, 130 interrupted.
     """
-    from cglsuite.campaigns.campaign import load_campaign
-    from cglsuite.campaigns.examples import write_example
+    from cglsuite.campaigns.campaign import load_campaign, write_example
     from cglsuite.campaigns.executors.campaign_run import run_campaign, trainings_text
     from cglsuite.campaigns.executors.progress import say
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cglsuite.base.errors import PluginError, UnknownNameError, UsageError
-from cglsuite.base.wording import several
-from cglsuite.cli.options import files_options
+from cglsuite.base.markup import several
+from cglsuite.cli.options import Session, files_options, pass_session
 from cglsuite.cli.output import echo, paragraph, print_json
-from cglsuite.cli.session import Session, pass_session
 from cglsuite.specs import KINDS
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cglsuite.base.wording import file_size, several
+from cglsuite.base.markup import file_size, several
+from cglsuite.cli.options import Session, pass_session
 from cglsuite.cli.output import echo, heading, paragraph, print_json, properties, table, tidy
-from cglsuite.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from cglsuite.base.datafiles import DataRoot
-    from cglsuite.campaigns.reference.presence import Presence
+    from cglsuite.campaigns.reference.reproduction import Presence
     from cglsuite.host import Catalogue, Entry
 
 __all__ = ["data"]
@@ -41,7 +41,7 @@ def list_data(session: Session, as_json: bool) -> None:
     Files are only looked for, not read.
     """
     from cglsuite.base.datafiles import DataRoot
-    from cglsuite.campaigns.reference.presence import presence
+    from cglsuite.campaigns.reference.reproduction import presence
 
     catalogue, root = session.catalogue(), DataRoot.from_environment()
     found = [(entry, presence(catalogue, entry.name, root=root)) for entry in catalogue.entries("dataset")]
@@ -63,7 +63,7 @@ def fetch(session: Session, names: Sequence[str]) -> int:
 
     Ends with status 1 if one of them cannot be had; the message says which file to put where.
     """
-    from cglsuite.campaigns.reference.presence import presence
+    from cglsuite.campaigns.reference.reproduction import presence
 
     catalogue, failed = session.catalogue(), False
     _known(catalogue, names)
@@ -91,7 +91,7 @@ def verify(session: Session, names: Sequence[str]) -> int:
     """
     from cglsuite.base.datafiles import DataRoot
     from cglsuite.base.errors import CglsuiteError
-    from cglsuite.campaigns.reference.presence import presence
+    from cglsuite.campaigns.reference.reproduction import presence
 
     catalogue, given = session.catalogue(), DataRoot.from_environment()
     _known(catalogue, names)
@@ -132,8 +132,8 @@ def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int
     Ours are counted from the data that are here; nothing is downloaded. A cause is a rule that is checked: "holds" if it gives the printed
     number. Ends with status 1 if a rule gives another one.
     """
-    from cglsuite.reports.kit.rows import as_rows
-    from cglsuite.reports.studies.ledger.statistics import load_statistics, statistic_counts
+    from cglsuite.reports.kit.tables import as_rows
+    from cglsuite.reports.studies.ledger.ratios import load_statistics, statistic_counts
 
     frame = load_statistics(session.catalogue(), paper=paper, dataset=dataset)
     rows = as_rows(frame)

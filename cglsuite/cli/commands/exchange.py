@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cglsuite.base.errors import UsageError
-from cglsuite.base.wording import file_size, several
-from cglsuite.cli.options import FolderPath, quiet_option
+from cglsuite.base.markup import file_size, several
+from cglsuite.cli.options import FAILED, FolderPath, quiet_option
 from cglsuite.cli.output import echo, print_json, table
-from cglsuite.cli.requests import FAILED
 
 if TYPE_CHECKING:
     from cglsuite.cells.storage.packed import Problem
@@ -80,7 +79,7 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
     Exit status: 0 all is published; 1 results differ, or a file cannot be read or written; 2 wrong request.
     """  # fmt: skip
     from cglsuite.cells.storage.store import Store
-    from cglsuite.commons.publishing.publish import publish as published
+    from cglsuite.commons.publish import publish as published
 
     with _bar(quiet) as progress:
         done = published(Store(store_path, quarantine=False), url, curves=curves, progress=progress)
@@ -118,7 +117,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
     Exit status: 0 all is pulled; 1 results differ, or a shard or an entry cannot be used; 2 wrong request.
     """  # fmt: skip
     from cglsuite.cells.storage.store import Store
-    from cglsuite.commons.publishing.pull import pull as pulled
+    from cglsuite.commons.pull import pull as pulled
 
     store = Store(into)
     with _bar(quiet) as progress:
@@ -139,7 +138,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
 
 
 def _shown(url: str) -> str:
-    from cglsuite.commons.publishing.places import shown_url
+    from cglsuite.commons.places import shown_url
 
     return shown_url(url)
 

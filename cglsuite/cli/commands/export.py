@@ -10,16 +10,17 @@ import click
 
 from cglsuite.cli.options import (
     FolderPath,
+    Session,
     check_tasks,
     files_options,
     order_seed_option,
+    pass_session,
     set_option,
     split_seed_option,
     tasks_option,
     with_tasks,
 )
 from cglsuite.cli.output import echo, print_json
-from cglsuite.cli.session import Session, pass_session
 from cglsuite.specs import Seeds, switches
 
 if TYPE_CHECKING:

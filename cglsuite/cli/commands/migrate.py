@@ -14,9 +14,8 @@ import click
 
 from cglsuite import __version__
 from cglsuite.base.errors import UsageError
-from cglsuite.cli.options import files_options
+from cglsuite.cli.options import Session, files_options, pass_session
 from cglsuite.cli.output import heading, print_json, table
-from cglsuite.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.migrate import Candidate, Coverage, Survey
@@ -84,7 +83,7 @@ def migrate(
     Exit status: 0 done, or nothing to do; 1 a rerun differs.
     """  # fmt: skip
     from cglsuite.campaigns import migrate as core
-    from cglsuite.cells.engine import default_engine
+    from cglsuite.cells.plan import default_engine
     from cglsuite.cells.storage.store import Store
 
     store, catalogue, engine = Store(store_path), session.catalogue(), default_engine()

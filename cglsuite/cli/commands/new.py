@@ -10,9 +10,8 @@ import click
 
 from cglsuite import __version__
 from cglsuite.base.errors import UsageError
-from cglsuite.cli.options import FolderPath
+from cglsuite.cli.options import FolderPath, Session, pass_session
 from cglsuite.cli.output import echo
-from cglsuite.cli.session import Session, pass_session
 from cglsuite.graphs.files.shipped import shipped
 from cglsuite.host import Catalogue
 

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 import click
 
 from cglsuite.base.errors import PluginError
-from cglsuite.base.wording import several
-from cglsuite.cli.options import Seconds
+from cglsuite.base.markup import several
+from cglsuite.cli.options import Seconds, Session, pass_session
 from cglsuite.cli.output import echo, paragraph, print_json, table
-from cglsuite.cli.session import Session, pass_session
 from cglsuite.host import PluginRecord
 from cglsuite.host.catalogue import load_leniently
 from cglsuite.host.discovery import strict_by_environment

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from cglsuite.cli.options import FilePath, FolderPath, Seconds, files_options
-from cglsuite.cli.session import Session, pass_session
+from cglsuite.cli.options import FilePath, FolderPath, Seconds, Session, files_options, pass_session
 
 __all__ = ["report"]
 

@@ -15,10 +15,9 @@ import click
 
 from cglsuite.base.errors import UsageError
 from cglsuite.base.inputs import MOST_PROCESSES
-from cglsuite.base.wording import several
-from cglsuite.cli.options import DeviceWord, FolderPath, Whole
+from cglsuite.base.markup import several
+from cglsuite.cli.options import DeviceWord, FolderPath, Session, Whole, pass_session
 from cglsuite.cli.output import echo, paragraph, print_json, table
-from cglsuite.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.overrides import Overrides

@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 import click
 
 from cglsuite.base.errors import UsageError
-from cglsuite.cli.options import FilePath, files_options, set_option
+from cglsuite.cli.options import (
+    FAILED,
+    FilePath,
+    Session,
+    device_option,
+    files_options,
+    open_store,
+    pass_session,
+    planned_cells,
+    set_option,
+    store_option,
+)
 from cglsuite.cli.output import echo, table
-from cglsuite.cli.requests import FAILED, device_option, open_store, planned_cells, store_option
-from cglsuite.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cglsuite.base.wording import several
-from cglsuite.cli.options import files_options, order_seed_option, set_option, split_seed_option
+from cglsuite.base.markup import several
+from cglsuite.cli.options import Session, files_options, order_seed_option, pass_session, set_option, split_seed_option
 from cglsuite.cli.output import descriptions, echo, heading, print_json, properties
-from cglsuite.cli.session import Session, pass_session
 from cglsuite.specs import Seeds
 from cglsuite.study.display.facts import shown_value
 
 if TYPE_CHECKING:
-    from cglsuite.cells.differences import Difference
+    from cglsuite.cells.spec import Difference
 
 __all__ = ["audit", "diff", "scenarios"]
 
@@ -47,7 +46,7 @@ def diff(session: Session, a: str, b: str, as_json: bool) -> None:
     Compares switches of the protocol, training, hyper-parameters of backbone and dataset with their defaults, and those per method.
     Presets of different datasets can be compared too. A dash means that a preset has no such key.
     """
-    from cglsuite.cells.differences import preset_differences
+    from cglsuite.cells.spec import preset_differences
 
     differences = preset_differences(session.catalogue(), a, b)
     if as_json:

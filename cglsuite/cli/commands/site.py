@@ -8,10 +8,8 @@ from pathlib import Path
 import click
 
 from cglsuite.base.errors import UsageError
-from cglsuite.cli.options import FolderPath, files_options
+from cglsuite.cli.options import FAILED, FolderPath, Session, files_options, pass_session
 from cglsuite.cli.output import echo, print_json
-from cglsuite.cli.requests import FAILED
-from cglsuite.cli.session import Session, pass_session
 
 __all__ = ["site"]
 

@@ -11,12 +11,17 @@ import click
 
 from cglsuite.cli.options import (
     FilePath,
+    Session,
+    device_option,
+    executor_option,
     files_options,
+    open_store,
+    pass_session,
+    planned_cells,
     set_option,
+    store_option,
 )
 from cglsuite.cli.output import echo, print_json, table
-from cglsuite.cli.requests import device_option, executor_option, open_store, planned_cells, store_option
-from cglsuite.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from cglsuite.cells.storage.lease import Holder
@@ -51,7 +56,7 @@ def status(
 ) -> None:
     """Count a campaign's cells that are done, running, failed, missing or not applicable."""
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, trainings_text
-    from cglsuite.campaigns.executors.jobs import stored_jobs
+    from cglsuite.campaigns.executors.remote import stored_jobs
 
     store = open_store(store_path)
     states = list(cell_states(planned_cells(campaign_path, session, store, assignments, device, executor), store))

@@ -15,10 +15,8 @@ import click
 from cglsuite import __version__
 from cglsuite.base.errors import CglsuiteError, UsageError
 from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED
-from cglsuite.cli.options import FilePath, FolderPath, Seconds, Whole, files_options, quiet_option
+from cglsuite.cli.options import FAILED, FilePath, FolderPath, Seconds, Session, Whole, files_options, pass_session, quiet_option
 from cglsuite.cli.output import echo, print_json, table
-from cglsuite.cli.requests import FAILED
-from cglsuite.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from cglsuite.commons.submissions.checks import Finding
@@ -81,7 +79,7 @@ def submit(
 
     Exit status: 0 everything is accepted; 1 a record is refused, or the merge has conflicts; 2 wrong request.
     """
-    from cglsuite.cells.engine import default_engine
+    from cglsuite.cells.plan import default_engine
     from cglsuite.commons.submissions.review import Options, accept, review, write_report
     from cglsuite.reports.site.submission import submission_html
 

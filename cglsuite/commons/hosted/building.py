@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING
 
 from cglsuite.base.atomic import new_file, store_error, write_atomic
 from cglsuite.base.errors import StoreError, UsageError
-from cglsuite.campaigns.reference.papers import PAPERS
+from cglsuite.campaigns.reference.values import PAPERS
 from cglsuite.commons.hosted import feeds, pages
-from cglsuite.commons.hosted.gathering import Gathered, Marked
-from cglsuite.commons.hosted.methods import method_page, methods_page
-from cglsuite.commons.hosted.names import Names
-from cglsuite.commons.hosted.papers import paper_page, papers_page
-from cglsuite.commons.hosted.parts import Site
-from cglsuite.commons.hosted.standings import Scenario, scenario_of
+from cglsuite.commons.hosted.pages import method_page, methods_page, paper_page, papers_page
+from cglsuite.commons.hosted.parts import Names, Site
+from cglsuite.commons.hosted.standings import Gathered, Marked, Scenario, scenario_of
 from cglsuite.reports.site.index import written
 
 if TYPE_CHECKING:
@@ -53,7 +50,7 @@ def build_site(
     """Write the site of a store's finished records.
 
     Args:
-        store: a results folder, live or pulled; verification marks are read from it (:mod:`cglsuite.commons.submissions.marks`).
+        store: a results folder, live or pulled; verification marks are read from it (:mod:`cglsuite.commons.submissions.staging`).
         out: the folder of the site. Files of an earlier build that are not written again are removed; other files stay.
         told: called with a line about what is being done.
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cglsuite import __version__
-from cglsuite.base.plaintext import csv_text
+from cglsuite.base.markup import csv_text
 from cglsuite.commons.hosted.standings import LEVELS, Part, Scenario, Standing
 
 if TYPE_CHECKING:
-    from cglsuite.commons.hosted.gathering import Marked
+    from cglsuite.commons.hosted.standings import Marked
 
 __all__ = ["BOARD_COLUMNS", "FEED", "RECORD_COLUMNS", "board_json", "boards_csv", "csv_line", "index_json", "records_csv"]
 

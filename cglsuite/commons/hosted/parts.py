@@ -7,19 +7,46 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cglsuite.base.hashing import digest
 from cglsuite.base.markup import Content, Fragment, element, join
-from cglsuite.commons.hosted.names import Names
 from cglsuite.commons.hosted.standings import LEVELS, Scenario, Standing
-from cglsuite.reports.kit.columns import Column, framed, label, number, words
-from cglsuite.reports.kit.htmltable import exact_cell, number_cell, number_text
+from cglsuite.reports.kit.tables import Column, exact_cell, framed, label, number, number_cell, number_text, words
 from cglsuite.reports.site import boards
 from cglsuite.reports.site.boards import LEVEL
+from cglsuite.reports.site.downloads import file_stem
 from cglsuite.reports.site.index import boards_page
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["Site", "badge", "level_notes", "meaning", "scenario_table", "score_cell"]
+__all__ = ["Names", "Site", "badge", "level_notes", "meaning", "scenario_table", "score_cell"]
+
+# File names of pages and feeds, from names that strangers may have chosen: plain, short, and each name its own.
+
+_LONGEST = 100
+
+
+class Names:
+    """A stem for every kind and name, the same for the same names in the same order; no two are alike where case does not count."""
+
+    def __init__(self) -> None:
+        self._stems: dict[tuple[str, str], str] = {}
+        self._taken: set[str] = set()
+
+    def stem(self, kind: str, name: str) -> str:
+        """As ``method-ewc``."""
+        if (kind, name) not in self._stems:
+            stem = f"{kind}-{file_stem(name)}"
+            if len(stem) > _LONGEST or stem.lower() in self._taken:
+                stem = f"{stem[:_LONGEST]}-{digest([kind, name])[:12]}"
+            self._taken.add(stem.lower())
+            self._stems[kind, name] = stem
+        return self._stems[kind, name]
+
+    def page(self, kind: str, name: str) -> str:
+        """The file of a page."""
+        return f"{self.stem(kind, name)}.html"
+
 
 _MEANING = {
     "verified": "Whoever hosts this page recomputed keys, settings, bounds and metrics of these records, the method passed "

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite.base.hashing import canonical, plain
-from cglsuite.base.plaintext import plain_text
+from cglsuite.base.markup import plain_text
 from cglsuite.campaigns.migrate import replanned
 from cglsuite.cells.keys import claimed_key
 from cglsuite.cells.plan import PlannedCell
@@ -26,7 +26,7 @@ from cglsuite.learning.reproducibility.numerics import numerics_of
 from cglsuite.specs import MetricSpec, Seeds
 
 if TYPE_CHECKING:
-    from cglsuite.cells.engine import Engine
+    from cglsuite.cells.plan import Engine
     from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
 

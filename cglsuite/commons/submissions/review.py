@@ -2,39 +2,58 @@
 
 Trust: a submitter controls every byte of a record - digest, key, matrix, times, the code and machine that it names. A digest shows damage,
 not authorship. So a review takes nothing from a record as evidence of itself. It recomputes what can be recomputed, reruns a sample that
-the submitter cannot foresee, and writes down what it has verified in marks of its own (:mod:`cglsuite.commons.submissions.marks`).
+the submitter cannot foresee, and writes down what it has verified in marks of its own (:mod:`cglsuite.commons.submissions.staging`).
 """
 
 from __future__ import annotations
 
 import json
+import math
+import random
 import secrets
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
-from cglsuite.campaigns.migrate import machine
+from cglsuite.base.errors import CglsuiteError
+from cglsuite.base.hashing import canonical
+from cglsuite.campaigns.migrate import elsewhere, machine
+from cglsuite.campaigns.reference.values import Paper, paper_of
+from cglsuite.cells.device import check_device
 from cglsuite.cells.plan import PlannedCell
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.comparison import compare
+from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.merging import Merge, merge
 from cglsuite.commons.submissions.checks import Finding, Replanner, checked
-from cglsuite.commons.submissions.marks import Level, Mark, write_marks
-from cglsuite.commons.submissions.orders import incomplete
-from cglsuite.commons.submissions.reruns import Candidate, compared, draw, group_of, may_rerun, rerun
-from cglsuite.commons.submissions.staging import stage
+from cglsuite.commons.submissions.staging import Level, Mark, stage, write_marks
 
 if TYPE_CHECKING:
-    from cglsuite.cells.engine import Engine
+    from cglsuite.cells.plan import Engine
     from cglsuite.host import Catalogue
 
-__all__ = ["Examine", "Options", "Review", "Reviewed", "accept", "review", "write_report"]
+__all__ = [
+    "Candidate",
+    "Examine",
+    "Options",
+    "Review",
+    "Reviewed",
+    "accept",
+    "compared",
+    "draw",
+    "group_of",
+    "incomplete",
+    "may_rerun",
+    "rerun",
+    "review",
+    "write_report",
+]
 
 SCHEMA = 1
 """Of the report."""
@@ -49,7 +68,7 @@ class Options:
 
     Args:
         sample: the number of records to rerun. seed: of the sample; secret until the review is done. tolerance: see
-            :func:`cglsuite.commons.submissions.reruns.compared`. workers, timeout_s, progress: of the reruns.
+            :func:`cglsuite.commons.submissions.review.compared`. workers, timeout_s, progress: of the reruns.
         examine: checks a method; ``None`` leaves the check out, and no record is verified.
     """
 
@@ -308,3 +327,165 @@ def write_report(folder: Path, stem: str, report: Mapping[str, Any], page: str, 
     for path, text in files.items():
         write_atomic(path, text.encode(), option=option)
     return list(files)
+
+
+# A sample of a submission, run again here: to the bit, or within a tolerance that the receiver states.
+# The sample is drawn with a seed that the submitter cannot know, over groups of records that differ in their seeds alone, so that no group
+# can count on being left out. Nothing in a record decides how likely it is to be drawn, its stated run time included.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A record that passed all other checks, and its cell as planned here."""
+
+    record: Record
+    planned: PlannedCell
+
+
+def group_of(record: Record) -> str:
+    """What records share that one rerun speaks for: everything but their seeds, and the code and machine class that made them."""
+    makers = [(part.get("role"), part.get("source")) for part in record.makers if part.get("role") != "metric"]
+    return canonical([{**record.cell, "seeds": None}, sorted(map(str, makers)), record.environment.get("torch")])
+
+
+def may_rerun(candidate: Candidate) -> str:
+    """Why a record cannot be rerun here; empty if it can. Whether data are absent shows when it is tried."""
+    record, planned = candidate.record, candidate.planned
+    if planned.key != record.key:
+        return "made by other code than is installed here"
+    try:
+        check_device(record.cell["device"])
+    except CglsuiteError as error:
+        return f"made on {record.cell['device']}, which this machine does not have ({error})"
+    return ""
+
+
+def draw(candidates: Sequence[Candidate], most: int, seed: int) -> list[Candidate]:
+    """At most ``most`` of the candidates at random: one of every group before a second one of any."""
+    source = random.Random(seed)
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in sorted(candidates, key=lambda one: one.record.key):
+        groups.setdefault(group_of(candidate.record), []).append(candidate)
+    for members in groups.values():
+        source.shuffle(members)
+    rounds = []
+    for turn in range(max(map(len, groups.values()), default=0)):
+        row = [members[turn] for members in groups.values() if turn < len(members)]
+        source.shuffle(row)
+        rounds += row
+    return rounds[:most]
+
+
+def compared(record: Record, now: Record | None, tolerance: float | None, here: Mapping[str, Any]) -> Finding:
+    """What a rerun says of a record.
+
+    Args:
+        now: the record of the rerun; ``None`` if there is none. tolerance: the largest difference of two entries of the matrix that counts
+            as equal, in the unit of performance; ``None``: bit for bit. here: :func:`cglsuite.campaigns.migrate.machine`.
+    """
+    if now is None or not now.done:
+        reason = f"the rerun ended as {now.status}: {now.reason}" if now is not None else "the rerun left no record"
+        return Finding(check="rerun", verdict="unverified", reason=reason)
+    differences = compare(record, now, ("submitted", "here"))
+    if not differences:
+        return Finding(check="rerun", verdict="verified", reason="equal to the bit")
+    if other := [name for name in ("data", "tasks") if _stated(record, name) != _stated(now, name)]:
+        reason = f"{' and '.join(other)} differ: it was computed on other data, or on another division into tasks"
+        return Finding(check="rerun", verdict="refused", reason=reason)
+    off = max(_apart(getattr(record, name), getattr(now, name)) for name in ("matrix", "validation_matrix"))
+    if tolerance is not None and off <= tolerance:
+        return Finding(check="rerun", verdict="verified", reason=f"within {tolerance:g}: entries differ by at most {off:.3g}")
+    apart = f"{differences[0]}; entries differ by up to {off:.3g}"
+    if tolerance is not None:
+        return Finding(check="rerun", verdict="refused", reason=f"{apart}, more than the tolerance of {tolerance:g}")
+    where = elsewhere(record, here)
+    if not where and record.cell["device"] == "cpu" and record.environment.get("cpu") == here.get("cpu"):
+        return Finding(check="rerun", verdict="refused", reason=f"{apart}, although torch and processor are the same as here")
+    where = where or f"another processor ({record.environment.get('cpu')}) or a GPU rounds differently"
+    return Finding(check="rerun", verdict="unverified", reason=f"{apart}; {where}. State a --tolerance to judge it")
+
+
+def _stated(record: Record, name: str) -> Any:
+    return record.provenance.get("data") if name == "data" else record.tasks
+
+
+def _apart(one: Matrix, other: Matrix) -> float:
+    """The largest difference of two entries; infinite where one of them has an entry and the other has none."""
+    if len(one) != len(other) or any(len(a) != len(b) for a, b in zip(one, other, strict=True)):
+        return math.inf
+    pairs = [pair for rows in zip(one, other, strict=True) for pair in zip(*rows, strict=True)]
+    if any((a is None) != (b is None) for a, b in pairs):
+        return math.inf
+    return max((abs(a - b) for a, b in pairs if a is not None and b is not None), default=0.0)
+
+
+def rerun(candidates: Iterable[Candidate], store: Store, catalogue: Catalogue, **how: Any) -> dict[str, Record]:
+    """Run cells in worker processes into an empty store; the records by key, whatever their status.
+
+    Args:
+        how: ``workers``, ``timeout_s`` and ``progress`` of :class:`cglsuite.campaigns.executors.base.RunOptions`.
+    """
+    from cglsuite.campaigns.executors.base import RunOptions
+    from cglsuite.campaigns.executors.supervisor import LocalExecutor
+
+    chosen = [candidate.planned for candidate in candidates]
+    options = RunOptions(catalogue=catalogue, label="reruns", share_prefixes=False, **how)
+    LocalExecutor().run(chosen, store, options)
+    return {key: record for key, record in store.find(planned.key for planned in chosen) if record is not None}
+
+
+# Which repetitions a submission leaves out: a mean over chosen seeds is biased, however true every record is.
+
+_AXES = ("order", "split", "init")
+_MOST_NAMED = 8
+Place = tuple[int, int, int]
+
+
+def incomplete(records: Iterable[Record]) -> dict[str, str]:
+    """By key, what is missing of the repetitions of a record's group; groups without gaps are left out.
+
+    A repetition is missing if another method of the submission has it in the same preset, if the protocol's paper has it, or if it is a
+    gap in a range of seeds.
+    """
+    groups: dict[tuple[str, str, str, str], dict[Place, str]] = {}
+    for record in records:
+        cell = record.cell
+        group = (cell["preset"], cell["backbone"], cell["method"], canonical(cell["configuration"]))
+        groups.setdefault(group, {})[_place(cell["seeds"])] = record.key
+    beside: dict[tuple[str, str], set[Place]] = {}
+    for (preset, backbone, *_), places in groups.items():
+        beside.setdefault((preset, backbone), set()).update(places)
+    found: dict[str, str] = {}
+    for (preset, backbone, *_), places in groups.items():
+        paper = None if "+" in preset else paper_of(preset.partition("@")[2])
+        reasons = list(_reasons(set(places), beside[preset, backbone], paper))
+        found |= dict.fromkeys(places.values(), "; ".join(reasons)) if reasons else {}
+    return found
+
+
+def _place(seeds: Mapping[str, int]) -> Place:
+    return seeds["order"], seeds["split"], seeds["init"]
+
+
+def _reasons(own: set[Place], beside: set[Place], paper: Paper | None) -> Iterable[str]:
+    if left := beside - own:
+        yield f"{len(left)} of {len(beside)} repetitions that other methods of the submission have are missing ({_listed(left)})"
+    if paper is not None and not own >= (protocol := _repetitions(paper)):
+        left = protocol - own
+        yield f"{len(left)} of the {len(protocol)} repetitions of {paper.name} are missing ({_listed(left)})"
+    for axis, name in enumerate(_AXES):
+        seeds = sorted({place[axis] for place in own})
+        gaps = sorted(set(range(seeds[0], seeds[-1])) - set(seeds)) if seeds[-1] - seeds[0] < 10 * len(seeds) else []
+        if gaps:
+            yield f"{name} seeds {', '.join(map(str, gaps[:_MOST_NAMED]))} are missing between {seeds[0]} and {seeds[-1]}"
+
+
+def _repetitions(paper: Paper) -> set[Place]:
+    """The seeds of a paper's repetitions, whose lists are gone through in step."""
+    return {_place({axis: paper.seeds[axis][n % len(paper.seeds[axis])] if axis in paper.seeds else 0 for axis in _AXES})
+            for n in range(paper.most_repeats)}  # fmt: skip
+
+
+def _listed(places: Iterable[Place]) -> str:
+    texts = ["/".join(map(str, place)) for place in sorted(places)]
+    return "order/split/init " + ", ".join(texts[:_MOST_NAMED]) + (" ..." if len(texts) > _MOST_NAMED else "")

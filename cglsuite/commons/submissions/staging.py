@@ -7,21 +7,25 @@ bounded before anything is parsed, and records are written anew from what was pa
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import os
 import re
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal, get_args
 
+from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError, UsageError
+from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.storage.layout import CELLS, CONFLICTS, SUFFIX
 from cglsuite.cells.storage.store import Store
-from cglsuite.commons.submissions.marks import FOLDER
 
-__all__ = ["MOST_BYTES", "MOST_DEPTH", "Refusal", "Staged", "stage"]
+__all__ = ["FOLDER", "MOST_BYTES", "MOST_DEPTH", "UNMARKED", "Level", "Mark", "Marks", "Refusal", "Staged", "stage", "write_marks"]
 
 MOST_BYTES = 32_000_000
 """The largest file of a record. One of a stream of 100 tasks has about a million bytes."""
@@ -209,3 +213,108 @@ def _notes(submission: Path) -> Iterator[str]:
         yield f"{FOLDER}/ is ignored: marks of verification are made here and never taken from a submission"
     if present := [name for name in _IGNORED if os.path.lexists(submission / name)]:
         yield f"{', '.join(f'{name}/' for name in present)}: not part of a submission, ignored"
+
+
+# What the receiver of records has verified: a mark per record, kept beside the records and bound to their digests.
+# A mark is made by :mod:`cglsuite.commons.submissions.review` on the receiver's machine, never taken from a submission, and no merge copies
+# it. It holds for the record with its key *and* its digest only: a record that was replaced or edited since has no mark. Every review that
+# accepts records appends a file ``verification/ID.jsonl`` to the results folder, which is never changed afterwards.
+
+logger = logging.getLogger(__name__)
+FOLDER = "verification"
+_VERSION = 1
+Level = Literal["verified", "unverified"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """What was verified of one record.
+
+    Args:
+        level: ``verified`` if every check that a result needs has been made here and agrees, else ``unverified``.
+        rerun: ``bits`` or ``tolerance`` if this record was rerun here, ``sample`` if others of its group were, else empty.
+        reasons: why a check could not be made, by its name; empty for a verified record.
+    """
+
+    key: str
+    digest: str
+    level: Level
+    rerun: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def verified(self) -> bool:
+        """Whether the record counts as verified."""
+        return self.level == "verified"
+
+    @property
+    def strength(self) -> tuple[bool, bool]:
+        """Of several marks of one record, the strongest counts: verified before not, rerun itself before by sample."""
+        return self.verified, self.rerun in ("bits", "tolerance")
+
+
+UNMARKED = Mark(key="", digest="", level="unverified", reasons={"": "nothing was verified here"})
+"""Of a record that nobody has submitted here."""
+
+
+class Marks:
+    """The marks of a results folder.
+
+    Args:
+        path: the folder. Files that cannot be read are reported and left out: their records count as unverified.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._marks: dict[tuple[str, str], Mark] = {}
+        for file in sorted((Path(path) / FOLDER).glob("*.jsonl")):
+            try:
+                self._read(file)
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                logger.warning("the marks in %s are ignored: %s", file, error)
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def of(self, key: str, digest: str) -> Mark:
+        """The mark of the record with this key and this digest; :data:`UNMARKED` if there is none."""
+        return self._marks.get((key, digest), UNMARKED)
+
+    def marked(self, key: str, digest: str) -> bool:
+        """Whether there is a mark of exactly this record."""
+        return (key, digest) in self._marks
+
+    def _read(self, file: Path) -> None:
+        head, *lines = read_regular(file).splitlines()
+        version = json.loads(head)["verification"]
+        if version != _VERSION:
+            raise ValueError(f"version {version!r}; this version of cglsuite reads {_VERSION}")
+        read = [_mark_of(json.loads(line)) for line in lines]
+        for mark in read:
+            known = self._marks.get((mark.key, mark.digest))
+            if known is None or mark.strength > known.strength:
+                self._marks[mark.key, mark.digest] = mark
+
+
+def _mark_of(data: Mapping[str, Any]) -> Mark:
+    if data["level"] not in get_args(Level):
+        raise ValueError(f"level {data['level']!r}; expected {' or '.join(get_args(Level))}")
+    reasons = {str(name): str(reason) for name, reason in data["reasons"].items()}
+    return Mark(key=str(data["key"]), digest=str(data["digest"]), level=data["level"], rerun=str(data["rerun"]), reasons=reasons)
+
+
+def write_marks(path: Path, identity: str, facts: Mapping[str, Any], marks: Iterable[Mark]) -> Path:
+    """Write the marks of one review into a results folder.
+
+    Args:
+        path: the folder. identity: of the review, a file name. facts: JSON types: when, by which version, with which options.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
+    lines = [{"verification": _VERSION, "review": identity, **facts}]
+    lines += [
+        {"key": mark.key, "digest": mark.digest, "level": mark.level, "rerun": mark.rerun, "reasons": dict(mark.reasons)} for mark in marks
+    ]
+    file = path / FOLDER / f"{identity}.jsonl"
+    write_atomic(file, "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines).encode(), option="--into")
+    return file

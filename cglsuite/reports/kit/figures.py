@@ -5,20 +5,24 @@ Drawing uses matplotlib's figure objects alone: no pyplot, no global state, no d
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from cglsuite.reports.kit.figure_parts import (
+from cglsuite.reports.kit.pictures import (
     ANNOTATED_TASKS,
+    COLOUR_MAP,
     DASHES,
     LEGEND_ROW,
+    RASTER_DPI,
     frameless,
     headline,
     ink_on,
@@ -26,16 +30,17 @@ from cglsuite.reports.kit.figure_parts import (
     legend,
     legend_columns,
     look_of,
+    mark_grid,
+    mark_series,
+    picture,
     plain_axes,
+    point_texts,
+    row_titles,
     wrapped,
 )
-from cglsuite.reports.kit.htmltable import number_text
-from cglsuite.reports.kit.marks import mark_grid, mark_series, point_texts
-from cglsuite.reports.kit.pictures import picture
-from cglsuite.reports.kit.statistical import heat_map
+from cglsuite.reports.kit.tables import number_text
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
@@ -43,15 +48,24 @@ if TYPE_CHECKING:
     from cglsuite.reports.kit.pictures import Picture, Theme
 
 __all__ = [
+    "BOX_FROM",
     "CHANCE",
+    "MANY_POINTS",
+    "Course",
     "Panel",
     "PointAxis",
+    "box_figure",
+    "box_rows",
+    "course_figure",
     "cumulative_figure",
     "curve_figure",
+    "heat_map",
     "legend_figure",
     "legend_picture",
     "matrix_figure",
+    "mesh",
     "point_figure",
+    "spread_evenly",
 ]
 
 CHANCE = "chance"
@@ -337,3 +351,241 @@ def _cumulative_axes(axes: Axes, panel: Panel, theme: Theme) -> None:
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100"])
     axes.set_xlabel(panel.quantity)
     plain_axes(axes, theme, "both", floor=True)
+
+
+# A performance matrix over the steps of a task-free stream.
+
+
+@dataclass(frozen=True)
+class Course:
+    """The time axis of a curve: ``steps`` made at each evaluation (float64 [E + 1]), and for every latent task from which step to
+    which the middle nine tenths of its items arrive (float64 [K, 2], NaN where none do)."""
+
+    steps: NDArray[np.float64]
+    arrival: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, stream: Mapping[str, Any], rows: int) -> Course:
+        """From the stream facts of a record; evaluations beyond ``rows`` are left out."""
+        steps = np.asarray(stream["evaluations"], dtype=np.float64)[:rows]
+        delivered = np.asarray(stream["delivered"], dtype=np.float64)[:rows]
+        arrival = np.full((delivered.shape[1], 2), np.nan)
+        for k, total in enumerate(delivered[-1]):
+            if total > 0:
+                arrival[k] = [_reached(delivered[:, k], steps, share * total) for share in (0.05, 0.95)]
+        return cls(steps, arrival)
+
+
+def course_figure(
+    matrix: NDArray[np.float64], course: Course, title: str, theme: Theme, *, percent: bool = True, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Figure:
+    """Performance on every latent task along the stream: a row per latent task, a column per evaluation, starting with the untrained model.
+
+    A line below a row spans the steps in which the middle nine tenths of the latent task's items arrive.
+
+    Args:
+        matrix: float64 [E + 1, K]; NaN is left blank with a dash where values are written out. bounds: of the colour scale.
+    """
+    n_rows, n_tasks = matrix.shape
+    annotated = n_rows <= 8 and n_tasks <= ANNOTATED_TASKS
+    cell = (0.33, 0.32) if annotated else (max(0.04, min(0.28, 2.6 / n_rows)), max(0.1, min(0.3, 3.4 / n_tasks)))
+    inner = (cell[0] * n_rows, cell[1] * n_tasks)
+    left, right, below, above = 0.62, 0.14 if annotated else 0.6, 0.46, 0.36
+    lines = wrapped(title, max(inner[0] + right + 0.5, 2.2), 9.5)
+    width, height = max(inner[0] + left + right, 2.4), inner[1] + below + above + 0.17 * (len(lines) - 1)
+    figure = Figure(figsize=(width, height), dpi=RASTER_DPI)
+    axes = figure.add_axes((left / width, below / height, inner[0] / width, inner[1] / height))
+    scale = ((left + inner[0] + 0.12) / width, below / height, 0.12 / width, inner[1] / height)
+    heat_map(axes, matrix.T, theme, bounds=bounds, percent=percent, bar=None if annotated else scale, middle=0.47)
+    if not annotated:
+        moments = ["before training", *(f"after step {step:.0f}" for step in course.steps[1:])]
+        mark_grid(axes, matrix.T, [f"latent task {k + 1}" for k in range(n_tasks)], moments, percent=percent)
+    _course_ticks(axes, course, n_tasks, cell[0], theme)
+    _arrivals(axes, course, theme)
+    headline(figure, lines, theme, points=9.5, left=0.06)
+    return figure
+
+
+def _reached(delivered: NDArray[np.float64], steps: NDArray[np.float64], amount: float) -> float:
+    """The step by which a positive amount had been delivered, interpolated linearly between two evaluations."""
+    after = int((delivered >= amount).argmax())
+    return float(np.interp(amount, delivered[after - 1 : after + 1], steps[after - 1 : after + 1]))
+
+
+def _course_ticks(axes: Axes, course: Course, n_tasks: int, cell: float, theme: Theme) -> None:
+    n_rows = len(course.steps)
+    names = ["start", *(f"{step:.0f}" for step in course.steps[1:])]
+    room = 0.085 * max(map(len, names)) + 0.08
+    step = max(1, int(np.ceil(room / cell)))
+    shown = [i for i in range(0, n_rows, step) if i == 0 or n_rows - 1 - i >= step or i == n_rows - 1]
+    shown += [n_rows - 1] if n_rows - 1 not in shown else []
+    axes.set_xticks([i + 0.5 for i in shown], [names[i] for i in shown])
+    every = max(1, int(np.ceil(n_tasks / ANNOTATED_TASKS)))
+    axes.set_yticks([k + 0.5 for k in range(0, n_tasks, every)], [str(k + 1) for k in range(0, n_tasks, every)])
+    axes.set_xlabel("after step")
+    axes.set_ylabel("latent task")
+    plain_axes(axes, theme)
+
+
+def _arrivals(axes: Axes, course: Course, theme: Theme) -> None:
+    """Map step s to the column axis: a column is an evaluation and covers the steps before it."""
+    columns = np.arange(len(course.steps), dtype=np.float64) + 1.0
+    for k, (begin, end) in enumerate(course.arrival):
+        if np.isfinite(begin):
+            x = np.interp([begin, end], course.steps, columns)
+            for colour, size in ((theme.ground, 4.0), (theme.lines[1], 2.2)):
+                axes.plot(x, [k + 0.95, k + 0.95], color=colour, linewidth=size, solid_capstyle="butt", clip_on=False)
+
+
+# Statistical drawings by seaborn, in the look of the house: heat maps, and values beside each other as boxes with their points.
+
+BOX_FROM = 4
+"""Values from which on there is a box: of fewer, quartiles say nothing."""
+_GOLDEN = 0.618033988749895
+MANY_POINTS = 1500
+"""Above this number, points are drawn as an image, to keep pages small."""
+_LIGHTER = 20
+"""Points from which on they are lighter."""
+
+
+def mesh(axes: Axes, values: NDArray[np.float64], *, bounds: tuple[float, float], colours: Any, **more: Any) -> Any:
+    """Values as coloured cells, the first row on top, without ticks and without a scale; cells without a value stay empty.
+
+    Args:
+        values: float64 [rows, columns]. bounds: of the colour scale. more: for matplotlib.
+
+    Returns:
+        The cells.
+    """
+    import seaborn
+
+    plain: dict[str, Any] = {"cbar": False, "xticklabels": False, "yticklabels": False}
+    seaborn.heatmap(values, ax=axes, cmap=colours, vmin=bounds[0], vmax=bounds[1], **plain, **more)
+    axes.set(xlabel="", ylabel="")
+    return axes.collections[-1]
+
+
+def heat_map(
+    axes: Axes,
+    values: NDArray[np.float64],
+    theme: Theme,
+    *,
+    bounds: tuple[float, float],
+    percent: bool,
+    bar: tuple[float, float, float, float] | None,
+    middle: float = 0.5,
+) -> Any:
+    """Values as colours, the first row on top: written out, or with a scale.
+
+    Args:
+        bounds: of the colour scale. bar: where the scale is (left, bottom, width, height, shares of the figure); None: values are written,
+            ``middle`` of the way down in their cells, and a dash where there is none.
+
+    Returns:
+        The image.
+    """
+    look: dict[str, Any] = {"rasterized": True} if bar else {"linecolor": theme.ground, "linewidths": 1.0, "clip_on": False}
+    image = mesh(axes, values, bounds=bounds, colours=COLOUR_MAP, **look)
+    scale = 100.0 if percent else 1.0
+    if bar:
+        figure: Any = axes.figure
+        shown = figure.colorbar(image, cax=figure.add_axes(bar))
+        shown.ax.yaxis.set_major_formatter(lambda value, _: f"{scale * value:g}")
+        shown.outline.set_visible(False)
+        return image
+    for (row, column), value in np.ndenumerate(values):
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
+        text = "–"
+        if np.isfinite(value):
+            text = f"{scale * value:.0f}" if percent else f"{value:.2g}"
+            style["color"] = ink_on(image.cmap(image.norm(value))[:3])
+        axes.text(column + 0.5, row + middle, text, **style)
+    return image
+
+
+def box_rows(
+    axes: Axes,
+    rows: Sequence[tuple[str, NDArray[np.float64]]],
+    theme: Theme,
+    *,
+    colours: Mapping[str, str],
+    height: float = 0.62,
+    raised: float = 0.0,
+    whiskers: bool = True,
+) -> None:
+    """A row per name, the first on top: a box over the quartiles with the median, and a tall stroke in ink at the mean.
+
+    Rows lie at n - 1 down to 0, and their names are the ticks. Rows of fewer than :data:`BOX_FROM` values have no box.
+
+    Args:
+        colours: by name. height: of a box. raised: by how much boxes lie above their rows. whiskers: to the extremes; otherwise none.
+    """
+    import seaborn
+
+    places = {name: len(rows) - 1 - number for number, (name, _) in enumerate(rows)}
+    boxed = [(name, values) for name, values in rows if values.size >= BOX_FROM]
+    if boxed:
+        frame = pd.concat([pd.DataFrame({"value": values, "place": places[name] + raised, "name": name}) for name, values in boxed])
+        palette = {name: colours[name] for name, _ in boxed}
+        what: dict[str, Any] = {"x": "value", "y": "place", "hue": "name", "palette": palette, "orient": "h", "native_scale": True}
+        look: dict[str, Any] = {"fill": False, "width": height, "linewidth": 1.2, "medianprops": {"linewidth": 2.2}, "legend": False}
+        ends: dict[str, Any] = {"whis": (0, 100), "showcaps": whiskers, "whiskerprops": {} if whiskers else {"visible": False}}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "vert: bool")  # seaborn 0.13 names the direction as Matplotlib did before 3.11
+            seaborn.boxplot(frame, ax=axes, dodge=False, **what, **look, **ends)
+        axes.set(xlabel="", ylabel="")
+    for name, values in rows:
+        middle, half = places[name] + raised, 0.5 * height + 0.04
+        axes.vlines(values.mean(), middle - half, middle + half, color=theme.ink, linewidth=1.6)
+    axes.set_yticks(list(places.values()), list(places))
+    axes.set_ylim(-0.5, len(rows) - 0.5)
+
+
+def box_figure(
+    rows: Sequence[tuple[str, NDArray[np.float64]]],
+    theme: Theme,
+    *,
+    title: str,
+    xlabel: str,
+    order: Sequence[str],
+    whole: bool = False,
+    digits: int = 1,
+) -> Figure:
+    """:func:`box_rows` with every value as a point, in a figure of its own.
+
+    Args:
+        order: names in the order that fixes colours. whole: ticks at whole numbers only, for ranks. digits: of the texts of points.
+    """
+    lines, row, inner = wrapped(title, 5.2, 10.5), 0.36, 4.6
+    left, above, below = 0.25 + 0.075 * max(len(name) for name, _ in rows), 0.24 + 0.19 * len(lines), 0.5
+    width, height = left + inner + 0.2, row * len(rows) + above + below
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((left / width, below / height, inner / width, row * len(rows) / height))
+    colours = {name: str(look_of(order.index(name), theme)["color"]) for name, _ in rows}
+    box_rows(axes, rows, theme, colours=colours, height=0.56)
+    for number, (name, values) in enumerate(rows):
+        points = spread_evenly(axes, values, len(rows) - 1 - number, over=0.26, color=colours[name], markersize=3.8)
+        mark_series(name, points, points=[number_text(value, digits) for value in values] if values.size <= MANY_POINTS else ())
+    axes.set_xlabel(xlabel)
+    if whole:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    plain_axes(axes, theme, "x")
+    row_titles(axes, theme)
+    headline(figure, lines, theme)
+    return figure
+
+
+def spread_evenly(axes: Axes, values: NDArray[np.float64], centre: float, *, over: float = 0.34, **look: Any) -> Any:
+    """Values as points spread over a narrow band around ``centre``: without chance, so that a figure is the same at any time.
+
+    Args:
+        over: the height of the band. look: colour, marker and size of the points.
+
+    Returns:
+        The points.
+    """
+    jitter = ((np.arange(values.size) * _GOLDEN) % 1.0 - 0.5) * over
+    shown: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0} | look
+    alpha = 0.55 if values.size > _LIGHTER else 0.8
+    (points,) = axes.plot(values, centre + jitter, alpha=alpha, rasterized=values.size > MANY_POINTS, **shown)
+    return points

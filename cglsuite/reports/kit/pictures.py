@@ -4,20 +4,64 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, unquote
+from xml.sax.saxutils import quoteattr
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 
 from cglsuite.base.markup import element, join
-from cglsuite.reports.kit.marks import held_back, written
-from cglsuite.reports.kit.mime import FIGURES
+from cglsuite.reports.kit.tables import number_text
 
-__all__ = ["DARK", "LIGHT", "Gallery", "Picture", "Theme", "house_style", "picture", "svg"]
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "ANNOTATED_TASKS",
+    "COLOUR_MAP",
+    "DARK",
+    "DASHES",
+    "FACTS",
+    "FIGURES",
+    "LEGEND_ROW",
+    "LIGHT",
+    "PREFIX",
+    "RASTER_DPI",
+    "Gallery",
+    "Picture",
+    "Theme",
+    "frameless",
+    "headline",
+    "held_back",
+    "house_style",
+    "ink_on",
+    "labels_in",
+    "legend",
+    "legend_columns",
+    "look_of",
+    "mark_entries",
+    "mark_grid",
+    "mark_series",
+    "picture",
+    "plain_axes",
+    "point_texts",
+    "row_titles",
+    "svg",
+    "wrapped",
+    "written",
+]
 
 _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-serif"
 
@@ -133,3 +177,193 @@ def house_style(theme: Theme) -> Any:
 
 def _data_uri(text: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode()
+
+
+# Building blocks of all figures: titles, axes without a frame, the look of a method, legends.
+
+ANNOTATED_TASKS = 12
+"""The largest number of tasks for which a matrix has its values written into the cells."""
+COLOUR_MAP = "viridis"
+LEGEND_ROW = 0.25
+"""Height of a row of a legend in inches: 24 CSS pixels, so that its entries can be hit with a finger."""
+RASTER_DPI = 180
+"""Resolution of rasterised parts of a figure, in dots per inch."""
+_MARKERS = "osD^vPX*"
+"""Shapes of points, by position in the order of labels."""
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)))
+"""Line styles, one per round through the colours."""
+
+
+# --- around the axes -------------------------------------------------------------------------------------------------------------
+
+
+def wrapped(text: str, inches: float, points: float) -> list[str]:
+    """Text wrapped to a width in inches, by the average width of a character; a preset's name may break after / and @."""
+    breakable = text.replace("/", "/\u200b").replace("@", "\u200b@").replace("\u200b", " \u200b")
+    lines = textwrap.wrap(breakable, max(10, int(inches * 72 / (0.62 * points))), break_long_words=True)
+    return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
+
+
+def headline(figure: Figure, lines: Sequence[str], theme: Theme, *, points: float = 10.5, left: float = 0.08) -> None:
+    """The figure's title at its upper left, ``left`` inches from the edge."""
+    width, height = figure.get_size_inches()
+    place: dict[str, Any] = {"va": "top", "ha": "left", "fontsize": points, "fontweight": "bold", "color": theme.ink}
+    figure.text(left / width, 1 - 0.1 / height, "\n".join(lines), **place)
+
+
+def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[str] = (), **more: Any) -> None:
+    """The legend at the figure's foot, ``left`` inches from the edge, in rows of :data:`LEGEND_ROW`.
+
+    Args:
+        hides: entries that hide what is marked with their label on a page. more: for matplotlib.
+    """
+    width, height = figure.get_size_inches()
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (left / width, 0.02 / height)}
+    look = {"ncols": columns, "frameon": False, "fontsize": 9, "handlelength": 2.6, "labelspacing": 0.88}
+    mark_entries(figure.legend(**place | look | more), hides)
+
+
+def legend_columns(labels: Sequence[str], inches: float) -> int:
+    """How many columns of a :func:`legend` with these labels fit a width in inches: at least one, at most as many as there are labels."""
+    widest = 0.7 + 0.08 * max((len(label) for label in labels), default=0)
+    return max(1, min(len(labels), int(inches / widest)))
+
+
+def plain_axes(axes: Axes, theme: Theme, grid: Literal["x", "y", "both", ""] = "", *, floor: bool = False) -> None:
+    """Remove the frame (with ``floor``, all but the bottom line) and the ticks; draw faint grid lines behind the data."""
+    if grid:
+        axes.grid(axis=grid, color=theme.rule, linewidth=0.6)
+    axes.set_axisbelow(True)
+    frameless(axes, floor=floor)
+
+
+def frameless(axes: Axes, *, floor: bool = False) -> None:
+    """Remove the frame (with ``floor``, all but the bottom line) and the ticks."""
+    for side, spine in axes.spines.items():
+        spine.set_visible(floor and side == "bottom")
+    axes.tick_params(length=0)
+
+
+def row_titles(axes: Axes, theme: Theme) -> None:
+    """The names of rows in full ink."""
+    for tick in axes.get_yticklabels():
+        tick.set_color(theme.ink)
+
+
+# --- methods ---------------------------------------------------------------------------------------------------------------------
+
+
+def labels_in(frame: pd.DataFrame, order: Sequence[str]) -> list[str]:
+    """The labels of a frame in the order that fixes colours."""
+    return [label for label in order if (frame["label"] == label).any()]
+
+
+def look_of(index: int, theme: Theme) -> dict[str, Any]:
+    """Colour, marker and line style by position in the order of labels, so that a method looks the same in all figures."""
+    colours = len(theme.lines)
+    dash = DASHES[index // colours % len(DASHES)]
+    return {"color": theme.lines[index % colours], "marker": _MARKERS[index % len(_MARKERS)], "linestyle": dash}
+
+
+# --- colours ------------------------------------------------------------------------------------------------------------------------
+
+
+def ink_on(colour: Sequence[float]) -> str:
+    """Black or white, whichever stands out more (contrast by relative luminance, WCAG 2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
+
+
+# Marks in a figure for the page's script: which parts belong to a method, and the text of each point.
+# A mark is an element's ``gid`` while matplotlib draws; :func:`written` turns it into ``data-`` attributes of the SVG. Without a script a
+# marked figure looks like any other.
+
+PREFIX = "cglsuite:"
+_GID = re.compile(rf' id="{PREFIX}([^"]*)"')
+_HELD = re.compile(r' id="mark-(\d+)"')
+
+
+def mark_series(label: str, *artists: Artist, points: Sequence[str] = ()) -> None:
+    """The parts of a figure that belong to a label: they are hidden with its legend entry.
+
+    Args:
+        points: the text of each point of the first artist (a line or its markers), in order.
+    """
+    for number, artist in enumerate(artists):
+        artist.set_gid(_gid(series=label, **({"points": list(points)} if points and not number else {})))
+
+
+def mark_entries(legend: Legend, labels: Sequence[str]) -> None:
+    """The entries of a legend that hide what is marked with their label; other entries stay plain."""
+    for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+        if handle is not None and text.get_text() in labels:
+            handle.set_gid(_gid(legend=text.get_text()))
+            text.set_gid(_gid(legend=text.get_text()))
+
+
+def mark_grid(axes: Axes, values: NDArray[np.float64], rows: Sequence[str], columns: Sequence[str], *, percent: bool) -> None:
+    """Mark the values of a heat map that fills its axes, float64 ``[rows, columns]`` from the top; cells without a value get no text."""
+    scale, digits = _scale(percent)
+    cells = [[number_text(scale * value, digits) if np.isfinite(value) else "" for value in row] for row in values]
+    axes.set_gid(_gid(grid={"rows": list(rows), "columns": list(columns), "cells": cells}))
+
+
+def point_texts(where: Sequence[str], mean: ArrayLike, spread: ArrayLike | None = None, *, percent: bool) -> list[str]:
+    """Texts for :func:`mark_series`: the place of each point, its value, and its spread if there is one; NaN points are left out.
+
+    Example:
+        >>> point_texts(["after task 1", "after task 2"], [0.5, float("nan")], [0.01, 0.0], percent=True)
+        ['after task 1: 50.0 ± 1.0']
+    """
+    scale, digits = _scale(percent)
+    means = np.asarray(mean, dtype=np.float64)
+    spreads = np.full(means.shape, np.nan) if spread is None else np.asarray(spread, dtype=np.float64)
+    texts = []
+    for place, value, deviation in zip(where, means, spreads, strict=True):
+        if np.isfinite(value):
+            beside = f" ± {number_text(scale * deviation, digits)}" if np.isfinite(deviation) else ""
+            texts.append(f"{place}: {number_text(scale * value, digits)}{beside}")
+    return texts
+
+
+def _scale(percent: bool) -> tuple[float, int]:
+    """The factor for values, and the number of decimals."""
+    return (100.0, 1) if percent else (1.0, 4)
+
+
+def held_back(svg: str) -> tuple[str, list[dict[str, Any]]]:
+    """The SVG with numbers in place of its marks, and the marks by number."""
+    found: list[dict[str, Any]] = []
+
+    def numbered(match: re.Match[str]) -> str:
+        found.append(json.loads(unquote(match[1])))
+        return f' id="mark-{len(found) - 1}"'
+
+    return _GID.sub(numbered, svg), found
+
+
+def written(svg: str, marks: Sequence[dict[str, Any]]) -> str:
+    """The SVG with its marks as ``data-`` attributes: text for labels, JSON for points and grids."""
+
+    def attributes(match: re.Match[str]) -> str:
+        return "".join(f" data-{name}={_attribute(value)}" for name, value in marks[int(match[1])].items())
+
+    return _HELD.sub(attributes, svg)
+
+
+def _gid(**mark: Any) -> str:
+    return PREFIX + quote(json.dumps(mark))  # without the quotes that matplotlib writes in its own way
+
+
+def _attribute(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return quoteattr(text)  # in single quotes around JSON, whose own would each take six characters
+
+
+# The media types with which notebooks hand figures and facts to our pages; Jupyter shows the plain alternatives beside them.
+
+FIGURES = "application/vnd.cglsuite.figures+json"
+"""``{"figures": [{"light": svg, "dark": svg, "alt": text, "caption": text}, ...]}``"""
+FACTS = "application/vnd.cglsuite.facts+json"
+"""``{"footer": [line, ...]}``: lines for the foot of the page."""

@@ -1,4 +1,4 @@
-"""Small conversions of text for pages and status files."""
+"""Text of pages and status files: small conversions, and notices."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from cglsuite.base.plaintext import plain_text
-from cglsuite.campaigns.reference.papers import PAPERS
+from cglsuite.base.markup import Content, Fragment, element, plain_text
+from cglsuite.campaigns.reference.values import ARTEFACT, PAPERS
 
-__all__ = ["listed", "metric_words", "plain_text", "scenario_words", "value_text"]
+__all__ = [
+    "Notes",
+    "badge",
+    "key_box",
+    "listed",
+    "metric_words",
+    "notice",
+    "plain_text",
+    "scenario_words",
+    "tile",
+    "value_text",
+    "verdict_badge",
+]
 
 _PRESET = re.compile(r"([^/@\s]+)/([^/@\s]+)@([^\s,+]+)(\+[0-9a-f]{8})?", re.DOTALL)
 _SPELLING = {paper.protocols[0].partition("-")[0]: paper.name for paper in PAPERS}
@@ -60,3 +72,61 @@ def metric_words(metric: str, measure: str, percent: bool) -> str:
     """
     words = metric.replace("_", " ").replace("performance", measure)
     return f"{words[:1].upper()}{words[1:]}{' (%)' if percent else ''}"
+
+
+# Notice boxes, the box of key results, tiles with a number, and badges of verdicts.
+
+_COUNTED = re.compile(r"\b(cell|method|order|scenario|seed|stream|value)s\b")
+
+
+def tile(value: Content, label: str) -> Fragment:
+    """A number and its label, which counts in the plural: ``1, "methods"`` reads "1 method"."""
+    return element("li", element("b", value), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
+
+
+def key_box(lines: Iterable[Fragment]) -> Fragment:
+    """The box of key results at the top of a page, from list items."""
+    head = element("h2", "Key results", id="key-results")
+    return element("section", head, element("ul", *lines), class_="key-results", aria_labelledby="key-results")
+
+
+def notice(first: str, *rest: Content) -> Fragment:
+    """A box with a sentence and an optional list."""
+    listed = element("ul", *(element("li", text) for text in rest)) if rest else None
+    return element("div", element("p", first), listed, class_="notice", role="note")
+
+
+def badge(text: str, kind: str, title: str | None = None) -> Fragment:
+    """A word in a box; ``kind`` is ``good``, ``bad``, ``note`` or ``plain``."""
+    return element("span", text, class_=f"badge {kind}", title=title)
+
+
+_VERDICTS = {"equivalent": "good", "different": "bad", ARTEFACT: "note"}
+
+
+def verdict_badge(verdict: str, shown: str = "", title: str | None = None) -> Fragment:
+    """How ours agrees with a published value.
+
+    Args:
+        shown: other words for it.
+    """
+    return badge(shown or verdict, _VERDICTS.get(verdict, "plain"), title)
+
+
+class Notes:
+    """Footnotes of one table, each once."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def mark(self, content: Content, text: str) -> list[Content]:
+        """The content with a reference to a note, if there is a note."""
+        if not text:
+            return [content]
+        if text not in self.texts:
+            self.texts.append(text)
+        return [content, element("sup", f" {self.texts.index(text) + 1}")]
+
+    def listed(self) -> Fragment | None:
+        """All notes."""
+        return element("ol", *(element("li", f"{text.rstrip('.')}.") for text in self.texts), class_="footnotes") if self.texts else None

@@ -10,19 +10,30 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import Engine, papermill_engines
 
 from cglsuite.base.atomic import write_atomic
-from cglsuite.base.errors import CglsuiteError
+from cglsuite.base.errors import CglsuiteError, ReportError
+from cglsuite.reports.kit.text import plain_text
 from cglsuite.reports.rendering.job import Job, Outcome
 
-__all__ = ["main", "render"]
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+    from papermill.engines import NotebookExecutionManager
+
+__all__ = ["ENGINE", "NotebookFailure", "ReportEngine", "execute", "main", "render"]
 
 
 def render(job: Job) -> Outcome:
     """Execute the notebook and write its page; failures are part of the outcome."""
-    from cglsuite.reports.rendering.execution import NotebookFailure
 
     try:
         _render(job)
@@ -44,7 +55,6 @@ def _render(job: Job) -> None:
     import nbformat
     import papermill
 
-    from cglsuite.reports.rendering.execution import execute
     from cglsuite.reports.rendering.page import Page, page_html
 
     began = time.monotonic()
@@ -83,6 +93,214 @@ def _end_with_parent() -> None:
 def _interrupt(signum: int, frame: object) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ignore a second signal: it would interrupt the clean-up
     raise KeyboardInterrupt
+
+
+# Our papermill engine: reports failures that papermill's own engine would save as completed or ignore.
+# Papermill 2.7 with its own engine saves a notebook whose kernel died, or whose cell timed out, with every cell marked completed; it takes
+# ``sys.exit(0)`` in a cell for success and leaves the rest unexecuted; and it uses whatever ``python3`` kernel a user's folder names. Here
+# the kernel is always this interpreter, talks over Unix sockets (TCP ports race, and need a network), and a notebook counts as finished
+# only when its last code cell has run.
+
+ENGINE = "cglsuite"
+KERNEL = "python3"
+_START = (
+    "import runpy; from cglsuite.base.traces import end_with_parent; end_with_parent({}); "
+    "runpy.run_module('ipykernel_launcher', run_name='__main__', alter_sys=True)"
+)
+
+
+class NotebookFailure(ReportError):
+    """A notebook that did not run to its end.
+
+    Args:
+        reason: one line.
+        cell: number of the code cell that failed, counted from 1 as Jupyter does; ``None`` if none had started.
+        source: that cell's code. traceback: plain text, possibly empty.
+    """
+
+    def __init__(self, reason: str, cell: int | None = None, source: str = "", traceback: str = "") -> None:
+        super().__init__(reason if cell is None else f"cell {cell}: {reason}")
+        self.reason, self.cell, self.source, self.traceback = reason, cell, source, traceback
+
+
+class _ThisPython(KernelSpecManager):
+    """Knows one kernel: ipykernel under the interpreter that is running. A user's kernelspec of the same name may be another Python."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        from ipykernel.kernelspec import RESOURCES, get_kernel_dict
+
+        if kernel_name != KERNEL:
+            raise ReportError(f"a report runs on the kernel {KERNEL!r}, not {kernel_name!r}")
+        start = [sys.executable, "-P", "-c", _START.format(os.getpid())]
+        options = ["-f", "{connection_file}", "--InteractiveShellApp.ignore_cwd=True"]
+        return KernelSpec(resource_dir=RESOURCES, **get_kernel_dict() | {"argv": [*start, *options]})
+
+
+class _Client(PapermillNotebookClient):  # type: ignore[misc]
+    """Papermill's client, except that whatever stops a cell marks it failed."""
+
+    def papermill_execute_cells(self) -> None:
+        for index, cell in enumerate(self.nb.cells):
+            self.nb_man.cell_start(cell, index)
+            try:
+                self.execute_cell(cell, index)
+            except BaseException as error:
+                self.nb_man.cell_exception(self.nb.cells[index], cell_index=index, exception=error)
+                raise _failure(error, self.nb, index, self.km) from error
+            finally:
+                self.nb_man.cell_complete(self.nb.cells[index], cell_index=index)
+
+
+class ReportEngine(Engine):  # type: ignore[misc]
+    """The engine: one kernel of this interpreter, over Unix sockets in a given empty folder."""
+
+    @classmethod
+    def execute_managed_notebook(
+        cls,
+        nb_man: NotebookExecutionManager,
+        kernel_name: str,
+        *,
+        scratch: str,
+        cell_timeout_s: float | None = None,
+        start_timeout: int = 300,
+        **_: Any,
+    ) -> None:
+        """Execute the notebook under ``nb_man`` and check that all of it has run.
+
+        Args:
+            scratch: an empty folder with a short absolute path; sockets, the connection file and IPython's own files go there.
+            cell_timeout_s: seconds that one cell may take; ``None`` = any time.
+
+        Raises:
+            NotebookFailure: a cell raised, left, or took too long; the kernel died or did not start.
+        """
+        folder = Path(scratch)
+        manager = AsyncKernelManager(
+            kernel_name=kernel_name,
+            kernel_spec_manager=_ThisPython(),
+            transport="ipc",
+            ip=str(folder / "k"),
+            connection_file=str(folder / "kernel.json"),
+        )
+        client = _Client(
+            nb_man,
+            km=manager,
+            kernel_name=kernel_name,
+            timeout=None if cell_timeout_s is None else max(1, round(cell_timeout_s)),
+            startup_timeout=start_timeout,
+            iopub_timeout=60,  # on a busy machine the last outputs of a cell may arrive late
+            coalesce_streams=True,
+        )
+        try:
+            client.execute(env=_environment(folder), cleanup_kc=True)
+        except NotebookFailure:
+            raise
+        except Exception as error:
+            raise _failure(error, client.nb, None, manager) from error
+        _require_finished(client.nb)
+
+
+def execute(
+    notebook: NotebookNode, parameters: Mapping[str, Any], *, scratch: Path, output: Path | None = None, cell_timeout_s: float | None = None
+) -> NotebookNode:
+    """Run ``notebook`` with ``parameters`` (already checked) through papermill and :class:`ReportEngine`.
+
+    Args:
+        notebook: changed in place by papermill; pass a copy to keep it.
+        scratch: an empty folder with a short absolute path. output: where papermill saves the notebook as it goes; default nowhere.
+
+    Returns:
+        The executed notebook; every code cell of it has run.
+
+    Raises:
+        NotebookFailure: it did not run to its end.
+    """
+    from papermill import PapermillExecutionError, execute_notebook
+
+    papermill_engines.register(ENGINE, ReportEngine)
+    try:
+        executed: NotebookNode = execute_notebook(
+            notebook,
+            output,
+            parameters=dict(parameters),
+            engine_name=ENGINE,
+            kernel_name=KERNEL,
+            language="python",
+            progress_bar=False,
+            scratch=str(scratch),
+            cell_timeout_s=cell_timeout_s,
+            autosave_cell_every=0,
+            start_timeout=300,
+            request_save_on_cell_execute=output is not None,
+        )
+        return executed
+    except PapermillExecutionError as error:  # an error output in a cell tagged raises-exception
+        reason = f"{error.ename}: {error.evalue}"
+        raise NotebookFailure(reason, error.exec_count, error.source, plain_text("\n".join(error.traceback))) from error
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The kernel's environment: ours, without the user's IPython profile and start-up files, which could change a report."""
+    return os.environ | {"IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
+
+
+def _failure(error: BaseException, notebook: NotebookNode, index: int | None, manager: AsyncKernelManager) -> NotebookFailure:
+    """``error`` with its cell, as text."""
+    number, source = _numbered(notebook, index)
+    trace = ""
+    if isinstance(error, CellExecutionError):
+        if error.ename == "SystemExit":
+            reason = f"the cell raised SystemExit({error.evalue}): the rest of the notebook did not run"
+        else:
+            reason = f"{error.ename}: {error.evalue}"
+        trace = plain_text(_error_output(notebook, index) or error.traceback)
+    elif isinstance(error, CellTimeoutError):
+        reason = str(error).splitlines()[0]
+    elif isinstance(error, DeadKernelError):
+        reason = f"the kernel died{_exit_status(manager)}"
+    elif isinstance(error, RuntimeError) and "Kernel died before replying" in str(error):
+        reason = f"the kernel did not start{_exit_status(manager)}"
+    elif isinstance(error, (KeyboardInterrupt, SystemExit)):
+        reason = "interrupted"
+    elif isinstance(error, OSError):
+        reason = f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
+    else:
+        reason = f"{type(error).__name__}: {error}"
+    return NotebookFailure(plain_text(reason).strip(), number, source, trace)
+
+
+def _numbered(notebook: NotebookNode, index: int | None) -> tuple[int | None, str]:
+    if index is None:
+        return None, ""
+    number = sum(c.cell_type == "code" and bool(c.source.strip()) for c in notebook.cells[: index + 1])
+    return number, notebook.cells[index].source
+
+
+def _error_output(notebook: NotebookNode, index: int | None) -> str:
+    outputs = notebook.cells[index].get("outputs", []) if index is not None else []
+    return "\n".join(line for o in outputs if o.output_type == "error" for line in o.traceback)
+
+
+def _exit_status(manager: AsyncKernelManager) -> str:
+    process = getattr(manager.provisioner, "process", None)
+    status = process.poll() if process is not None else None
+    if status is None:
+        return ""
+    if status < 0:
+        hint = ", as when memory runs out" if -status == signal.SIGKILL else ""
+        return f" (killed by {signal.Signals(-status).name}{hint})"
+    return f" (exit status {status})"
+
+
+def _require_finished(notebook: NotebookNode) -> None:
+    """Refuse a notebook unless all of its code cells have run: the only positive evidence that nothing cut it short."""
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code" or not cell.source.strip():
+            continue
+        status = cell.metadata.get("papermill", {}).get("status")
+        if status != "completed" or cell.execution_count is None:
+            number, source = _numbered(notebook, index)
+            raise NotebookFailure(f"the cell did not run ({status or 'no status'})", number, source)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -24,15 +24,26 @@ from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from cglsuite import __version__
 from cglsuite.base.markup import Fragment, element
-from cglsuite.reports.kit.mime import FACTS, FIGURES
+from cglsuite.reports.kit.pictures import FACTS, FIGURES
 from cglsuite.reports.kit.text import plain_text
-from cglsuite.reports.rendering.sections import arrange
-from cglsuite.reports.rendering.themed import themed
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["Page", "asset", "document_html", "page_html", "sanitize", "script_json"]
+__all__ = [
+    "Arranged",
+    "LeftOut",
+    "Log",
+    "Page",
+    "Source",
+    "arrange",
+    "asset",
+    "document_html",
+    "page_html",
+    "sanitize",
+    "script_json",
+    "themed",
+]
 
 # fmt: off
 _TAGS = [
@@ -223,3 +234,171 @@ def _footer(notebook: NotebookNode) -> Iterable[str]:
             facts = output.get("data", {}).get(FACTS)
             if facts:
                 yield from map(str, facts.get("footer", ()))
+
+
+# A page's reading order: results first, and at the end how they were made.
+# Code, parameters and log lines move to the end. Sections with nothing to show are left out and listed there with the reason.
+
+_MARKDOWN_HEADING = re.compile(r"\A\s*(#{1,6})\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_EMPTY = re.compile(r'\A\s*<p class="quiet empty">(.*?)</p>\s*\Z', re.DOTALL)
+_PARAMETERS = {"parameters": "default parameters", "injected-parameters": "parameters of this page"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The code of one cell. ``title`` is that of its section, or says that it holds parameters."""
+
+    title: str
+    cell: NotebookNode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """What a cell wrote to the standard error stream; ``number`` counts from 1."""
+
+    number: int
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A section without content; ``reason`` is HTML, as its cells gave it, possibly empty."""
+
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arranged:
+    """A notebook in reading order.
+
+    Args:
+        body: text, outputs and :class:`Log` entries to refer to, in the notebook's order. sources, logs, left_out: for the end of the page.
+    """
+
+    body: tuple[NotebookNode | Log, ...]
+    sources: tuple[Source, ...]
+    logs: tuple[Log, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(kw_only=True)
+class _Section:
+    level: int
+    title: str
+    cells: list[NotebookNode]
+
+
+def arrange(cells: Iterable[NotebookNode]) -> Arranged:
+    """Sort the cells of an executed notebook into what a reader came for and how it was made.
+
+    A section goes from a Markdown cell that begins with a heading to the next one. It is left out if its code cells showed nothing but
+    empty-result notes and no subsection shows anything. Errors and printed text count as content.
+    """
+    sections = list(_sections(cells))
+    kept = [_shows(sections, at) for at in range(len(sections))]
+    logs = list[Log]()
+    body: list[NotebookNode | Log] = []
+    for section, keep in zip(sections, kept, strict=True):
+        for cell in section.cells if keep else ():
+            if cell.cell_type == "markdown":
+                body.append(cell)
+            for output in cell.get("outputs", ()):
+                if _is_log(output):
+                    logs.append(Log(number=len(logs) + 1, title=section.title, text="".join(output.text)))
+                    body.append(logs[-1])
+                else:
+                    body.append(output)
+    left_out = [_left_out(section) for section, keep in zip(sections, kept, strict=True) if not keep]
+    return Arranged(body=tuple(body), sources=tuple(_sources(sections)), logs=tuple(logs), left_out=tuple(left_out))
+
+
+def _sections(cells: Iterable[NotebookNode]) -> Iterator[_Section]:
+    section = _Section(level=1, title="", cells=[])
+    for cell in cells:
+        heading = _MARKDOWN_HEADING.match(cell.source) if cell.cell_type == "markdown" else None
+        if heading:
+            if section.cells:
+                yield section
+            section = _Section(level=len(heading[1]), title=heading[2], cells=[])
+        section.cells.append(cell)
+    if section.cells:
+        yield section
+
+
+def _shows(sections: Sequence[_Section], at: int) -> bool:
+    """Whether a section or one of its subsections has content; the page's head and sections of text always do."""
+    section = sections[at]
+    if section.level == 1 or _has_content(section):
+        return True
+    below = next((i for i in range(at + 1, len(sections)) if sections[i].level <= section.level), len(sections))
+    return any(_has_content(inner) for inner in sections[at + 1 : below])
+
+
+def _has_content(section: _Section) -> bool:
+    code = [cell for cell in section.cells if cell.cell_type == "code" and cell.source.strip()]
+    outputs = [output for cell in code for output in cell.get("outputs", ())]
+    return not code or any(not _is_log(output) and _empty_reason(output) is None for output in outputs)
+
+
+def _left_out(section: _Section) -> LeftOut:
+    outputs = [output for cell in section.cells for output in cell.get("outputs", ())]
+    reasons = dict.fromkeys(reason for output in outputs if (reason := _empty_reason(output)))
+    return LeftOut(title=section.title, reason=" ".join(reasons))
+
+
+def _sources(sections: Iterable[_Section]) -> Iterator[Source]:
+    for section in sections:
+        for cell in section.cells:
+            tags = cell.metadata.get("tags", [])
+            if cell.cell_type == "code" and cell.source.strip() and "hide-input" not in tags:
+                named = next((_PARAMETERS[tag] for tag in tags if tag in _PARAMETERS), "")
+                yield Source(title=named or section.title or "code", cell=cell)
+
+
+def _is_log(output: Any) -> bool:
+    return bool(output.output_type == "stream" and output.name == "stderr")
+
+
+def _empty_reason(output: Any) -> str | None:
+    """The text of an output that only says that there is nothing to show; ``None`` for any other."""
+    shown = output.get("data", {}).get("text/html", "") if output.output_type in {"display_data", "execute_result"} else ""
+    found = _EMPTY.match("".join(shown))
+    return found[1].strip() if found else None
+
+
+# A figure's light and dark version as one SVG, which takes the colours of the reader's preference.
+
+_STYLE = re.compile(r'(?<=style=")[^"]*')
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+_IDENTIFIER = re.compile(r'(?<=[#"])[pm][0-9a-f]{10}\b')
+"""Of clip paths and markers; Matplotlib derives a marker's from its colours as well."""
+
+
+def themed(light: str, dark: str) -> str | None:
+    """Both versions in one SVG about as large as either, or ``None`` if they differ in more than colours.
+
+    Every pair of a light and a dark colour becomes a CSS variable; ``prefers-color-scheme`` chooses its value.
+    """
+    pairs: dict[tuple[str, str], str] = {}
+    versions = [_IDENTIFIER.sub(_Names(), text) for text in (light, dark)]
+    if len({_STYLE.sub(lambda style: _COLOUR.sub("#", style[0]), text) for text in versions}) > 1:
+        return None
+    others = iter([colour for style in _STYLE.findall(versions[1]) for colour in _COLOUR.findall(style)])
+
+    def variable(found: re.Match[str]) -> str:
+        pair = (found[0], next(others))
+        return pair[0] if pair[0] == pair[1] else f"var({pairs.setdefault(pair, f'--{len(pairs)}')})"
+
+    text = _STYLE.sub(lambda style: _COLOUR.sub(variable, style[0]), versions[0])
+    values = ["".join(f"{name}:{pair[version]};" for pair, name in pairs.items()) for version in (0, 1)]
+    sheet = f"<style>:root{{{values[0]}}}@media (prefers-color-scheme:dark){{:root{{{values[1]}}}}}</style>"
+    return re.sub(r"<svg\b[^>]*>", lambda tag: tag[0] + sheet, text, count=1) if pairs else text
+
+
+class _Names(dict[str, str]):
+    """Identifiers by order of first use."""
+
+    def __call__(self, found: re.Match[str]) -> str:
+        return self.setdefault(found[0], f"{found[0][0]}{len(self)}")

@@ -10,12 +10,10 @@ import pandas as pd
 
 from cglsuite.base.markup import Fragment
 from cglsuite.reports.kit.figures import PointAxis, legend_picture, point_figure
-from cglsuite.reports.kit.htmltable import empty
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
-from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.measures import measures_of
-from cglsuite.reports.results.overview import NOTHING_DONE
-from cglsuite.reports.results.performance import is_fraction
+from cglsuite.reports.kit.tables import as_rows, empty
+from cglsuite.reports.results.measures import is_fraction, measures_of
+from cglsuite.reports.results.summary import NOTHING_DONE
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record

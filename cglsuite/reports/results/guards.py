@@ -11,10 +11,8 @@ import pandas as pd
 
 from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES
-from cglsuite.reports.results.orders import orders_in_all, place_of
-from cglsuite.reports.results.performance import is_fraction
-from cglsuite.reports.results.tuning import searches_of, trials_of
+from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES, is_fraction
+from cglsuite.reports.results.variants import orders_in_all, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The measures plotted against settings: one of performance and one of forgetting; and why a metric has no value."""
+"""Performance, and the measures plotted against settings: one of performance and one of forgetting; and why a metric has no value."""
 
 from __future__ import annotations
 
@@ -6,14 +6,33 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cglsuite.base.errors import UsageError
+from cglsuite.specs import CORE_MEASURES
 from cglsuite.stats import metrics
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from cglsuite.cells.records.record import Record
     from cglsuite.specs import MetricSpec
 
-__all__ = ["TASK_FREE_MEASURES", "TASK_MEASURES", "Measure", "measures_of", "stream_facts", "why_absent"]
+__all__ = [
+    "TASK_FREE_MEASURES",
+    "TASK_MEASURES",
+    "Measure",
+    "chance_after_tasks",
+    "is_fraction",
+    "mean_chance",
+    "measures_of",
+    "metric_bounds",
+    "performance_bounds",
+    "performance_name",
+    "performance_names",
+    "stream_facts",
+    "why_absent",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,3 +87,90 @@ def why_absent(spec: MetricSpec, record: Record) -> str:
     if len(record.tasks) == 1:
         return "does not apply to a stream of one task"
     return f"is undefined here: {spec.undefined or 'entries of the performance matrix are missing'}"
+
+
+# A scenario's performance measure: its name, whether it is shown in percent, and what guessing scores.
+
+_NAMES = {spec.name: spec.label for spec in CORE_MEASURES}
+
+
+def performance_name(scenario: Mapping[str, Any]) -> str:
+    """The name of the performance measure that a scenario's switches select.
+
+    Example:
+        >>> performance_name({"performance": "micro"})
+        'accuracy'
+    """
+    if isinstance(measure := scenario.get("measure"), dict):
+        minus = "minus " if measure["direction"] == "down" else ""
+        unit = f" ({measure['unit']})" if measure["unit"] else ""
+        return f"{minus}{measure['label']}{unit}"
+    if scenario.get("performance") == "hits":
+        return f"Hits@{scenario.get('hits_k')}"
+    return _NAMES.get(str(scenario.get("performance")), "performance")
+
+
+def performance_names(records: Iterable[Record]) -> str:
+    """The measures of several records: each name once, joined by \"or\"."""
+    return " or ".join(dict.fromkeys(performance_name(record.scenario) for record in records))
+
+
+def is_fraction(record: Record) -> bool:
+    """Whether performance lies between -1 and 1 without a unit, and is shown in percent: true except for real-valued targets and the
+    measures of plugins that count something else."""
+    if isinstance(measure := record.scenario.get("measure"), dict):
+        return not measure["unit"] and all(bound is not None and -1.0 <= bound <= 1.0 for bound in measure["range"])
+    return record.scenario.get("performance") != "negative-mae"
+
+
+def performance_bounds(record: Record) -> tuple[float, float] | None:
+    """Between which values performance lies; ``None`` if it is no fraction."""
+    if not is_fraction(record):
+        return None
+    measure = record.scenario.get("measure")
+    return (float(measure["range"][0]), float(measure["range"][1])) if isinstance(measure, dict) else (0.0, 1.0)
+
+
+def metric_bounds(spec: MetricSpec, records: Iterable[Record]) -> tuple[float, float] | None:
+    """Where the interval of a metric's mean is cut: at the metric's range, which is declared for performance between 0 and 1.
+
+    Returns:
+        ``None`` if performance goes further, except for metrics that lie where performance lies.
+    """
+    if spec.unit:
+        return spec.range
+    ends = {performance_bounds(record) for record in records}
+    bounds = ends.pop() if len(ends) == 1 else None
+    return spec.range if bounds == (0.0, 1.0) else bounds if spec.range == (0.0, 1.0) else None
+
+
+def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
+    """The expected average performance after each task of guessing among the classes that compete, each with the same probability.
+
+    In task-IL only the task's own classes compete, otherwise all seen so far. Under ROC-AUC, guessing scores 0.5.
+
+    Returns:
+        float64 ``[T]``; ``None`` where it is undefined: task-free streams, measures that depend on prevalence (average precision) or on
+        the number of candidates (Hits@K), real targets, measures of plugins, and records without the classes of their tasks.
+    """
+    measure, tasks = record.scenario.get("performance"), [task.get("classes") or () for task in record.tasks]
+    if record.stream or not tasks:
+        return None
+    if measure == "roc-auc":
+        return np.full(len(tasks), 0.5)
+    if measure not in ("micro", "macro") or not all(tasks):
+        return None
+    if record.scenario.get("setting") == "task-il":
+        own = np.array([1.0 / len(set(classes)) for classes in tasks])
+        return np.asarray(own.cumsum() / np.arange(1, len(own) + 1))
+    seen = [set[int]().union(*tasks[: k + 1]) for k in range(len(tasks))]
+    return np.array([1.0 / len(classes) for classes in seen])
+
+
+def mean_chance(records: Iterable[Record]) -> NDArray[np.float64] | None:
+    """The mean of :func:`chance_after_tasks` over records; ``None`` if it is undefined for one of them or they differ in their tasks."""
+    found = [chance_after_tasks(record) for record in records]
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found) or len({one.size for one in known}) > 1:
+        return None
+    return np.asarray(np.mean(known, axis=0))

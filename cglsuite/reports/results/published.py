@@ -16,12 +16,14 @@ import numpy as np
 import pandas as pd
 
 from cglsuite.campaigns.reference.matching import Result, demand_of, printed_rows
-from cglsuite.campaigns.reference.papers import Paper, paper_named, paper_of
 from cglsuite.campaigns.reference.values import (
     ARTEFACT,
     UNITS,
+    Paper,
     known_about,
     own_mean,
+    paper_named,
+    paper_of,
     printed_deviation,
     remarks,
     require_comparable,
@@ -29,9 +31,9 @@ from cglsuite.campaigns.reference.values import (
     unit_note,
     verdict_on,
 )
-from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.orders import orders_in_all, place_of
+from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.results.tables import summary
+from cglsuite.reports.results.variants import orders_in_all, place_of
 from cglsuite.stats import Layout, Refused, agreement_verdicts, layout, mean_estimate
 
 if TYPE_CHECKING:

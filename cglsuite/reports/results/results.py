@@ -15,9 +15,8 @@ from cglsuite.base.markup import displayed
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search
-from cglsuite.cells.engine import Engine, load_engine
 from cglsuite.cells.keys import keyed_torch, torch_version
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, Engine, PlannedCell, load_engine
 from cglsuite.cells.records.describe import unlike_metrics
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
@@ -162,7 +161,7 @@ class CampaignResults:
         import pandas as pd
 
         from cglsuite.cells.records.frame import results_frame
-        from cglsuite.reports.results.tuning import tuning_columns
+        from cglsuite.reports.results.variants import tuning_columns
 
         current = {cell.record.key for cell in self.cells if cell.record is not None and not cell.stale}
         frame = results_frame(self.used, joint=self.joint, current=current)

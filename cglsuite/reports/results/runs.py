@@ -11,15 +11,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.markup import Fragment, element, join
-from cglsuite.reports.kit.columns import Column, framed, label, number, words
 from cglsuite.reports.kit.figures import curve_figure
-from cglsuite.reports.kit.htmltable import definition_list, empty, exact_cell, folded, mean_std_cell, number_cell
-from cglsuite.reports.kit.mime import FACTS
-from cglsuite.reports.kit.notices import badge
-from cglsuite.reports.kit.pictures import Gallery, Theme, picture
-from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.kit.text import value_text
-from cglsuite.reports.results.overview import NOTHING_DONE, preset_caption
+from cglsuite.reports.kit.pictures import FACTS, Gallery, Theme, picture
+from cglsuite.reports.kit.tables import (
+    Column,
+    as_rows,
+    definition_list,
+    empty,
+    exact_cell,
+    folded,
+    framed,
+    label,
+    mean_std_cell,
+    number,
+    number_cell,
+    words,
+)
+from cglsuite.reports.kit.text import badge, value_text
+from cglsuite.reports.results.summary import NOTHING_DONE, preset_caption
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,14 +126,14 @@ _NO_SEARCH = "This campaign has no finished hyper-parameter search."
 
 def best_of_n(results: CampaignResults) -> Gallery | Fragment:
     """One figure per scenario with a search: the expected best validation score of n trials, a line per method."""
-    from cglsuite.reports.results.tuning import best_of_n as compute
+    from cglsuite.reports.results.variants import best_of_n as compute
 
     frame = compute(results.searches)
     return best_pictures(frame) if len(frame) else empty(_NO_SEARCH)
 
 
 def best_pictures(frame: pd.DataFrame) -> Gallery:
-    """The figures of :func:`best_of_n`, from the rows of :func:`cglsuite.reports.results.tuning.best_of_n`."""
+    """The figures of :func:`best_of_n`, from the rows of :func:`cglsuite.reports.results.variants.best_of_n`."""
     order = list(dict.fromkeys(frame["label"]))
     return Gallery(tuple(_best_picture(str(scenario), part, order) for scenario, part in frame.groupby("scenario", sort=False)))
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from cglsuite.base.hashing import canonical
 from cglsuite.reports.kit.text import value_text
-from cglsuite.reports.results.tuning import lead
+from cglsuite.reports.results.variants import lead
 from cglsuite.stats import metrics as matrix_metrics
 
 if TYPE_CHECKING:

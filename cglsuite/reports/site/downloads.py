@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.base.plaintext import csv_text, plain_text
+from cglsuite.base.markup import csv_text, plain_text
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.reports.kit.htmltable import number_text
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.tables import as_rows, number_text
 from cglsuite.reports.site.boards import board_frame
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.htmltable import definition_list, empty, head_cell, number_cell, number_text, table
+from cglsuite.reports.kit.tables import definition_list, empty, head_cell, number_cell, number_text, table
 from cglsuite.reports.kit.text import value_text
-from cglsuite.reports.results.overview import NOTHING_DONE, derived_note
-from cglsuite.reports.results.tuning import note as tuning_note
+from cglsuite.reports.results.summary import NOTHING_DONE, derived_note
+from cglsuite.reports.results.variants import note as tuning_note
 from cglsuite.reports.site.boards import LEVEL, Board, Column, Row, Score, boards
 
 if TYPE_CHECKING:

@@ -125,8 +125,7 @@ def _render_index(
     except Exception as error:  # noqa: BLE001 - the report boundary: errors of a campaign or a plugin are shown on the page
         problem = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"
     try:
-        from cglsuite.reports.site.datasets import dataset_pages
-        from cglsuite.reports.site.index import site_html
+        from cglsuite.reports.site.index import dataset_pages, site_html
 
         anatomy = next((report.path.name for report in rendered if report.notebook == "stream_anatomy" and report.done), "")
         pages = dataset_pages(campaign, catalogue, results, anatomy) if results is not None else {}

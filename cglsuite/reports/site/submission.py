@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 from cglsuite.base.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.columns import framed, label, number, words
-from cglsuite.reports.kit.htmltable import definition_list
-from cglsuite.reports.kit.notices import badge, notice, tile
+from cglsuite.reports.kit.tables import definition_list, framed, label, number, words
+from cglsuite.reports.kit.text import badge, notice, tile
 from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.site.index import part
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from cglsuite.base.markup import card, element, fold, grid, tidy
-from cglsuite.base.wording import several
+from cglsuite.base.markup import card, element, fold, grid, several, tidy
 from cglsuite.host import Catalogue, Entry, PluginRecord
-from cglsuite.host.kinds import KindView, some_names
+from cglsuite.host.plugin_records import KindView, some_names
 from cglsuite.specs import KINDS
 from cglsuite.study.display.facts import COLUMNS, spec_card
 

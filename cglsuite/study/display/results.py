@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from cglsuite.reports.results.overview import overview
+from cglsuite.reports.results.summary import overview
 
 __all__ = ["overview"]

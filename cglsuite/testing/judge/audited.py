@@ -6,28 +6,33 @@ run: a method that uses them in any way gives itself away.
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import inspect
 import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import types
+import weakref
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pkgutil import resolve_name
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-import cglsuite.cells.records.record  # noqa: F401 - code that is watched
 from cglsuite.base.errors import BudgetError, LeakError, NotApplicable, SpecError
-from cglsuite.base.traces import Traces, random_kept
+from cglsuite.base.traces import STRICT, THREADS, Probe, Traces, random_kept
 from cglsuite.cells import run as cells_run
-from cglsuite.cells.process.code_census import unreplaced
-from cglsuite.cells.process.numerical_state import RANDOM_STATES
+from cglsuite.cells.process import NUMERICAL, RANDOM_STATES, unreplaced
 from cglsuite.cells.run import numerics
-from cglsuite.graphs import GraphSet, MessageGraph
+from cglsuite.graphs import GraphSet, MessageGraph, SparseMatrix
 from cglsuite.graphs.pack import Pack
 from cglsuite.learning.method import Method
 from cglsuite.learning.reproducibility.randomness import scope
@@ -38,12 +43,10 @@ from cglsuite.streams import Batch, Oracle, QueryGroup, TaskFreeStream, TaskStre
 from cglsuite.streams.oracle import Score
 from cglsuite.streams.stream import AskedItems, TaskFacts
 from cglsuite.testing.findings import error_text
-from cglsuite.testing.judge.reach import path_to
-from cglsuite.testing.judge.watching import PROCESS_SETTINGS, Acts, Given
-from cglsuite.testing.judge.wire import Near, send_plain
+from cglsuite.testing.judge.hearing import Near, send_plain
 from cglsuite.testing.runs import FORBIDDEN, Subject, disturb_randomness
 
-__all__ = ["serve", "warm_up"]
+__all__ = ["PROCESS_SETTINGS", "Acts", "Given", "path_to", "reachable", "serve", "warm_up", "whole_storage"]
 
 
 class _Far:
@@ -337,3 +340,226 @@ def serve(connection: Connection) -> None:
             continue
         far.given, far.runner = Given(), None
         send_plain(connection, _answer(far, request, acts))
+
+
+# Observations of a method from within its process: forbidden acts, replaced code, kept views, changed inputs.
+# They explain failures; the judge's own measurements decide, since a method can tamper with its own process.
+
+PROCESS_SETTINGS: tuple[Probe, ...] = tuple(probe for probe in (*STRICT, *NUMERICAL, THREADS) if probe not in RANDOM_STATES)
+"""What a method shares with everything else in its process, besides random states, which are compared on their own."""
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+_ACTS = {
+    "socket.connect": "connects to a network address",
+    "socket.bind": "opens a network address",
+    "subprocess.Popen": "starts a process",
+    "os.system": "starts a process",
+    "os.exec": "starts a process",
+    "os.posix_spawn": "starts a process",
+    "os.fork": "starts a process",
+    "os.forkpty": "starts a process",
+    "os.kill": "sends a signal",
+    "os.remove": "removes a file",
+    "os.rename": "renames a file",
+    "os.rmdir": "removes a folder",
+    "shutil.rmtree": "removes a folder",
+}
+
+
+class Acts:
+    """An audit hook that notes written files, reads of raw data, dataset loaders, and ``_ACTS``.
+
+    Args:
+        folder: the only folder that the method may write to.
+        loaders: the modules of dataset loaders. data: the folders of raw data.
+    """
+
+    def __init__(self, folder: str, loaders: Iterable[str], data: Iterable[str]) -> None:
+        self.folder = os.path.realpath(folder)
+        self.own = ("/proc/self/", f"/proc/{os.getpid()}/", "/proc/cpuinfo", "/proc/meminfo")
+        self.data = tuple(os.path.realpath(given) + os.sep for given in data)
+        self.loaders = frozenset(loaders) - set(sys.modules)
+        places = {name: name.replace(".", "/") for name in self.loaders}
+        self._files = {name: (f"/{p}.py", f"/{os.path.dirname(p)}/__pycache__/{os.path.basename(p)}.") for name, p in places.items()}
+        self.seen: dict[str, None] = {}
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            self._opened(*arguments)
+        elif event == "import" and arguments[0] in self.loaders:
+            self._note_loader(arguments[0])
+        elif event in _ACTS:
+            self.seen[f"{_ACTS[event]}: {arguments[0]!r:.200}" if arguments else _ACTS[event]] = None
+
+    def _note_loader(self, name: str) -> None:
+        self.seen[f"imports a dataset's loader: {name}"] = None
+
+    def _opened(self, path: Any, mode: Any, flags: Any) -> None:
+        if isinstance(path, int) or path is None:
+            return
+        with suppress(OSError, ValueError, TypeError):
+            where = os.path.abspath(os.fsdecode(path))
+            if where == os.devnull or where.startswith(self.folder):
+                return
+            if isinstance(flags, int) and flags & _WRITES:
+                self.seen[f"writes the file {where}"] = None
+            elif where.startswith(self.data):
+                self.seen[f"reads raw data: {where}"] = None
+            elif where.startswith("/proc/") and not where.startswith(self.own):
+                self.seen[f"reads {where}"] = None
+            else:
+                # importlib.import_module raises no audit event, but the module's file is opened.
+                for name, (source, compiled) in self._files.items():
+                    if where.endswith(source) or compiled in where:
+                        self._note_loader(name)
+
+    def noted(self) -> list[str]:
+        """All notes, including dataset loaders that were loaded without opening a file."""
+        for name in sorted(self.loaders & set(sys.modules)):
+            self._note_loader(name)
+        return list(self.seen)
+
+
+def _tensors(batch: Batch) -> Iterator[tuple[str, torch.Tensor]]:
+    """The contents of a batch, without derived data."""
+    graph = batch.graph
+    named: dict[str, Any] = {"ids": batch.ids, "y": batch.y, "allowed": batch.allowed, "tasks": batch.tasks}
+    if graph is not None:
+        named["features"] = graph.features
+        named |= graph.payload() if isinstance(graph, GraphSet) else {"edges": graph.edge_index}
+    for name, value in named.items():
+        if isinstance(value, SparseMatrix):
+            yield name, value.values
+        elif isinstance(value, torch.Tensor) and value.layout == torch.strided:
+            yield name, value.detach()
+
+
+def _batches(value: Any) -> list[Batch]:
+    if isinstance(value, Batch):
+        return [value]
+    if isinstance(value, TaskView):
+        return [value.train, value.validation]
+    return [value.query] if isinstance(value, QueryGroup) else []
+
+
+class Given:
+    """The method's inputs: whether they are unchanged, and whether they are released."""
+
+    def __init__(self) -> None:
+        self._content: list[tuple[str, torch.Tensor, int]] = []
+        self._alive: list[tuple[int, str, weakref.ref[Any]]] = []
+        self.changed: dict[str, None] = {}
+        self.kept: dict[str, None] = {}
+
+    def note(self, value: Any, stage: int) -> None:
+        """Register a view, query group or batch given in ``stage``."""
+        holders = [value, *_batches(value)]
+        for batch in _batches(value):
+            self._content += [(name, tensor, _checksum(tensor)) for name, tensor in _tensors(batch)]
+        if not isinstance(value, QueryGroup):  # queries are released once answered; graphs are shared
+            self._alive += [(stage, type(holder).__name__, weakref.ref(holder)) for holder in holders]
+        self._alive += [(stage + 1, type(b.graph).__name__, weakref.ref(b.graph)) for b in _batches(value) if _weak(b.graph)]
+
+    def compare(self) -> None:
+        """Note the tensors that have changed since they were given, and forget all of them."""
+        for name, tensor, checksum in self._content:
+            if _checksum(tensor) != checksum:
+                self.changed[name] = None
+        self._content.clear()
+
+    def look(self, stage: int, lasting: Iterable[Any]) -> None:
+        """Note objects of earlier stages that are still alive; ``lasting`` are graphs still in use by the stream."""
+        gc.collect()
+        shown = {id(graph) for graph in lasting}
+        for given, what, reference in self._alive:
+            if given < stage and (held := reference()) is not None and id(held) not in shown:
+                self.kept[what] = None
+        self._alive = [entry for entry in self._alive if entry[2]() is not None]
+
+
+def _weak(graph: Any) -> bool:
+    return isinstance(graph, MessageGraph | GraphSet)
+
+
+def _checksum(tensor: torch.Tensor) -> int:
+    return zlib.crc32(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().data) if tensor.numel() else 0
+
+
+# Everything reachable from an object without passing through a module: what a method could read if it tried.
+# The walk follows attributes, slots, dictionaries, containers, closures, defaults, bound methods, weak references, and the garbage
+# collector's references; for tensors and arrays also the base of views and the autograd graph. It stops at modules and classes and skips
+# the globals of functions, since everything in the process can be reached from a module.
+
+_STOP = (types.ModuleType, type, types.CodeType, str, bytes, int, float, complex, bool, type(None), torch.device)
+
+
+def _neighbours(obj: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(obj, types.FunctionType):
+        for name, cell in zip(obj.__code__.co_freevars, obj.__closure__ or (), strict=True):
+            if cell != types.CellType():
+                yield f".<closure {name}>", cell.cell_contents
+        yield ".__defaults__", obj.__defaults__
+        yield ".__kwdefaults__", obj.__kwdefaults__
+        yield ".__dict__", vars(obj)
+        return
+    if isinstance(obj, dict):
+        for key, value in list(obj.items()):
+            yield f"[{key!r:.40}]", value
+            yield ".<key>", key
+    elif isinstance(obj, (list, tuple, set, frozenset)):
+        for i, value in enumerate(obj):
+            yield f"[{i}]", value
+    for name in {*getattr(obj, "__dict__", {}), *_slots(obj)}:
+        value = inspect.getattr_static(obj, name, None)
+        yield f".{name}", getattr(obj, name, None) if isinstance(value, (types.MemberDescriptorType, property)) else value
+    if isinstance(obj, Tensor):
+        yield "._base", obj._base
+        yield ".grad_fn", obj.grad_fn
+    if isinstance(obj, np.ndarray):
+        yield ".base", obj.base
+    if isinstance(obj, weakref.ref):
+        yield "()", obj()
+    if hasattr(type(obj), "next_functions"):
+        yield from _saved(obj)
+    for value in gc.get_referents(obj):
+        yield f".<{type(value).__name__}>", value
+
+
+def _saved(node: Any) -> Iterator[tuple[str, Any]]:
+    """The references of a node of the autograd graph: its inputs, the leaf it accumulates into, tensors saved for the backward pass."""
+    for name in dir(node):
+        if name in ("next_functions", "variable", "saved_tensors") or name.startswith("_saved_"):
+            with contextlib.suppress(RuntimeError):  # already freed
+                yield f".{name}", getattr(node, name)
+
+
+def _slots(obj: Any) -> Iterator[str]:
+    for cls in type(obj).__mro__:
+        slots = vars(cls).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                yield f"_{cls.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+
+
+def reachable(*roots: Any, around: Sequence[Any] = ()) -> Iterator[tuple[str, Any]]:
+    """Every object reachable from the roots, once each, with a path to it; paths through the objects ``around`` are not followed."""
+    todo: list[tuple[str, Any]] = [(f"<{type(r).__name__}>", r) for r in roots]
+    seen: dict[int, Any] = {id(obj): obj for obj in around}  # objects are kept alive so that ids are not reused
+    while todo:
+        path, obj = todo.pop()
+        if id(obj) in seen or isinstance(obj, _STOP):
+            continue
+        seen[id(obj)] = obj
+        yield path, obj
+        todo.extend([(path + step, value) for step, value in _neighbours(obj)][::-1])  # the most informative step is taken first
+
+
+def path_to(wanted: type | tuple[type, ...], *roots: Any, around: Sequence[Any] = ()) -> str | None:
+    """A path from the roots to an object of a type that leads around some objects, or None."""
+    return next((path for path, obj in reachable(*roots, around=around) if isinstance(obj, wanted)), None)
+
+
+def whole_storage(tensor: Tensor) -> Tensor:
+    """All values of the storage behind a dense tensor, in its own dtype, as reachable by ``_base`` or ``set_``."""
+    storage = tensor.detach().untyped_storage()
+    return torch.empty(0, dtype=tensor.dtype).set_(storage, 0, (storage.nbytes() // tensor.element_size(),))  # type: ignore[call-overload, no-any-return]

@@ -7,9 +7,13 @@ Scores depend only on what arrives here.
 from __future__ import annotations
 
 import hashlib
+import io
 import math
-from collections.abc import Callable
+import pickle
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
@@ -17,17 +21,149 @@ from torch import Tensor
 
 from cglsuite.base.errors import NotApplicable, PluginError
 from cglsuite.cells.spec import CellSpec
-from cglsuite.graphs import GraphSet
+from cglsuite.graphs import GraphSet, MessageGraph
 from cglsuite.host import Catalogue
 from cglsuite.learning.equipment import adapter
+from cglsuite.problems import MemoryItems, Problem
 from cglsuite.streams import Batch, QueryGroup, TaskFreeStream, TaskStream, TaskView
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge.metering import compacted, digest_of, items_in, size_of, verbatim
-from cglsuite.testing.judge.probes import Probes
-from cglsuite.testing.judge.wire import Near, received_plain
 from cglsuite.testing.runs import decoy_answers, decoy_data
 
-__all__ = ["Hearing", "Outcome", "Refused", "State"]
+__all__ = [
+    "TOLERANCE",
+    "Hearing",
+    "Near",
+    "Outcome",
+    "Probes",
+    "Refused",
+    "State",
+    "compacted",
+    "digest_of",
+    "items_in",
+    "received_plain",
+    "send_plain",
+    "size_of",
+    "verbatim",
+]
+
+# Check that predictions are independent: an item's prediction must not depend on the other items of its query.
+
+TOLERANCE = 1e-5
+"""Tolerance between two predictions for one item, relative to the larger of 1 and their magnitude."""
+_FIX = "predict every item independently: no statistics over the query, no state between queries, draws that depend on the item only"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Probe:
+    """A query, the way its items are asked, and the positions of its first rows in the whole group."""
+
+    what: str
+    query: Batch
+    rows: Tensor
+    same_graph: bool
+
+
+@dataclass(kw_only=True)
+class Probes:
+    """The probes of a run, and their outcomes.
+
+    ``apart`` describes rows that differ by more than :data:`TOLERANCE`; ``not_bitwise`` rows in the same graph that differ at all.
+    """
+
+    apart: list[str] = field(default_factory=list)
+    not_bitwise: list[str] = field(default_factory=list)
+    made: int = 0
+    group: int = 0
+    _open: list[_Probe] = field(default_factory=list)
+    _answers: Tensor | None = None
+    _when: str = ""
+
+    def chosen(
+        self, groups: list[QueryGroup], answers: Mapping[str, Tensor], view: TaskView | Batch | None, generator: torch.Generator, when: str
+    ) -> list[Batch]:
+        """Additional queries for one of the groups: the whole group again, a single item, a part, and the part among unrelated items."""
+        self.group = int(torch.randint(len(groups), (1,), generator=generator))
+        group = groups[self.group]
+        whole, n = group.query, len(group.query)
+        order = torch.randperm(n, generator=generator)
+        part = order[: max(1, n // 2)]
+        self._open = [_Probe(what="again", query=whole, rows=torch.arange(n), same_graph=True)]
+        if isinstance(whole.graph, GraphSet):
+            self._open.append(_Probe(what="alone", query=_cut(whole, order[:1]), rows=order[:1], same_graph=False))
+            train = view.train.graph if isinstance(view, TaskView) else view.graph if isinstance(view, Batch) else None
+            others = train.take(torch.arange(min(5, len(train)))) if isinstance(train, GraphSet) else None
+            self._open.append(_Probe(what="with strangers", query=_cut(whole, part, others), rows=part, same_graph=False))
+        else:
+            self._open.append(_Probe(what="alone", query=_among(whole, order[:1]), rows=order[:1], same_graph=True))
+            extra = _strangers(whole, generator)
+            self._open.append(_Probe(what="with strangers", query=_among(whole, part, extra), rows=part, same_graph=True))
+        self._open.append(_Probe(what="without the others", query=_among(whole, part), rows=part, same_graph=True))
+        self._answers, self._when = answers[group.token], when
+        return [probe.query for probe in self._open]
+
+    def take(self, outputs: list[Tensor], scorer: Problem, name: str) -> None:
+        """Compare the predictions.
+
+        Raises:
+            CheckFailed: outputs of another shape than the queries.
+        """
+        self.made += 1
+        expected = [[len(probe.query), scorer.n_outputs] for probe in self._open]
+        if [list(o.shape) for o in outputs] != expected:
+            raise CheckFailed(f"{name} gives outputs of the wrong shape for queries of fewer items: expected {expected}", _FIX)
+        whole, first = outputs[0], self._open[0]
+        if self._answers is None or not torch.equal(scorer.decode(whole, first.query.allowed), self._answers):
+            self.apart.append(f"{self._when}: repeating the same query gives other predictions")
+        for probe, given in zip(self._open[1:], outputs[1:], strict=True):
+            mine, theirs = whole[probe.rows], given[: len(probe.rows)]
+            if not bool(((mine - theirs).abs() <= TOLERANCE * mine.abs().clamp(min=1.0)).all()):
+                differ = float((mine - theirs).abs().max())
+                self.apart.append(
+                    f"{self._when}: predictions for items asked {probe.what} differ from those in their group by up to {differ:.2g}"
+                )
+            elif probe.same_graph and not torch.equal(mine, theirs):
+                self.not_bitwise.append(
+                    f"{self._when}: predictions for items asked {probe.what} are not bit-identical to those in their group"
+                )
+
+    def check(self, plain: bool) -> None:
+        """Check that all agree.
+
+        Args:
+            plain: only the adapter makes predictions, for the whole graph at once, so all bits must agree.
+
+        Raises:
+            CheckFailed: the first disagreement.
+        """
+        if wrong := [*self.apart, *(self.not_bitwise if plain else [])]:
+            raise CheckFailed(wrong[0], _FIX)
+
+
+def _among(query: Batch, chosen: Tensor, extra: Tensor | None = None) -> Batch:
+    """The items at positions ``chosen``, then the items ``extra`` under the same conditions."""
+    positions = chosen if extra is None else torch.cat([chosen, chosen[torch.arange(len(extra)) % len(chosen)]])
+    ids = query.ids[chosen] if extra is None else torch.cat([query.ids[chosen], extra])
+    allowed = query.allowed if query.allowed.dim() == 1 else query.allowed[positions]
+    return replace(query, ids=ids, allowed=allowed, tasks=None if query.tasks is None else query.tasks[positions], cache={})
+
+
+def _cut(query: Batch, chosen: Tensor, others: GraphSet | None = None) -> Batch:
+    """The graphs at positions ``chosen`` as a new set, followed by ``others``."""
+    graphs: Any = query.graph.take(query.ids[chosen])
+    extra = torch.arange(len(chosen), len(chosen) + (0 if others is None else len(others)))
+    made = _among(replace(query, graph=None), chosen, extra)
+    return replace(made, graph=graphs if others is None else graphs.merged([others]), ids=torch.arange(len(chosen) + len(extra)))
+
+
+def _strangers(query: Batch, generator: torch.Generator) -> Tensor:
+    """Ids of items of the query's graph that are not part of the query: nodes or pairs of nodes; if there are none, other items of it."""
+    n = int(query.graph.n_nodes)
+    if query.ids.dim() == 2:
+        return torch.randint(n, (5, 2), generator=generator)
+    others = torch.ones(n, dtype=torch.bool).index_fill(0, query.ids, False).nonzero().flatten()
+    others = others if others.numel() else torch.arange(n)
+    return others[torch.randperm(len(others), generator=generator)[:5]]
+
 
 _ROWS_KEPT = 64
 _AHEAD = "use only the arguments of the hooks: views, batches and queries come from the runner when they are due"
@@ -361,3 +497,204 @@ def _stripped(view: TaskView) -> TaskView:
         return replace(batch, graph=graph, ids=batch.ids[:0], y=None if batch.y is None else batch.y[:0], tasks=tasks, cache={})
 
     return replace(view, train=without(view.train), validation=without(view.validation), past=())
+
+
+# The size of a method's state in any format: bytes, digests, and verbatim copies of training items.
+
+_WORD = 8
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Whatever nested lists and dicts hold, keys included; of a sparse tensor its three parts."""
+    if isinstance(value, Tensor) and value.layout == torch.sparse_csr:
+        yield from (value.crow_indices(), value.col_indices(), value.values())
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _leaves(key)
+            yield from _leaves(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _leaves(part)
+    else:
+        yield value
+
+
+def _storages(value: Any) -> list[torch.UntypedStorage]:
+    """The memory behind every tensor: all of it, also what a view leaves out."""
+    return [leaf.untyped_storage() for leaf in _leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _plain_bytes(leaf: Any) -> int:
+    """Bytes of a number or text: 8 of a number (more of a long integer), the UTF-8 of a string."""
+    if leaf is None or isinstance(leaf, (bool, float)):
+        return _WORD
+    if isinstance(leaf, int):
+        return max(_WORD, (leaf.bit_length() + 7) // 8)
+    return len(leaf.encode()) if isinstance(leaf, str) else 0
+
+
+def size_of(value: Any) -> int:
+    """Bytes of a piece of state: nested lists and dicts of tensors, numbers and texts.
+
+    A tensor counts with its whole storage, which a checkpoint keeps; shared storages count once.
+    """
+    storages = {storage.data_ptr(): storage.nbytes() for storage in _storages(value)}
+    return sum(storages.values()) + sum(map(_plain_bytes, _leaves(value)))
+
+
+def compacted(value: Any) -> Any:
+    """The same state with a separate, exactly sized storage per tensor."""
+    if isinstance(value, Tensor):
+        return value.clone()
+    if isinstance(value, Mapping):
+        return {k: compacted(v) for k, v in value.items()}
+    return [compacted(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def digest_of(value: Any) -> str:
+    """SHA-256 (hex) over all bits of a piece of state."""
+    total = hashlib.sha256()
+    _absorb(total, value)
+    return total.hexdigest()
+
+
+def _absorb(total: Any, value: Any) -> None:
+    if isinstance(value, Tensor):
+        if value.layout == torch.sparse_csr:
+            _absorb(total, [value.crow_indices(), value.col_indices(), value.values()])
+            return
+        array = value.detach().cpu().contiguous()
+        total.update(f"{array.dtype}{list(array.shape)}".encode())
+        total.update(array.view(-1).view(torch.uint8).numpy().data if array.numel() else b"")
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=str):
+            total.update(f"<{key}>".encode())
+            _absorb(total, value[key])
+    elif isinstance(value, (list, tuple)):
+        total.update(f"[{len(value)}]".encode())
+        for part in value:
+            _absorb(total, part)
+    else:
+        total.update(f"{type(value).__name__} {value!r}".encode())
+
+
+def verbatim(value: Any, rows: Tensor) -> int:
+    """The number of ``rows`` (float32 [n, F], features of training items) that occur bit by bit anywhere in a piece of state."""
+    blobs = [torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes() for storage in _storages(value)]
+    blobs += [leaf.encode("latin-1", "ignore") for leaf in _leaves(value) if isinstance(leaf, str)]
+    integers = (leaf for leaf in _leaves(value) if isinstance(leaf, int) and leaf > 2**64)
+    blobs += [number.to_bytes((number.bit_length() + 7) // 8, "little") for number in integers]
+    wanted = [row.numpy().tobytes() for row in rows.contiguous()]
+    return sum(any(row in blob for blob in blobs) for row in wanted)
+
+
+def items_in(memory: Mapping[str, Any], like: Any) -> tuple[int, int, int]:
+    """A recount of a metered memory's state: items charged to the budget, total nodes, edges.
+
+    Args:
+        memory: the state of a :class:`cglsuite.learning.memory.MeteredMemory`. like: a set of graphs, if items are graphs.
+    """
+    charged = nodes = edges = 0
+    for shelf, state in memory["shelves"].items():
+        items = MemoryItems.from_state(state, torch.device("cpu"), like)
+        size = int(items.sizes.sum())
+        charged += len(items) if shelf in memory["free"] else size
+        nodes, edges = nodes + size, edges + items.edges
+    return charged, nodes, edges
+
+
+# The messages between a cell and a method in a separate process.
+# The method receives pickled views and queries, each graph once. It sends tensors and plain values, which are read without unpickling, so
+# it cannot run code here.
+
+
+class _Packer(pickle.Pickler):
+    """Pickles views; graphs sent before are replaced by their numbers."""
+
+    def __init__(self, file: io.BytesIO, sent: weakref.WeakKeyDictionary[Any, int]) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.sent = sent
+
+    def persistent_id(self, obj: Any) -> Any:
+        if not isinstance(obj, MessageGraph | GraphSet):
+            return None
+        return self.sent.get(obj)
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, held: dict[int, Any]) -> None:
+        super().__init__(file)
+        self.held = held
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self.held[pid]
+
+
+class Near:
+    """One end of the channel from a cell (:meth:`send`) to a method (:meth:`receive`); graphs keep their identity."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._sent: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._held: dict[int, Any] = {}
+        self._next = 0
+
+    @property
+    def held(self) -> list[Any]:
+        """The graphs that the other end still holds."""
+        return list(self._held.values())
+
+    def send(self, value: Any) -> None:
+        """Send views, queries, or plain values."""
+        new = [graph for graph in _graphs(value) if graph not in self._sent]
+        numbered = {}
+        for graph in new:
+            if graph not in numbered:
+                numbered[graph], self._next = self._next, self._next + 1
+        self._write((sorted(self._sent.values()), {number: graph for graph, number in numbered.items()}))
+        self._sent.update(numbered)
+        self._write(value)
+
+    def receive(self) -> Any:
+        """Receive a message; graphs that the sender no longer holds are released here too."""
+        kept, new = self._read()
+        self._held = {number: self._held[number] for number in kept} | new
+        return self._read()
+
+    def _write(self, value: Any) -> None:
+        buffer = io.BytesIO()
+        _Packer(buffer, self._sent).dump(value)
+        self.connection.send_bytes(buffer.getvalue())
+
+    def _read(self) -> Any:
+        return _Unpacker(io.BytesIO(self.connection.recv_bytes()), self._held).load()
+
+
+def _graphs(value: Any) -> list[Any]:
+    """The graphs contained in a value to be sent."""
+    if isinstance(value, Batch):
+        return [value.graph] if isinstance(value.graph, MessageGraph | GraphSet) else []
+    if isinstance(value, TaskView):
+        return [g for part in (value.train, value.validation, *value.past) for g in _graphs(part)]
+    if isinstance(value, QueryGroup):
+        return _graphs(value.query)
+    if isinstance(value, dict):
+        return [g for part in value.values() for g in _graphs(part)]
+    return [g for part in value for g in _graphs(part)] if isinstance(value, list | tuple) else []
+
+
+def send_plain(connection: Connection, value: dict[str, Any]) -> None:
+    """Send tensors, numbers, strings, lists and dicts."""
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    connection.send_bytes(buffer.getvalue())
+
+
+def received_plain(connection: Connection) -> dict[str, Any]:
+    """Receive a message of :func:`send_plain`.
+
+    Raises:
+        EOFError: the other end is closed. pickle.UnpicklingError: it sent something else.
+    """
+    value: dict[str, Any] = torch.load(io.BytesIO(connection.recv_bytes()), weights_only=True)
+    return value

@@ -6,15 +6,159 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from cglsuite.cells.spec import CellSpec, resolve_cell
+from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs.packed import PackedSource
 from cglsuite.host import Catalogue
 from cglsuite.specs import Hyperparameter, Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
 from cglsuite.testing.judge.bench import Bench
 from cglsuite.testing.judge.hearing import Hearing, Outcome, State
-from cglsuite.testing.kinds.data import PER_CLASS
 
-__all__ = ["Case"]
+__all__ = ["Case", "graphs", "interactions", "label_sets", "links", "molecules", "nodes", "targets"]
+
+# Tiny learnable data for every problem level, for conformance checks and authors' tests.
+# Seed 0 gives the data of the public ``testing-*`` datasets. Any other seed gives data of the same kind with other labels and other class
+# directions: without the seed they can be neither loaded nor guessed.
+
+N_CLASSES, PER_CLASS, N_FEATURES = 6, 24, 8
+_SPREAD_WITHOUT_MEANING = 0.25
+
+
+def _generator(seed: int, part: int) -> torch.Generator:
+    return torch.Generator().manual_seed(8 * seed + part)
+
+
+def _rotation(seed: int) -> Tensor:
+    """float32 [F, F], orthogonal; the identity for seed 0."""
+    if seed == 0:
+        return torch.eye(N_FEATURES)
+    rotation: Tensor = torch.linalg.qr(torch.randn(N_FEATURES, N_FEATURES, generator=_generator(seed, 7))).Q
+    return rotation
+
+
+def _directions(seed: int) -> Tensor:
+    """float32 [C, F]: the mean feature vector of each class."""
+    return _rotation(seed)[:N_CLASSES] * 2
+
+
+def _features(classes: Tensor, generator: torch.Generator, seed: int, noise: float = 0.5) -> Tensor:
+    """float32 [n, F]: a direction per class (int64 [n]) and noise."""
+    return _directions(seed)[classes] + noise * torch.randn(len(classes), N_FEATURES, generator=generator)
+
+
+def _shuffled_classes(generator: torch.Generator, per_class: int) -> tuple[Tensor, Tensor]:
+    """Classes (int64 [N]) in a random order, and the number of earlier items of the same class."""
+    y = torch.arange(N_CLASSES).repeat_interleave(per_class)[torch.randperm(N_CLASSES * per_class, generator=generator)]
+    return y, (y[:, None] == y).tril(-1).sum(dim=1)
+
+
+def _keys(turn: Tensor) -> dict[str, Tensor]:
+    """A domain and a year per item; each value has items of every class."""
+    return {"domain": turn % 3, "year": 2001 + turn % 3}
+
+
+def _edges(y: Tensor, generator: torch.Generator) -> Tensor:
+    """int64 [2, E]: three partners per node, two of them of its own class."""
+    order = torch.argsort(y, stable=True)
+    per_class = len(y) // N_CLASSES
+    n, own = len(y), torch.randint(0, per_class, (2, len(y)), generator=generator)
+    partners = torch.cat([order[y * per_class + row][None] for row in own] + [torch.randint(0, n, (1, n), generator=generator)])
+    pairs = torch.stack([torch.arange(n).repeat(3), partners.flatten()])
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    both: Tensor = torch.cat([pairs, pairs.flip(0)], dim=1).unique(dim=1)
+    return both
+
+
+def nodes(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeData:
+    """Nodes of six classes (NC)."""
+    generator = _generator(seed, 0)
+    y, turn = _shuffled_classes(generator, per_class)
+    return NodeData(
+        x=_features(y, generator, seed),
+        edge_index=_edges(y, generator),
+        y=y,
+        n_classes=N_CLASSES,
+        keys=_keys(turn),
+        name="testing-nodes",
+    )
+
+
+def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeData:
+    """The same nodes, each with every further label with probability 1/5 (NC, several labels)."""
+    plain, generator = nodes(seed=seed, per_class=per_class), _generator(seed, 1)
+    y = torch.rand(plain.n_nodes, N_CLASSES, generator=generator) < 0.2
+    y[torch.arange(plain.n_nodes), plain.y] = True
+    x = plain.x + y.float() @ _directions(seed)
+    return NodeData(x=x, edge_index=plain.edge_index, y=y, n_classes=N_CLASSES, keys=plain.keys, name="testing-label-sets")
+
+
+def _stars(x: Tensor, generator: torch.Generator) -> PackedSource:
+    """A star of two to four nodes around each row of ``x``; its nodes share the features up to noise."""
+    sizes = torch.randint(2, 5, (len(x),), generator=generator)
+    spread = x.repeat_interleave(sizes, dim=0)
+    spread = spread + 0.1 * torch.randn(spread.shape, generator=generator)
+    centre = sizes.cumsum(0) - sizes
+    leaves = torch.ones(len(spread), dtype=torch.bool).index_fill(0, centre, False).nonzero().flatten()
+    spokes = torch.stack([centre.repeat_interleave(sizes - 1), leaves])
+    return PackedSource(spread, torch.cat([spokes, spokes.flip(0)], dim=1), sizes, "testing-graphs")
+
+
+def graphs(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
+    """Stars of six classes (GC)."""
+    generator = _generator(seed, 2)
+    y, turn = _shuffled_classes(generator, per_class)
+    items = _stars(_features(y, generator, seed), generator)
+    return GraphData(items=items, y=y, n_classes=N_CLASSES, keys=_keys(turn), name="testing-graphs")
+
+
+def molecules(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
+    """Stars with or without one property (GC, one label, known for all)."""
+    plain = graphs(seed=seed, per_class=per_class)
+    y = (plain.y < N_CLASSES // 2).unsqueeze(1)
+    known = torch.ones_like(y)
+    return GraphData(items=plain.items, y=y, n_classes=1, known=known, keys=plain.keys, name="testing-molecules")
+
+
+def targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
+    """Stars whose target is a linear function of two directions of their features; along the others they differ less (GR)."""
+    generator = _generator(seed, 3)
+    spread = torch.full((N_FEATURES,), _SPREAD_WITHOUT_MEANING).index_fill(0, torch.arange(2), 1.0)
+    turned = spread * torch.randn(N_CLASSES * per_class, N_FEATURES, generator=generator)
+    x = turned @ _rotation(seed).T
+    y = turned[:, :1] - 0.5 * turned[:, 1:2]
+    turn = torch.arange(len(x))
+    return GraphData(items=_stars(x, generator), y=y, n_classes=1, keys=_keys(turn), name="testing-targets")
+
+
+def _communities(generator: torch.Generator, seed: int, per_class: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Nodes of six communities, their features, and random pairs within communities (int64 [2, M]), every pair once."""
+    community_of, per_community = torch.arange(N_CLASSES).repeat_interleave(per_class), 60 * per_class // PER_CLASS
+    ends = torch.randint(0, per_class, (2, N_CLASSES * per_community), generator=generator)
+    pairs = ends + torch.arange(N_CLASSES).repeat_interleave(per_community) * per_class
+    pairs = pairs[:, pairs[0] != pairs[1]].sort(dim=0).values.unique(dim=1)
+    pairs = pairs[:, torch.randperm(pairs.shape[1], generator=generator)]
+    return community_of, _features(community_of, generator, seed), pairs
+
+
+def links(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> LinkData:
+    """Links within six communities; a link's class is its community (LC)."""
+    community_of, x, pairs = _communities(_generator(seed, 4), seed, per_class)
+    y = community_of[pairs[0]]
+    turn = (y[:, None] == y).tril(-1).sum(dim=1)
+    return LinkData(links=pairs, y=y, n_classes=N_CLASSES, n_nodes=len(community_of), x=x, keys=_keys(turn), name="testing-links")
+
+
+def interactions(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> LinkData:
+    """Links within six communities, to be distinguished from pairs without a link (LP)."""
+    community_of, x, pairs = _communities(_generator(seed, 5), seed, per_class)
+    y = torch.ones(pairs.shape[1], 1, dtype=torch.bool)
+    turn = torch.arange(pairs.shape[1])
+    keys = {"domain": community_of[pairs[0]] // 2, "year": 2001 + turn % 3}
+    return LinkData(links=pairs, y=y, n_classes=1, n_nodes=len(community_of), x=x, keys=keys, name="testing-interactions")
 
 
 @dataclass(kw_only=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataAbsentError, NotApplicable
 from cglsuite.base.traces import Traces
-from cglsuite.cells.process.numerical_state import RANDOM_STATES
+from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined

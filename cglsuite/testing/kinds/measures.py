@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.base.traces import Traces
-from cglsuite.cells.process.numerical_state import RANDOM_STATES
+from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.specs import MeasureSpec
 from cglsuite.streams import Answered

@@ -10,14 +10,14 @@ import torch
 
 from cglsuite.base.errors import NotApplicable
 from cglsuite.base.traces import Traces
-from cglsuite.cells.process.numerical_state import RANDOM_STATES
+from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.cells.run import build_stream, make_runner, numerics
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
-from cglsuite.testing.judge.reach import path_to
+from cglsuite.testing.judge.audited import path_to
 from cglsuite.testing.kinds.datasets import load_offline
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import FORBIDDEN, disturb_randomness, finite, given_content

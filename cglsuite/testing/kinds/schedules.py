@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cglsuite.base.traces import Traces
-from cglsuite.cells.process.numerical_state import RANDOM_STATES
+from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.streams.mixing import mid_steps, mixture_of
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined

@@ -22,8 +22,7 @@ from cglsuite import Hyperparameter, MethodSpec, __version__, load_catalogue
 from cglsuite.base.atomic import write_atomic
 from cglsuite.campaigns.executors import RunOptions
 from cglsuite.campaigns.executors.campaign_run import find_executor
-from cglsuite.cells.engine import Engine
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, Engine, PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.learning.method import Method

@@ -18,8 +18,7 @@ from installed import installed
 from cglsuite import ScenarioSpec, Seeds
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import UnknownNameError
-from cglsuite.cells.differences import preset_differences
-from cglsuite.cells.spec import resolve_cell, resolve_scenario
+from cglsuite.cells.spec import preset_differences, resolve_cell, resolve_scenario
 from cglsuite.specs import DatasetSpec, TaskFreeSpec
 
 PRESETS = {preset.name: preset for preset in drift_presets()}

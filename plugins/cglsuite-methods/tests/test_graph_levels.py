@@ -16,7 +16,7 @@ from tiny_streams import BusyMethod
 from cglsuite.graphs import GraphData
 from cglsuite.learning.task_runner import TaskRunner
 from cglsuite.streams import Oracle, QueryGroup, TaskStream, TaskView
-from cglsuite.testing.judge.reach import path_to
+from cglsuite.testing.judge.audited import path_to
 
 pytestmark = pytest.mark.plugins
 METHODS = [

@@ -184,7 +184,7 @@ def test_methods_for_streams_without_tasks_are_not_for_links(method: str) -> Non
 
 @pytest.mark.nightly
 def test_no_method_leads_to_the_links() -> None:
-    from cglsuite.testing.judge.reach import path_to
+    from cglsuite.testing.judge.audited import path_to
 
     for method in (m for m, name in COMBINATIONS if name == "LP domain-il"):
         runner = runner_of("LP domain-il", method)

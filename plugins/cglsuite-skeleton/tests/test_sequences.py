@@ -20,7 +20,7 @@ from torch import Tensor
 from cglsuite.base.errors import DataError, SpecError, UsageError
 from cglsuite.base.hashing import digest
 from cglsuite.graphs import MessageGraph
-from cglsuite.testing.judge.reach import reachable, whole_storage
+from cglsuite.testing.judge.audited import reachable, whole_storage
 
 CHAIN = layout_of("0-1,1-2,3-2;centre=1")
 LENGTHS = torch.tensor([7, 1, 30, 12, 5, 9])

@@ -94,7 +94,7 @@ def test_the_grid_searchs_choices() -> None:
 @pytest.mark.plugins("cglsuite-methods")
 def test_the_second_version_follows_the_paper_and_its_code() -> None:
     """No augmentation, and per method what CGLB's code at graph level does; nothing else differs, and each difference has its effect."""
-    from cglsuite.cells.differences import preset_differences
+    from cglsuite.cells.spec import preset_differences
 
     catalogue = installed("cglsuite", "cglsuite-skeleton", "cglsuite-methods")
     rows = preset_differences(catalogue, "nw-ucla/class-il@skeleton-1", "nw-ucla/class-il@skeleton-2")

@@ -20,7 +20,7 @@ from cglsuite.backbones.layers import content_attention
 from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.host.catalogue import Catalogue
 from cglsuite.learning.gradients import per_item_gradients
-from cglsuite.testing.kinds.units import check_units
+from cglsuite.testing.kinds.backbones import check_units
 
 (SPEC,) = backbones()
 SMALL = "0-1,1-2,3-1,4-3;centre=1"

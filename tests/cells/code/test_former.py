@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cglsuite.cells.code.former import former_digest
+from cglsuite.cells.code.sources import former_digest
 
 FILES = {
     "fg/__init__.py": "from .method import M\nfrom . import effects\n",

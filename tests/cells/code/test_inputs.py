@@ -15,8 +15,8 @@ import cglsuite as cgl
 from cglsuite.base.errors import UsageError
 from cglsuite.cells import Store
 from cglsuite.cells.code.inputs import Reading, second_key, with_inputs
-from cglsuite.cells.code.noted import INPUTS, Inputs, copy_inputs, noted_keys, read_inputs, write_inputs
 from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.storage.layout import INPUTS, Inputs, copy_inputs, noted_keys, read_inputs, write_inputs
 
 CODE = """
     import json, os

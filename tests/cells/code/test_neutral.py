@@ -6,8 +6,7 @@ import ast
 
 import pytest
 
-from cglsuite.cells.code.neutral import named, normalised, walk
-from cglsuite.cells.code.syntax import cut, imports_by_name, parse
+from cglsuite.cells.code.syntax import cut, imports_by_name, named, normalised, parse, walk
 
 WRITTEN = '''
 """Doc."""

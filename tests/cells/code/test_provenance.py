@@ -19,8 +19,8 @@ from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import find_entry_points
 from cglsuite.reports.results import tables
-from cglsuite.reports.results.overview import notices
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
+from cglsuite.reports.results.summary import notices
 
 pytestmark = pytest.mark.plugins
 

@@ -156,9 +156,9 @@ def test_what_the_suite_reads_is_not_its_callers(tmp_path: Path) -> None:
     """A script that runs cells is below the suite on the stack, and no method's code."""
     code = """
         from cglsuite.cells import Store
-        from cglsuite.cells.storage.records import read_regular
+        from cglsuite.cells.storage.store import read_regular
         Store("elsewhere").sweep()
-        from cglsuite.cells.code.noted import read_inputs, write_inputs
+        from cglsuite.cells.storage.layout import read_inputs, write_inputs
         write_inputs(Path("elsewhere"), "a" * 64, "a" * 64, {}, {})
         read_inputs(Path("elsewhere"), "a" * 64)
     """

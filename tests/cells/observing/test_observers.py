@@ -20,10 +20,18 @@ import pytest
 import torch
 
 from cglsuite.base.errors import UsageError
-from cglsuite.cells import Record, resolve_cell, run_cell
-from cglsuite.cells.observing import observation
-from cglsuite.cells.observing.observers import Epoch, ObservedCell, Observer, Observers
-from cglsuite.cells.observing.writers import CsvObserver, TensorBoardObserver, located, observer_of, observers_of
+from cglsuite.cells import Record, observing, resolve_cell, run_cell
+from cglsuite.cells.observing import (
+    CsvObserver,
+    Epoch,
+    ObservedCell,
+    Observer,
+    Observers,
+    TensorBoardObserver,
+    located,
+    observer_of,
+    observers_of,
+)
 from cglsuite.cells.storage.store import Store
 from cglsuite.testing import tiny_catalogue
 from cglsuite.testing.streams import FINE_TUNING
@@ -132,7 +140,7 @@ def bits(record: Record) -> dict[str, Any]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every epoch is told as it ends."""
-    monkeypatch.setattr(observation, "FLUSH_S", 0.0)
+    monkeypatch.setattr(observing, "FLUSH_S", 0.0)
 
 
 @pytest.mark.sampled(3)
@@ -209,7 +217,7 @@ def test_epochs_come_in_batches_and_before_the_evaluation(tmp_path: Path, monkey
         evaluated.append(sum(count for _, count in batches))
         return evaluate(self, k)
 
-    monkeypatch.setattr(observation, "FLUSH_S", 3600.0)
+    monkeypatch.setattr(observing, "FLUSH_S", 3600.0)
     monkeypatch.setattr(Runner, "_evaluate", noting)
     catalogue = tiny_catalogue()
     cell = resolve_cell(catalogue, NODES, FINE_TUNING, overrides={"training.epochs": 4})

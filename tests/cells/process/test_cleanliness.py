@@ -24,8 +24,7 @@ from odd_methods import with_specs
 from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.base.traces import LEFT_RUNNING, SHARED, Traces, settled
 from cglsuite.cells import Store, resolve_cell, run_cell
-from cglsuite.cells.process.cleanliness import Watch, _versions
-from cglsuite.cells.process.code_census import CodeCensus
+from cglsuite.cells.process import CodeCensus, Watch, _versions
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import _refused
 from cglsuite.cells.spec import CellSpec
@@ -160,7 +159,7 @@ def test_a_census_tells_what_was_replaced_and_puts_it_back() -> None:
 def test_what_libraries_replace_when_they_are_imported_is_no_fault() -> None:
     """PyTorch Geometric puts functions of its own into torch, late."""
     code = (
-        "from cglsuite.cells.process.code_census import CodeCensus\ncensus = CodeCensus()\nimport torch\nbefore = torch.select\n"
+        "from cglsuite.cells.process import CodeCensus\ncensus = CodeCensus()\nimport torch\nbefore = torch.select\n"
         "import torch_geometric.hash_tensor, torch._dynamo\nassert torch.select is not before\nprint(census.undo())"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -18,9 +18,9 @@ from stored_records import failed, filled, record, unlike
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.commons.publishing.places import RemoteFolder, open_place
-from cglsuite.commons.publishing.publish import publish
-from cglsuite.commons.publishing.pull import pull
+from cglsuite.commons.places import RemoteFolder, open_place
+from cglsuite.commons.publish import publish
+from cglsuite.commons.pull import pull
 
 BUCKET = "results"
 URL = f"s3://{BUCKET}/study"

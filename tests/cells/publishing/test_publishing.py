@@ -18,17 +18,16 @@ import pytest
 from stored_records import failed, filled, key_of, record, slower, snapshot, source, unlike
 
 from cglsuite.base.errors import StoreError, UsageError
-from cglsuite.cells.records.frame import results_frame
+from cglsuite.cells.records.frame import Row, results_frame
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.records.rows import Row
 from cglsuite.cells.storage import shards
-from cglsuite.cells.storage.manifest import read_manifest
 from cglsuite.cells.storage.packed import LocalFolder
+from cglsuite.cells.storage.shards import read_manifest
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.commons.publishing import publish as publishing
-from cglsuite.commons.publishing.publish import Publication, publish
-from cglsuite.commons.publishing.pull import Pull, pull
+from cglsuite.commons import publish as publishing
+from cglsuite.commons.publish import Publication, publish
+from cglsuite.commons.pull import Pull, pull
 
 ROOT = Path(__file__).parents[3]
 OUTCOME = {"trials": [{"value": 1.5}], "chosen": 0}
@@ -385,7 +384,7 @@ def test_records_of_a_lost_shard_are_published_again(tmp_path: Path) -> None:
 def test_a_shard_whose_digest_is_right_and_whose_content_is_wrong(tmp_path: Path, lie: str) -> None:
     """Whoever can write a manifest can state any digest: records are checked all the same, and rows against records."""
     from cglsuite.cells.storage import shards
-    from cglsuite.cells.storage.manifest import Piece, ShardPieces
+    from cglsuite.cells.storage.shards import Piece, ShardPieces
 
     line = record(1).to_text().encode()
     row = Row.of(record(1), hashlib.sha256(line).hexdigest())
@@ -413,7 +412,7 @@ def test_a_shard_whose_digest_is_right_and_whose_content_is_wrong(tmp_path: Path
 
 
 def piece(place: LocalFolder, data: bytes, ending: str) -> Any:
-    from cglsuite.cells.storage.manifest import Piece, place_of
+    from cglsuite.cells.storage.shards import Piece, place_of
 
     made = Piece(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
     place.write(place_of(made, ending), data)
@@ -520,8 +519,8 @@ def test_a_frame_that_claims_to_be_huge_is_not_decompressed(tmp_path: Path) -> N
 
 KILLED = """
 import os, signal, sys
-from cglsuite.commons.publishing import publish as publishing
-from cglsuite.commons.publishing.pull import pull
+from cglsuite.commons.places import publish as publishing
+from cglsuite.commons.pull import pull
 from cglsuite.cells.storage import shards
 from cglsuite.cells.storage.store import Store
 publishing.MOST_RECORDS, shards.FRAME_BYTES = 2, 1

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cglsuite.base.errors import StoreError
-from cglsuite.cells.records.curves import Curves, NoCurvesError
-from cglsuite.cells.records.record import NewerSchemaError, Record
+from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN, FORMER = DATA / "record-schema-4.json", DATA / "record-schema-3.json"

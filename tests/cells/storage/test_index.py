@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from cglsuite.cells.records.frame import Row, Summary
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.records.rows import Row, Summary
-from cglsuite.cells.storage import copies
 from cglsuite.cells.storage import index as module
-from cglsuite.cells.storage import records as storage
+from cglsuite.cells.storage import layout
+from cglsuite.cells.storage import store as storage
 from cglsuite.cells.storage.index import index_folder, on_network
 from cglsuite.cells.storage.store import Store
 
@@ -43,13 +43,13 @@ def settle(store: Store) -> None:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the record files that are read."""
     names: list[str] = []
-    read = copies.read_record_file
+    read = layout.read_record_file
 
     def noting(path: Path, key: str | None = None) -> tuple[bytes, Record]:
         names.append(path.stem[:2])
         return read(path, key)
 
-    monkeypatch.setattr(copies, "read_record_file", noting)
+    monkeypatch.setattr(layout, "read_record_file", noting)
     return names
 
 

@@ -15,15 +15,14 @@ from stored_records import failed, filled, key_of, record, snapshot, source, unl
 
 from cglsuite.base.errors import StoreError
 from cglsuite.cells.records.comparison import compare
-from cglsuite.cells.records.curves import Curves, NoCurvesError
-from cglsuite.cells.records.record import Record
-from cglsuite.cells.storage import records as module
-from cglsuite.cells.storage.sidecars import curves_path, sidecar_names
+from cglsuite.cells.records.record import Curves, NoCurvesError, Record
+from cglsuite.cells.storage import store as module
+from cglsuite.cells.storage.layout import curves_path, sidecar_names
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.commons.merging import merge
-from cglsuite.commons.publishing.publish import publish
-from cglsuite.commons.publishing.pull import pull
+from cglsuite.commons.publish import publish
+from cglsuite.commons.pull import pull
 
 FORMER = Path(__file__).parents[1] / "data" / "record-schema-3.json"
 PRINTS = [{"state": "0" * 64, "answers": "1" * 64}]

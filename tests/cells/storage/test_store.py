@@ -115,7 +115,7 @@ def test_a_record_that_may_not_be_read_is_reported_and_stays(
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr("cglsuite.cells.storage.records.read_record", refuse)
+        patch.setattr("cglsuite.cells.storage.store.read_record", refuse)
         assert store.get(record().key) is None
         assert list(store.records()) == []
     assert [(p.path, p.reason) for p in store.problems][:1] == [(path, "cannot be read: Permission denied")]
@@ -201,7 +201,7 @@ def test_a_store_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 PUT_FOREVER = """
 import dataclasses, sys
-from cglsuite.cells.records.curves import Curves
+from cglsuite.cells.records.record import Curves
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 store, one = Store(sys.argv[1]), Record.from_json(open(sys.argv[2]).read())

@@ -166,7 +166,7 @@ def test_an_empty_kind_says_so_on_stderr(site: Site) -> None:
 def test_the_log_is_json_on_demand(site: Site) -> None:
     done = site.add("sys-exit").run("--log-json", "show", "method", "nothing")
     warning, error = (json.loads(line) for line in done.stderr.splitlines())
-    assert (warning["level"], warning["logger"]) == ("warning", "cglsuite.cli.session")
+    assert (warning["level"], warning["logger"]) == ("warning", "cglsuite.cli.options")
     assert error["level"] == "error"
     assert "unknown method 'nothing'" in error["message"]
     assert done.returncode == 2

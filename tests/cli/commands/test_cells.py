@@ -24,7 +24,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.cli.commands import cells
 from cglsuite.cli.commands.status import COLUMNS
-from cglsuite.cli.session import Session
+from cglsuite.cli.options import Session
 from cglsuite.specs import MetricSpec, ScenarioSpec
 
 TOOLS = Path(__file__).parents[2] / "tools"
@@ -46,7 +46,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CGLSUITE_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH")])))
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
-    monkeypatch.setattr("cglsuite.cells.engine.default_engine", fake_engine.engine)
+    monkeypatch.setattr("cglsuite.cells.plan.default_engine", fake_engine.engine)
     monkeypatch.setattr(Session, "catalogue", lambda self: fake_engine.FakeCatalogue())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log").touch()
@@ -241,7 +241,7 @@ def overrides_asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append(dict(overrides))
         raise UsageError("refused")
 
-    monkeypatch.setattr("cglsuite.cells.engine.default_engine", lambda: replace(fake_engine.engine(), resolve_cell=resolve))
+    monkeypatch.setattr("cglsuite.cells.plan.default_engine", lambda: replace(fake_engine.engine(), resolve_cell=resolve))
     return asked
 
 
@@ -296,7 +296,7 @@ def test_an_example_runs_as_its_file_in_the_current_folder(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: Path
 ) -> None:
     """A file that someone has changed is not run under the example's name; without a campaign, or with two, nothing runs."""
-    monkeypatch.setattr("cglsuite.campaigns.examples.examples", lambda: {"x": tmp_path / "x.toml"})
+    monkeypatch.setattr("cglsuite.campaigns.campaign.examples", lambda: {"x": tmp_path / "x.toml"})
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     for _ in range(2):
@@ -388,7 +388,7 @@ def test_run_interrupted(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cglsuite.campaigns.executors.local.LocalExecutor.run", interrupt)
+    monkeypatch.setattr("cglsuite.campaigns.executors.supervisor.LocalExecutor.run", interrupt)
     status, _, err = call(capfd, "run", "x.toml")
     assert status == 130
     assert "run the same command to continue" in err

@@ -18,7 +18,7 @@ import pytest
 from plugin_sites import Site
 
 from cglsuite.cli.main import run
-from cglsuite.reports.studies.anatomy import causes
+from cglsuite.reports.studies.anatomy import published
 
 PLUGIN = """
 from cglsuite import DatasetSpec, hookimpl
@@ -257,7 +257,7 @@ def test_statistics_of_data_without_presets(shelf: Shelf) -> None:
 
 def test_a_cause_that_does_not_hold_is_an_error(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     """Status 1: the rule gives another number than the printed one."""
-    monkeypatch.setitem(causes.RULES, "row", lambda *_: 1.0)  # type: ignore[index]
+    monkeypatch.setitem(published.RULES, "row", lambda *_: 1.0)  # type: ignore[index]
     status, out, _ = shelf.run("statistics", "--dataset", "ogbn-arxiv", "--paper", "BeGin")
     assert status == 1
     assert "fails  repeats the row of CoraFull" in out

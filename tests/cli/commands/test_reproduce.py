@@ -12,10 +12,10 @@ import pytest
 
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
-from cglsuite.cells import engine as engines
+from cglsuite.cells import plan as engines
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
-from cglsuite.cli.session import Session
+from cglsuite.cli.options import Session
 from cglsuite.reports.rendering import notebook
 from cglsuite.reports.rendering.notebook import RenderedReport
 

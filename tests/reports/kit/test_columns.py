@@ -9,8 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from cglsuite.base.markup import Fragment, element
-from cglsuite.reports.kit.columns import Column, amount, crossed, framed, interval, label, mean_std, number, words
-from cglsuite.reports.kit.htmltable import two_lines
+from cglsuite.reports.kit.tables import Column, amount, crossed, framed, interval, label, mean_std, number, two_lines, words
 
 ROWS = pd.DataFrame({"method": ["ewc", "bare"], "group": ["a", "b"], "n": [3, 0], "mean": [0.512, math.nan], "low": [0.4, math.nan]})
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from cglsuite.reports.kit import figures, pictures
-from cglsuite.reports.kit.courses import Course
+from cglsuite.reports.kit.figures import Course
 from cglsuite.reports.results.results import CampaignResults
-from cglsuite.reports.studies.campaign import page as show
+from cglsuite.reports.studies import campaign as show
 
 
 def texts(svg: str) -> list[str]:

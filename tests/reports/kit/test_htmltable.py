@@ -6,7 +6,7 @@ import pytest
 from report_lab import Tables
 
 from cglsuite.base.markup import Fragment, element
-from cglsuite.reports.kit.htmltable import (
+from cglsuite.reports.kit.tables import (
     amount_cell,
     data_table,
     definition_list,

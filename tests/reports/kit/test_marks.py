@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from cglsuite.reports.kit import figures, pictures
-from cglsuite.reports.kit.marks import mark_series, point_texts
+from cglsuite.reports.kit.pictures import mark_series, point_texts
 
 SERIES, POINTS, LEGEND, GRID = (f"data-{name}" for name in ("series", "points", "legend", "grid"))
 ODD = """a "b" <c> & 'd' 0.123456"""

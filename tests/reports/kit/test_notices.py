@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cglsuite.reports.kit.notices import tile
+from cglsuite.reports.kit.text import tile
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,24 @@ import pytest
 from matplotlib.figure import Figure
 from report_lab import page_with
 
-from cglsuite.reports.kit.courses import Course, course_figure
-from cglsuite.reports.kit.figures import Panel, PointAxis, cumulative_figure, curve_figure, legend_figure, matrix_figure, point_figure
+from cglsuite.reports.kit.figures import (
+    Course,
+    Panel,
+    PointAxis,
+    box_figure,
+    course_figure,
+    cumulative_figure,
+    curve_figure,
+    legend_figure,
+    matrix_figure,
+    point_figure,
+)
 from cglsuite.reports.kit.pictures import DARK, LIGHT, Gallery, Picture, Theme, house_style, svg
-from cglsuite.reports.kit.statistical import box_figure
 from cglsuite.reports.studies.anatomy.figures import drift_figure, homophily_figure, share_figure
-from cglsuite.reports.studies.categories.figures import rank_boxes
-from cglsuite.reports.studies.comparison.figures import difference_figure, rank_figure
+from cglsuite.reports.studies.categories import rank_boxes
+from cglsuite.reports.studies.comparison.page import difference_figure, rank_figure
 from cglsuite.reports.studies.orders.figures import Spread, bound_figure, component_figure, range_figure, spread_figure, win_figure
-from cglsuite.reports.studies.sweep.figures import sweep_figure
+from cglsuite.reports.studies.sweep import sweep_figure
 from cglsuite.reports.studies.task_free.figures import exposure_figure, overlap_figure, progress_figure, stream_figure
 
 NAN = float("nan")

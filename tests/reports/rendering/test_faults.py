@@ -21,7 +21,7 @@ import pytest
 from page_elements import texts
 from report_lab import Elements, Notebooks
 
-from cglsuite.reports.rendering import freshness, process
+from cglsuite.reports.rendering import freshness, notebook
 from cglsuite.reports.rendering.job import Job
 from cglsuite.reports.rendering.notebook import RenderedReport, render_notebook
 from cglsuite.reports.site.render import render_campaign
@@ -350,10 +350,10 @@ def test_a_process_that_dies_of_being_interrupted_was_interrupted(tmp_path: Path
     """What asked it to end is the reason, however it ended: a library may abort where the signal meets it."""
     stop, mark, popen = threading.Event(), tmp_path / "running", subprocess.Popen
     code = f"import os, signal, time; signal.signal({int(signal.SIGTERM)}, lambda *_: os.abort()); open({str(mark)!r}, 'w'); time.sleep(60)"
-    monkeypatch.setattr(process.subprocess, "Popen", lambda _, **options: popen([sys.executable, "-c", code], **options))
+    monkeypatch.setattr(notebook.subprocess, "Popen", lambda _, **options: popen([sys.executable, "-c", code], **options))
     threading.Thread(target=lambda: (wait_for(mark), stop.set()), daemon=True).start()
     job = Job(notebook="n.ipynb", name="n", title="n", parameters={}, output=str(tmp_path / "n.html"), cell_timeout_s=None)
-    outcome = process.in_process(job, stop)
+    outcome = notebook.in_process(job, stop)
     assert outcome.status == "failed"
     assert outcome.reason == "interrupted before the report was complete; the rendering process was killed by SIGABRT"
 

@@ -10,9 +10,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from page_elements import text_of, texts
 from report_lab import Elements, assert_harmless
 
-from cglsuite.reports.kit.mime import FACTS, FIGURES
-from cglsuite.reports.rendering.failure import failure_html
+from cglsuite.reports.kit.pictures import FACTS, FIGURES
 from cglsuite.reports.rendering.job import Outcome
+from cglsuite.reports.rendering.notebook import failure_html
 from cglsuite.reports.rendering.page import Page, page_html, sanitize
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'

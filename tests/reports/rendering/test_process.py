@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from cglsuite.reports.rendering import child, execution, process
+from cglsuite.reports.rendering import child, notebook
+from cglsuite.reports.rendering import child as execution
 from cglsuite.reports.rendering.job import Job, Outcome
 
 JOB = Job(notebook="/n.ipynb", name="report", title="T", output="/o.html", parameters={"x": "é"})
@@ -31,9 +32,9 @@ def rendered(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop:
     program = tmp_path / "python"
     program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/words\nread -r line\nprintf "%s" "$line" > {tmp_path}/job\n{script}\n')
     program.chmod(0o755)
-    monkeypatch.setattr(process, "sys", SimpleNamespace(executable=str(program)))
-    monkeypatch.setattr(process, "_PATIENCE_S", PATIENCE_S)
-    return process.in_process(JOB, stop)
+    monkeypatch.setattr(notebook, "sys", SimpleNamespace(executable=str(program)))
+    monkeypatch.setattr(notebook, "_PATIENCE_S", PATIENCE_S)
+    return notebook.in_process(JOB, stop)
 
 
 def test_what_the_process_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event) -> None:
@@ -95,8 +96,8 @@ def test_a_folder_with_a_long_path_is_not_used_for_sockets(monkeypatch: pytest.M
     with tempfile.TemporaryDirectory(dir="/tmp") as base:
         parent = Path(base, "x" * (length - len(base) - 1))
         parent.mkdir()
-        monkeypatch.setattr(process.tempfile, "gettempdir", lambda: str(parent))
-        with process._scratch() as scratch:
+        monkeypatch.setattr(notebook.tempfile, "gettempdir", lambda: str(parent))
+        with notebook._scratch() as scratch:
             assert scratch.is_dir()
             assert scratch.parent == (Path("/tmp") if short else parent)
             assert scratch.name.startswith("cgl-")

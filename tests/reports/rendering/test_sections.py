@@ -8,9 +8,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from page_elements import texts
 
-from cglsuite.reports.kit.htmltable import empty
-from cglsuite.reports.rendering.page import Page, page_html
-from cglsuite.reports.rendering.sections import arrange
+from cglsuite.reports.kit.tables import empty
+from cglsuite.reports.rendering.page import Page, arrange, page_html
 
 
 def shown(html: str) -> Any:

@@ -15,10 +15,8 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from cglsuite.reports.kit.mime import FIGURES
-from cglsuite.reports.kit.pictures import DARK, LIGHT, Picture, Theme, picture
-from cglsuite.reports.rendering.page import Page, page_html
-from cglsuite.reports.rendering.themed import themed
+from cglsuite.reports.kit.pictures import DARK, FIGURES, LIGHT, Picture, Theme, picture
+from cglsuite.reports.rendering.page import Page, page_html, themed
 
 SHEET = re.compile(r"<style>:root\{([^}]*)\}@media \(prefers-color-scheme:dark\)\{:root\{([^}]*)\}\}</style>")
 

@@ -17,7 +17,7 @@ from scipy import stats
 from cglsuite.campaigns.reference import published_results, values
 from cglsuite.campaigns.reference.values import shown_value, unit_note
 from cglsuite.cells.storage.store import Store
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.results.published import compare
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.specs import MethodSpec, ScenarioSpec

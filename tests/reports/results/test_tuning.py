@@ -17,7 +17,7 @@ from report_lab import CAMPAIGN, MATRIX, catalogue_of, record_of, toy_engine
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign, plan_search
 from cglsuite.cells.storage.store import Store
-from cglsuite.reports.results import costs, runs, tuning
+from cglsuite.reports.results import costs, runs, variants
 from cglsuite.reports.results.guards import guards
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.site.boards import boards
@@ -75,7 +75,7 @@ def test_trials_stand_beside_every_result(made: Made) -> None:
     assert [guard for guard in guards(equal) if guard.kind == "search"] == []
     (board,) = boards(equal, catalogue)
     assert {row.scores["trials"].mean for row in board.rows} == {3}
-    assert tuning.UNTUNED not in {column.name for column in board.columns}
+    assert variants.UNTUNED not in {column.name for column in board.columns}
     assert "Trials: 3 for every method; scored on validation items of all tasks." in str(comparison_page.means(study(equal, Question())))
     assert "3 of 6" in str(runs.searches(equal))
     assert set(equal.frame["trials"]) == {3}
@@ -86,7 +86,7 @@ def test_the_tasks_that_the_search_saw(made: Made) -> None:
     results, catalogue = made(trials=3, scope="first-tasks(2)")
     (board,) = boards(results, catalogue)
     assert [column.label for column in board.columns][:3] == ["AP", "trials", "AP, tasks after 2"]
-    assert {round(row.scores[tuning.UNTUNED].mean, 12) for row in board.rows} == {0.9}
+    assert {round(row.scores[variants.UNTUNED].mean, 12) for row in board.rows} == {0.9}
     assert {round(row.scores["average_performance"].mean, 12) for row in board.rows} == {0.8}
     text = str(leaderboard(results, catalogue))
     assert "the first 2 tasks, then restarted from scratch" in text
@@ -105,9 +105,9 @@ def test_a_campaign_without_a_search_says_so(made: Made) -> None:
 def test_how_certain_a_choice_is() -> None:
     """By hand: differences 0.25 and 0.5 to the next best; one candidate alone has no lead."""
     rows = [{"scores": [0.5, 0.5], "mean": 0.5}, {"scores": [0.75, 1.0], "mean": 0.875}, {"scores": [None, 1.0], "mean": None}]
-    assert tuning.lead({"candidates": rows, "chosen": 1}) == (0.375, 0.125)
-    assert all(math.isnan(value) for value in tuning.lead({"candidates": rows[1:], "chosen": 0}))
-    mean, error = tuning.lead({"candidates": [{"scores": [0.5], "mean": 0.5}, {"scores": [0.25], "mean": 0.25}], "chosen": 0})
+    assert variants.lead({"candidates": rows, "chosen": 1}) == (0.375, 0.125)
+    assert all(math.isnan(value) for value in variants.lead({"candidates": rows[1:], "chosen": 0}))
+    mean, error = variants.lead({"candidates": [{"scores": [0.5], "mean": 0.5}, {"scores": [0.25], "mean": 0.25}], "chosen": 0})
     assert mean == 0.25
     assert math.isnan(error)
 
@@ -115,7 +115,7 @@ def test_how_certain_a_choice_is() -> None:
 def test_the_best_of_n(made: Made) -> None:
     """A curve per method that ends in the score of the choice; the figure says so in words."""
     results, _ = made(trials=3)
-    frame = tuning.best_of_n(results.searches)
+    frame = variants.best_of_n(results.searches)
     last = frame[frame["n"] == 3].set_index("label")["mean"]
     chosen = {o["method"]: o["candidates"][o["chosen"]]["mean"] for o in results.searches}
     assert last.to_dict() == chosen
@@ -150,7 +150,7 @@ def test_scenarios_of_a_search_stay_in_the_campaigns_order(monkeypatch: pytest.M
         for s, x, e in (("zebra", 0.5, 0), ("ant", 0.25, 3))
         for n in (1, 2)
     ]
-    monkeypatch.setattr(tuning, "best_of_n", lambda searches: pd.DataFrame(rows))
+    monkeypatch.setattr(variants, "best_of_n", lambda searches: pd.DataFrame(rows))
     shown: Any = runs.best_of_n(cast("Any", SimpleNamespace(searches=())))
     assert [one.alt for one in shown.pictures] == [
         "Expected best validation score by number of trials in zebra: ewc 70.0 with 2.",
@@ -189,10 +189,10 @@ NOT_SEEN = " The search saw no order seed {}: in these orders its tasks may come
 )
 def test_trials_and_scope_in_words(monkeypatch: pytest.MonkeyPatch, of_label: dict[str, Any], orders: tuple[int, ...], said: str) -> None:
     """Of every method where they differ; one that was not searched had one trial; orders that a search did not see are named."""
-    monkeypatch.setattr(tuning, "searches_of", lambda searches, cell: of_label[cell["method"]])
+    monkeypatch.setattr(variants, "searches_of", lambda searches, cell: of_label[cell["method"]])
     monkeypatch.setattr(
-        tuning, "trials_of", lambda searches, cell: max([len(o["candidates"]) for o in of_label[cell["method"]]], default=1)
+        variants, "trials_of", lambda searches, cell: max([len(o["candidates"]) for o in of_label[cell["method"]]], default=1)
     )
     records = {name: [SimpleNamespace(cell={"method": name, "seeds": {"order": o}}) for o in orders] for name in of_label}
-    assert tuning.note([], cast("Any", records)) == said
-    assert tuning.note([], {}) == ""
+    assert variants.note([], cast("Any", records)) == said
+    assert variants.note([], {}) == ""

@@ -10,8 +10,7 @@ from page_elements import texts
 from report_lab import page_with
 from scipy import stats
 
-from cglsuite.reports.site.across import SHADES, across, standings
-from cglsuite.reports.site.boards import Board, boards
+from cglsuite.reports.site.boards import SHADES, Board, across, boards, standings
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from cglsuite.reports.site import downloads, key_results
-from cglsuite.reports.site.across import across, standings
-from cglsuite.reports.site.boards import Board, Column, Row, Score, _sorted, _verdict, board_frame
-from cglsuite.reports.site.datasets import _range
+from cglsuite.reports.site import downloads, index
+from cglsuite.reports.site.boards import Board, Column, Row, Score, _sorted, _verdict, across, board_frame, standings
+from cglsuite.reports.site.index import _range
 
 AP = Column(name="ap", label="AP", summary="", better="up", unit="%", scale=100.0, digits=1)
 MAE = Column(name="mae", label="MAE", summary="", better="down", unit="eV", scale=1.0, digits=3)
@@ -132,15 +131,15 @@ def test_the_best_mean_of_a_column(column: Column, values: dict[str, float | Non
     [("a", "a"), ("ab", "a and b"), ("abc", "a, b and c"), ("abcdef", "a, b, c, d, e and f"), ("abcdefg", "a, b, c, d, e and 2 more")],
 )
 def test_up_to_six_names_are_listed(names: str, text: str) -> None:
-    assert key_results._listed(list(names)) == text
+    assert index._listed(list(names)) == text
 
 
 def test_a_score_in_a_sentence() -> None:
     """With its interval, or why there is none; in the board's unit."""
     (row,) = (one := board("a", AP, {"m": 0.5}, low=0.4, high=0.61)).rows
-    assert key_results._score(one, row) == "AP 50.0\N{NO-BREAK SPACE}% (95% interval 40.0 to 61.0, n = 3)"
+    assert index._score(one, row) == "AP 50.0\N{NO-BREAK SPACE}% (95% interval 40.0 to 61.0, n = 3)"
     (row,) = (one := board("a", MAE, {"m": 0.5}, refusal="2 orders")).rows
-    assert key_results._score(one, row) == "MAE 0.500\N{NO-BREAK SPACE}eV (3 records, no interval)"
+    assert index._score(one, row) == "MAE 0.500\N{NO-BREAK SPACE}eV (3 records, no interval)"
 
 
 @pytest.mark.parametrize(
@@ -157,16 +156,16 @@ def test_the_gap_to_joint_training(column: Column, best: float, bound: float, te
     """Below is worse, whichever direction is better."""
     one = board("a", column, {"m": best, "joint": bound})
     rows = {row.method: row for row in one.rows}
-    assert key_results._gap(one, rows["m"], rows["joint"]) == text
+    assert index._gap(one, rows["m"], rows["joint"]) == text
 
 
 def test_findings_without_a_method_to_praise() -> None:
     results: Any = None
-    nothing = key_results._finding(results, board("a", AP, {"m": None}), "gcn")
-    assert nothing == key_results.Finding(title="A", best="", sentences=("No method has a value of AP.",))
-    bounds = key_results._finding(results, board("a", AP, {"bare": 0.25, "joint": 0.5}), "gcn")
+    nothing = index._finding(results, board("a", AP, {"m": None}), "gcn")
+    assert nothing == index.Finding(title="A", best="", sentences=("No method has a value of AP.",))
+    bounds = index._finding(results, board("a", AP, {"bare": 0.25, "joint": 0.5}), "gcn")
     assert bounds.sentences == ("AP: joint 50.0\N{NO-BREAK SPACE}%, bare 25.0\N{NO-BREAK SPACE}%.",)
-    alone = key_results._finding(results, board("a", AP, {"m": 0.5}, ("gcn", "gat"), refusal="x"), "gat")
+    alone = index._finding(results, board("a", AP, {"m": 0.5}, ("gcn", "gat"), refusal="x"), "gat")
     assert (alone.title, alone.best) == ("A × gat", "m")
     assert alone.sentences == ("m has AP 50.0\N{NO-BREAK SPACE}% (3 records, no interval).",)
 
@@ -174,10 +173,10 @@ def test_findings_without_a_method_to_praise() -> None:
 def against(monkeypatch: pytest.MonkeyPatch, tests: dict[str, tuple[str, float]]) -> list[str]:
     """The sentences about differences of ``m`` from others with these refusals and adjusted p values."""
     found = {name: {"refused": refused, "p_adjusted": p} for name, (refused, p) in tests.items()}
-    monkeypatch.setattr(key_results, "_tests", lambda *_: found)
+    monkeypatch.setattr(index, "_tests", lambda *_: found)
     one = board("a", AP, {"m": 0.9} | dict.fromkeys(tests, 0.5))
     results: Any = None
-    return key_results._significance(results, one, one.rows[0], one.rows[1:])
+    return index._significance(results, one, one.rows[0], one.rows[1:])
 
 
 @pytest.mark.parametrize(
@@ -213,9 +212,9 @@ def test_published_values_are_counted_by_verdict(monkeypatch: pytest.MonkeyPatch
     """Those with a verdict and without a known artefact alone; kinds that do not occur are not named."""
     rows = [{"verdict": name, "paper": "CGLB", "footnotes": ()} for name, n in verdicts.items() for _ in range(n)]
     rows += [row | {"footnotes": ("it was not trained",)} for row in rows]
-    monkeypatch.setattr(key_results, "compare", lambda results: pd.DataFrame(rows, columns=["verdict", "paper", "footnotes"]))
+    monkeypatch.setattr(index, "compare", lambda results: pd.DataFrame(rows, columns=["verdict", "paper", "footnotes"]))
     results: Any = None
-    assert list(key_results.published_line(results)) == said
+    assert list(index.published_line(results)) == said
 
 
 def test_ranges_of_sizes() -> None:

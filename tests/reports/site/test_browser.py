@@ -21,15 +21,14 @@ from page_looks import LOOKS, assert_silent_and_readable, contrast
 from report_lab import page_with
 
 from cglsuite.base.markup import element
-from cglsuite.reports.rendering.failure import failure_html
 from cglsuite.reports.rendering.job import Outcome
-from cglsuite.reports.rendering.notebook import RenderedReport
-from cglsuite.reports.results.overview import overview
+from cglsuite.reports.rendering.notebook import RenderedReport, failure_html
+from cglsuite.reports.results.summary import overview
 from cglsuite.reports.site import leaderboard as show_leaderboard
 from cglsuite.reports.site.boards import Board, boards
 from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.index import site_html
-from cglsuite.reports.studies.campaign import page as show_campaign
+from cglsuite.reports.studies import campaign as show_campaign
 
 pytestmark = pytest.mark.nightly
 FIRST = {"method", "records", "average_performance", "forgetting_from_diagonal", "intransigence", "total_s", "backbone"}

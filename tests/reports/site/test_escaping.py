@@ -19,17 +19,16 @@ from report_lab import Elements, assert_harmless, page_with, toy_engine
 
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
-from cglsuite.reports.rendering.failure import failure_html
 from cglsuite.reports.rendering.job import Outcome
+from cglsuite.reports.rendering.notebook import failure_html
 from cglsuite.reports.rendering.page import script_json
 from cglsuite.reports.results import runs as show_runs
-from cglsuite.reports.results.overview import overview
 from cglsuite.reports.results.results import CampaignResults
-from cglsuite.reports.results.summary import definitions, summary
+from cglsuite.reports.results.summary import definitions, overview, summary
 from cglsuite.reports.site import leaderboard as show_leaderboard
-from cglsuite.reports.site.datasets import dataset_pages
 from cglsuite.reports.site.downloads import csv_text, latex_text
-from cglsuite.reports.studies.campaign import page as show
+from cglsuite.reports.site.index import dataset_pages
+from cglsuite.reports.studies import campaign as show
 
 
 @pytest.fixture(scope="module")

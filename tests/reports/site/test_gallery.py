@@ -22,8 +22,8 @@ from cglsuite.cells.records.frame import results_frame
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.studies.findings.compute import load_findings
-from cglsuite.reports.studies.findings.message import headlines
-from cglsuite.reports.studies.papers.disagreements import crossings
+from cglsuite.reports.studies.findings.page import headlines
+from cglsuite.reports.studies.papers.compute import crossings
 from cglsuite.reports.studies.papers.page import answer
 
 GALLERY = Path(__file__).parents[3] / "reports" / "gallery"

@@ -22,11 +22,11 @@ from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.commons.hosted import gathering
+from cglsuite.commons.hosted import standings
 from cglsuite.commons.hosted.building import LISTING, Built, build_site
 from cglsuite.commons.hosted.feeds import BOARD_COLUMNS, FEED, RECORD_COLUMNS, csv_line
-from cglsuite.commons.hosted.gathering import Gathered
-from cglsuite.commons.hosted.names import Names
+from cglsuite.commons.hosted.parts import Names
+from cglsuite.commons.hosted.standings import Gathered
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards
 
@@ -118,7 +118,7 @@ def test_the_numbers_are_those_of_a_campaign_over_the_same_records(tmp_path: Pat
 
 
 def _verified(record: Record) -> Any:
-    from cglsuite.commons.submissions.marks import Mark
+    from cglsuite.commons.submissions.staging import Mark
 
     return Mark(key=record.key, digest=record.digest, level="verified")
 
@@ -429,7 +429,7 @@ def test_records_of_many_batches_come_back_as_they_went(tmp_path: Path, monkeypa
     store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
     with Gathered(store, catalogue) as whole:
         expected = {preset: list(whole.of(preset)) for preset in whole.presets}
-    monkeypatch.setattr(gathering, "_BATCH", 7)
+    monkeypatch.setattr(standings, "_BATCH", 7)
     with Gathered(store, catalogue) as batched:
         folder = Path(batched._folder.name)
         assert any(folder.iterdir())

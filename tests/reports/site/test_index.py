@@ -28,9 +28,8 @@ from cglsuite.reports.rendering.freshness import kept_status, page_fingerprint, 
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, RenderedReport
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.site.boards import Board, board_frame, boards
-from cglsuite.reports.site.datasets import dataset_pages
 from cglsuite.reports.site.downloads import board_downloads
-from cglsuite.reports.site.index import dataset_page_name, site_html
+from cglsuite.reports.site.index import dataset_page_name, dataset_pages, site_html
 from cglsuite.specs import Citation
 
 Site = tuple[BeautifulSoup, str, CampaignResults, Catalogue]

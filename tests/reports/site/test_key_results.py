@@ -16,9 +16,9 @@ from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.storage.store import Store
 from cglsuite.reports.rendering.page import Page, page_html
-from cglsuite.reports.results.overview import overview
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
-from cglsuite.reports.site.key_results import Finding, findings, key_results
+from cglsuite.reports.results.summary import overview
+from cglsuite.reports.site.index import Finding, findings, key_results
 
 BASE = np.array(MATRIX) - 0.2  # the mean of its last row is 60 %
 NOISE = (-0.012, 0.0, 0.007, 0.004, -0.003)

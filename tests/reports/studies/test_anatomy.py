@@ -19,14 +19,23 @@ from tiny_graphs import tiny_molecules
 
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.graphs import LinkData, NodeData
-from cglsuite.reports.kit.figure_parts import legend_columns
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
-from cglsuite.reports.kit.pictures import LIGHT, Gallery
+from cglsuite.reports.kit.pictures import LIGHT, Gallery, legend_columns
 from cglsuite.reports.rendering.page import sanitize
 from cglsuite.reports.studies.anatomy import page as show
-from cglsuite.reports.studies.anatomy.compute import WHOLE, Anatomy, Grouping, dissect, distinct_neighbours, mean_drift
+from cglsuite.reports.studies.anatomy.compute import (
+    WHOLE,
+    Anatomies,
+    Anatomy,
+    Grouping,
+    _by_attribute,
+    anatomies,
+    anatomy_of,
+    dissect,
+    distinct_neighbours,
+    mean_drift,
+)
 from cglsuite.reports.studies.anatomy.published import published_beside
-from cglsuite.reports.studies.anatomy.subjects import Anatomies, _by_attribute, anatomies, anatomy_of
 
 # A triangle 0-1-2 (1 and 2 share both directions), a link 3-4, a bridge 2-3, and 5 alone with a self-loop.
 EDGES = torch.tensor([[0, 1, 2, 2, 3, 2, 5], [1, 2, 1, 0, 4, 3, 5]])

@@ -14,13 +14,13 @@ import pytest
 from page_elements import text_of, texts
 from report_lab import Tables, assert_harmless, page_of
 
-from cglsuite.reports.kit import courses, figures, pictures
-from cglsuite.reports.kit.htmltable import number_text
+from cglsuite.reports.kit import figures, pictures
+from cglsuite.reports.kit import figures as courses
+from cglsuite.reports.kit.tables import number_text
 from cglsuite.reports.results import published, tables
-from cglsuite.reports.results.overview import overview
 from cglsuite.reports.results.results import CampaignResults
-from cglsuite.reports.results.summary import ordered_metrics
-from cglsuite.reports.studies.campaign import page as show
+from cglsuite.reports.results.summary import ordered_metrics, overview
+from cglsuite.reports.studies import campaign as show
 from cglsuite.specs import MethodSpec, ScenarioSpec
 
 SECTIONS = (

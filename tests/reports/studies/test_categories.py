@@ -18,9 +18,9 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.results.tables import summary
-from cglsuite.reports.studies.categories import compute as study_module
-from cglsuite.reports.studies.categories import page as show_category_ranks
-from cglsuite.reports.studies.categories.compute import (
+from cglsuite.reports.studies import categories as show_category_ranks
+from cglsuite.reports.studies import categories as study_module
+from cglsuite.reports.studies.categories import (
     CategoryStudy,
     begin_figure_7,
     begin_ranks,

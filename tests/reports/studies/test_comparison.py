@@ -28,8 +28,7 @@ from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
-from cglsuite.reports.studies.comparison.compute import Comparison, Question, Study
-from cglsuite.reports.studies.comparison.message import sentences
+from cglsuite.reports.studies.comparison.compute import Comparison, Question, Study, sentences
 from cglsuite.specs import MetricSpec
 
 GRID = {"scenarios": ["cora/task-il@begin-1"], "methods": ["bare", "si", "er-gnn"]}

@@ -11,9 +11,9 @@ import pytest
 CODE = """
 import io
 import pandas as pd
-from cglsuite.reports.studies.comparison.figures import rank_figure
+from cglsuite.reports.studies.comparison.page import rank_figure
 from cglsuite.reports.kit.pictures import LIGHT
-from cglsuite.stats.ranking.friedman import friedman
+from cglsuite.stats.ranking import friedman
 
 methods = ["bare", "lwf", "ewc", "mas", "gem", "joint"]
 rows = [(m, block, i + (block * 7 + i * 3) % 5) for i, m in enumerate(methods) for block in range(6)]

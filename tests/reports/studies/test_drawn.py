@@ -14,17 +14,14 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from cglsuite.reports.kit.figure_parts import ink_on
-from cglsuite.reports.kit.figures import Panel, cumulative_figure, curve_figure, legend_figure, matrix_figure
-from cglsuite.reports.kit.pictures import DARK, LIGHT
-from cglsuite.reports.kit.statistical import box_figure
-from cglsuite.reports.studies.categories.compute import Ranked
-from cglsuite.reports.studies.categories.figures import rank_boxes
-from cglsuite.reports.studies.comparison.figures import difference_figure, rank_figure
+from cglsuite.reports.kit.figures import Panel, box_figure, cumulative_figure, curve_figure, legend_figure, matrix_figure
+from cglsuite.reports.kit.pictures import DARK, LIGHT, ink_on
+from cglsuite.reports.studies.categories import Ranked, rank_boxes
+from cglsuite.reports.studies.comparison.page import difference_figure, rank_figure
 from cglsuite.reports.studies.orders.figures import Spread, bound_figure, component_figure, range_figure, spread_figure, win_figure
-from cglsuite.reports.studies.sweep.figures import sweep_figure
+from cglsuite.reports.studies.sweep import sweep_figure
 from cglsuite.reports.studies.task_free.figures import exposure_figure, overlap_figure, progress_figure, stream_figure
-from cglsuite.stats.ranking.friedman import Friedman
+from cglsuite.stats.ranking import Friedman
 
 BLUE, ORANGE, GREEN = LIGHT.lines[:3]
 NAN = float("nan")

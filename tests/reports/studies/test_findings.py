@@ -25,11 +25,8 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.studies.comparison.compute import Comparison, Question
 from cglsuite.reports.studies.findings import page as show_findings
-from cglsuite.reports.studies.findings.compute import Findings, load_findings
-from cglsuite.reports.studies.findings.forgetting import SPLITS, keep_split
-from cglsuite.reports.studies.findings.message import abstract, headlines
-from cglsuite.reports.studies.findings.rankings import changes, rankings
-from cglsuite.reports.studies.findings.worth import competes
+from cglsuite.reports.studies.findings.compute import SPLITS, Findings, changes, competes, keep_split, load_findings, rankings
+from cglsuite.reports.studies.findings.page import abstract, headlines
 from cglsuite.specs import DatasetSpec, ScenarioSpec
 
 N = 5

@@ -31,10 +31,7 @@ from cglsuite.host import load_catalogue
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
-from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger, write_ledger
-from cglsuite.reports.studies.ledger.judging import JUDGED, VERDICTS
-from cglsuite.reports.studies.ledger.trials import Tuning
-from cglsuite.reports.studies.ledger.tuned import choices
+from cglsuite.reports.studies.ledger.compute import JUDGED, VERDICTS, Ledger, Tuning, choices, load_ledger, write_ledger
 from cglsuite.reports.studies.papers.compute import load_papers
 
 SECTIONS = (

@@ -15,8 +15,8 @@ from report_lab import EVIL, Tables, assert_harmless
 from cglsuite.base.errors import UsageError
 from cglsuite.reports.kit.pictures import DARK, LIGHT, Gallery
 from cglsuite.reports.rendering.page import sanitize
-from cglsuite.reports.studies.nodes import page as show_nodes
-from cglsuite.reports.studies.nodes.compute import ALL, NodeItems, cumulative, group_summary, node_items
+from cglsuite.reports.studies import nodes as show_nodes
+from cglsuite.reports.studies.nodes import ALL, NodeItems, cumulative, group_summary, node_items
 
 
 def frame(method: str = "bare", **changes: Any) -> pd.DataFrame:

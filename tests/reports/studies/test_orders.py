@@ -24,10 +24,10 @@ from cglsuite.graphs.splits.orders import nth_permutation
 from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.results.published import published_sensitivity
 from cglsuite.reports.results.results import load_pooled_results
+from cglsuite.reports.studies.orders import compute
 from cglsuite.reports.studies.orders import compute as orders
 from cglsuite.reports.studies.orders import page as show_orders
-from cglsuite.reports.studies.orders import pooling
-from cglsuite.reports.studies.orders.pooling import OrderStudy, pool
+from cglsuite.reports.studies.orders.compute import OrderStudy, pool
 from cglsuite.specs import ScenarioSpec
 from cglsuite.stats import metrics
 
@@ -360,9 +360,9 @@ def test_key_results_name_the_ends_and_the_winner(study_of: Study) -> None:
 def test_equal_titles_are_told_apart_by_part_of_the_hash(study_of: Study) -> None:
     one = next(iter(study_of(ALL).designs.values()))
     twins = [dataclasses.replace(one, name=f"{one.base}+{n}2345678", changes={"training.lr": n}) for n in (1, 2)]
-    marked = pooling._marked({twin.key: twin for twin in twins})
+    marked = compute._marked({twin.key: twin for twin in twins})
     assert [design.mark for design in marked.values()] == [" (1234)", " (2234)"]
-    assert [design.mark for design in pooling._marked({one.key: one, twins[0].key: twins[0]}).values()] == ["", ""]
+    assert [design.mark for design in compute._marked({one.key: one, twins[0].key: twins[0]}).values()] == ["", ""]
 
 
 def test_spreads_in_words(study_of: Study) -> None:

@@ -24,11 +24,19 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import load_catalogue
-from cglsuite.reports.studies.ledger.tuned import Choice, choices
+from cglsuite.reports.studies.ledger.compute import Choice, choices
 from cglsuite.reports.studies.papers import page as show_papers
-from cglsuite.reports.studies.papers.compute import SUMMARY, Papers, load_papers, plain_reason, share, write_papers
-from cglsuite.reports.studies.papers.disagreements import crossings
-from cglsuite.reports.studies.papers.mechanisms import STATES, closes
+from cglsuite.reports.studies.papers.compute import (
+    STATES,
+    SUMMARY,
+    Papers,
+    closes,
+    crossings,
+    load_papers,
+    plain_reason,
+    share,
+    write_papers,
+)
 
 CORA = {"dataset": "Cora", "setting": "task-IL"}
 SECTIONS = [name for name in show_papers.__all__ if name != "headlines"]

@@ -16,7 +16,7 @@ from scipy import stats as scipy_stats
 from cglsuite.campaigns.reference import published_results
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger.compute import Ledger, write_ledger
 from cglsuite.reports.studies.ledger.ratios import KINDS, MARGIN, overhead_share, published_ratio, ratio_counts, seconds_of

@@ -15,12 +15,11 @@ from ledger_lab import catalogue
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.campaigns.reference import dataset_statistics, statistic_causes
 from cglsuite.host import load_catalogue
-from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.studies.anatomy.causes import RULES, Count, cause_of, is_printed_as
-from cglsuite.reports.studies.anatomy.published import counted
-from cglsuite.reports.studies.anatomy.subjects import _carried_homophily
+from cglsuite.reports.kit.tables import as_rows
+from cglsuite.reports.studies.anatomy.compute import _carried_homophily
+from cglsuite.reports.studies.anatomy.published import RULES, Count, cause_of, counted, is_printed_as
 from cglsuite.reports.studies.ledger.besides import _together
-from cglsuite.reports.studies.ledger.statistics import load_statistics, statistic_counts
+from cglsuite.reports.studies.ledger.ratios import load_statistics, statistic_counts
 
 
 def row_of(paper: str, dataset: str) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.storage.store import Store
 from cglsuite.reports.results.results import load_pooled_results
-from cglsuite.reports.studies.sweep import page as show_sweep
-from cglsuite.reports.studies.sweep.compute import Sweep, sweep, sweep_curves, unevenly_filled
+from cglsuite.reports.studies import sweep as show_sweep
+from cglsuite.reports.studies.sweep import Sweep, sweep, sweep_curves, unevenly_filled
 from cglsuite.specs import BackboneSpec, Hyperparameter, MethodSpec
 
 WIDTHS, DEPTHS = [32, 64, 128], [1, 2]

@@ -13,15 +13,15 @@ from task_free_lab import EXTRA
 from cglsuite.base.errors import UsageError
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.summary import definitions, summary
-from cglsuite.reports.studies.campaign import page as show
+from cglsuite.reports.studies import campaign as show
+from cglsuite.reports.studies import sweep as show_sweep
 from cglsuite.reports.studies.comparison.compute import Question, study
 from cglsuite.reports.studies.comparison.page import replication
-from cglsuite.reports.studies.orders.pooling import pool
-from cglsuite.reports.studies.sweep import page as show_sweep
-from cglsuite.reports.studies.sweep.compute import sweep
+from cglsuite.reports.studies.orders.compute import pool
+from cglsuite.reports.studies.sweep import sweep
 from cglsuite.reports.studies.task_free import compute as stream_tables
 from cglsuite.reports.studies.task_free import page as task_free_page
-from cglsuite.reports.studies.task_free.pooling import STREAM_AXES, TaskFreeStudy, task_free_study
+from cglsuite.reports.studies.task_free.compute import STREAM_AXES, TaskFreeStudy, task_free_study
 
 
 def test_the_page(small_study: TaskFreeStudy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 from task_free_lab import WIDTHS, curve
 
 from cglsuite import stats
-from cglsuite.reports.studies.task_free import performance as performance_tables
-from cglsuite.reports.studies.task_free.pooling import TaskFreeStudy, task_free_study
+from cglsuite.reports.studies.task_free import compute as performance_tables
+from cglsuite.reports.studies.task_free.compute import TaskFreeStudy, task_free_study
 from cglsuite.stats import metrics
 from cglsuite.streams.mixing import overlap_index
 

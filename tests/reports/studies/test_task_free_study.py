@@ -12,10 +12,10 @@ from task_free_lab import EXTRA, NAME
 from cglsuite.base.errors import UsageError
 from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.results import CampaignResults
-from cglsuite.reports.studies.sweep.compute import sweep
+from cglsuite.reports.studies.sweep import sweep
 from cglsuite.reports.studies.task_free import compute as stream_tables
 from cglsuite.reports.studies.task_free import page as task_free_page
-from cglsuite.reports.studies.task_free.pooling import task_free_study
+from cglsuite.reports.studies.task_free.compute import task_free_study
 
 
 def test_records_of_another_stream_are_noticed(task_free_results: Any) -> None:

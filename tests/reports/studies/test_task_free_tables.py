@@ -10,7 +10,7 @@ from tiny_task_free import blended
 
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.reports.studies.task_free import compute as stream_tables
-from cglsuite.reports.studies.task_free.pooling import TaskFreeStudy
+from cglsuite.reports.studies.task_free.compute import TaskFreeStudy
 from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index
 
 

@@ -24,7 +24,7 @@ from cglsuite.graphs.splits.negatives import pair_keys
 from cglsuite.specs import ScenarioSpec
 from cglsuite.streams import Oracle, TaskFacts, TaskStream
 from cglsuite.streams.assembly import Assembly
-from cglsuite.testing.judge.reach import path_to, reachable, whole_storage
+from cglsuite.testing.judge.audited import path_to, reachable, whole_storage
 
 FORBIDDEN = (Oracle, LinkData, TaskStream, ScenarioSpec, TaskFacts, Assembly)
 PREDICTED = [

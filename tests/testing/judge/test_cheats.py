@@ -114,7 +114,7 @@ def test_caught_by_name(
         ("hoards-views", "memory budget", "items outside its memory"),
         ("lifts-budget", "memory budget", "under a budget of 12"),
         ("patches-scorer", "code unchanged", "Oracle.grade"),
-        ("looks-up-features", "acts", "imports a dataset's loader: cglsuite.testing.kinds.data"),
+        ("looks-up-features", "acts", "imports a dataset's loader: cglsuite.testing.kinds.cases"),
         ("telephones", "acts", "connects to a network address"),
     ],
 )

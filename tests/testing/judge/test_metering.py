@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from cglsuite.testing.judge.hearing import Hearing
-from cglsuite.testing.judge.metering import compacted, digest_of, size_of, verbatim
+from cglsuite.testing.judge.hearing import Hearing, compacted, digest_of, size_of, verbatim
 
 
 def test_a_view_counts_with_all_that_is_behind_it_once() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cglsuite.streams import Batch
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge.probes import TOLERANCE, Probes, _among, _strangers
+from cglsuite.testing.judge.hearing import TOLERANCE, Probes, _among, _strangers
 
 N, OUTPUTS = 12, 3
 SCORER: Any = SimpleNamespace(n_outputs=OUTPUTS, decode=lambda outputs, allowed: outputs.argmax(dim=1))

@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cglsuite.reports.kit.figure_parts import (
+from cglsuite.reports.kit.figures import heat_map
+from cglsuite.reports.kit.pictures import (
     ANNOTATED_TASKS,
     LEGEND_ROW,
     RASTER_DPI,
@@ -17,11 +18,11 @@ from cglsuite.reports.kit.figure_parts import (
     labels_in,
     legend,
     look_of,
+    mark_series,
     plain_axes,
+    point_texts,
     wrapped,
 )
-from cglsuite.reports.kit.marks import mark_series, point_texts
-from cglsuite.reports.kit.statistical import heat_map
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,23 +8,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cglsuite.base.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.columns import Column, amount, crossed, framed, label, mean_std, words
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
-from cglsuite.reports.kit.htmltable import empty, exact_cell, number_cell, number_text, titled
-from cglsuite.reports.kit.notices import Notes, badge, key_box, notice
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
-from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.kit.text import scenario_words
+from cglsuite.reports.kit.tables import (
+    Column,
+    amount,
+    as_rows,
+    crossed,
+    empty,
+    exact_cell,
+    framed,
+    label,
+    mean_std,
+    number_cell,
+    number_text,
+    titled,
+    words,
+)
+from cglsuite.reports.kit.text import Notes, badge, key_box, notice, scenario_words
 from cglsuite.reports.studies.anatomy.compute import WHOLE
 from cglsuite.reports.studies.anatomy.figures import drift_figure, homophily_figure, share_figure
 from cglsuite.reports.studies.anatomy.published import published_beside
-from cglsuite.reports.studies.nodes.compute import cumulative
+from cglsuite.reports.studies.nodes import cumulative
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.reports.studies.anatomy.compute import Anatomy
-    from cglsuite.reports.studies.anatomy.subjects import Anatomies
+    from cglsuite.reports.studies.anatomy.compute import Anatomies, Anatomy
 
 __all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes", "statistics_table"]
 

@@ -7,7 +7,7 @@ Values have the records' units. :mod:`cglsuite.reports.studies.comparison.page` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,11 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.errors import UnknownNameError, UsageError
-from cglsuite.reports.kit.rows import as_rows
-from cglsuite.reports.results.measures import why_absent
-from cglsuite.reports.results.orders import orders_in_all, place_of
-from cglsuite.reports.results.performance import is_fraction, metric_bounds, performance_names
+from cglsuite.base.markup import Fragment, element
+from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
+from cglsuite.reports.kit.text import key_box, notice
+from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
+from cglsuite.reports.results.variants import orders_in_all, place_of
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
@@ -27,18 +28,31 @@ if TYPE_CHECKING:
     from cglsuite.specs import MetricSpec
 
 __all__ = [
+    "ADJUSTED",
     "SEEDS_PLANNED",
     "Comparison",
     "Question",
     "Study",
+    "amount_text",
     "block_ranks",
+    "caption",
     "components",
+    "detectable_cell",
     "friedman",
+    "key_results",
     "means",
     "needs",
     "pairs",
+    "percent_text",
     "plans",
+    "range_text",
+    "refused",
+    "sentences",
+    "showable",
     "study",
+    "summary",
+    "unit",
+    "unit_text",
 ]
 
 SEEDS_PLANNED = (3, 4, 5, 10, 20)
@@ -330,7 +344,7 @@ def friedman(one: Comparison) -> stats.Friedman:
     Both take these blocks as independent, although they share items, splits and crossed seeds.
 
     Raises:
-        Refused: as :func:`cglsuite.stats.ranking.friedman`; different numbers of cells per unit.
+        Refused: as :func:`cglsuite.stats.ranking`; different numbers of cells per unit.
     """
     return stats.friedman(_by_block(one), higher_is_better=one.higher_is_better, alpha=one.question.alpha)
 
@@ -457,3 +471,118 @@ def plans(one: Comparison) -> pd.DataFrame:
             row["refused"] = str(refusal)
         rows.append(row)
     return pd.DataFrame(rows, columns=columns)
+
+
+# Shared cells, captions and refusals of a comparison of methods: values in the metric's unit, with exact ones behind them.
+
+
+def amount_text(value: float, percent: bool) -> str:
+    """A difference in page units."""
+    return f"{value:g} point{'' if value == 1 else 's'}" if percent else f"{value:g}"
+
+
+def unit(one: Comparison, digits: int = 1) -> tuple[int, float]:
+    """The metric's unit: digits and scale; real-valued metrics have three digits more."""
+    return digits if one.percent else digits + 3, one.scale
+
+
+def unit_text(one: Comparison, value: float, digits: int = 1, plus: bool = False) -> str:
+    """A value in the metric's unit."""
+    return number_text(one.scale * value, unit(one, digits)[0], plus)
+
+
+def percent_text(share: float) -> str:
+    """A share in percent.
+
+    Example:
+        >>> percent_text(0.95)
+        '95 %'
+    """
+    return f"{100 * share:g} %"
+
+
+def range_text(one: Comparison, low: float, high: float) -> str:
+    """Both ends of an interval of a difference."""
+    return f"{unit_text(one, low, plus=True)} to {unit_text(one, high, plus=True)}"
+
+
+def showable(one: Comparison, value: float) -> bool:
+    """Whether a difference can occur: two fractions are at most 100 points apart."""
+    return not (one.percent and value > 1.0)
+
+
+def detectable_cell(one: Comparison, value: float) -> Fragment:
+    """The smallest difference that a test can be expected to find, unless none can be so large."""
+    if not showable(one, value):
+        return element("td", "cannot be shown", class_="quiet")
+    return amount_cell(value, *unit(one))
+
+
+def caption(one: Comparison, about: str) -> Fragment:
+    """A table's caption: the scenario and a description."""
+    return titled(one.name, f" – {about}")
+
+
+def refused(one: Comparison, reason: str) -> Fragment:
+    """Shown in place of a table that the data do not support."""
+    return notice(f"{one.name}: refused: {reason}.")
+
+
+# Key results of a comparison: what its declared tests found, in one sentence or two per scenario.
+
+_MOST_NAMED = 6
+ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
+"""Display names of the adjustments."""
+
+
+def key_results(study: Study) -> Fragment | None:
+    """A box with the message of every comparison that has a value; ``None`` if none has."""
+    lines = [element("li", element("strong", one.name), ": ", " ".join(sentences(one))) for one in study.comparisons if one.methods]
+    return key_box(lines) if lines else None
+
+
+def sentences(one: Comparison) -> Iterator[str]:
+    """The message of one comparison as plain text: how many pairs differ, which, by how much, and on what condition."""
+    try:
+        frame = one.tests
+    except stats.Refused as refusal:
+        yield f"Nothing is tested: {refusal}."
+        return
+    tested = [row for row in as_rows(frame) if not row["refused"]]
+    if not tested:
+        yield f"Nothing is tested: {next(str(row['refused']) for row in as_rows(frame))}."
+        return
+    significant = [row for row in tested if row["better"]]
+    how = f"{ADJUSTED[one.question.adjustment]}, α = {one.question.alpha:g}"
+    if not significant:
+        yield f"None of {len(tested)} pairs of methods differs significantly ({how})."
+    else:
+        largest = sorted(significant, key=lambda row: -abs(float(row["estimate"])))
+        named = "; ".join(_better(one, row) for row in largest[:_MOST_NAMED])
+        more = f"; and {len(largest) - _MOST_NAMED} more" if len(largest) > _MOST_NAMED else ""
+        yield f"{len(significant)} of {len(tested)} pairs of methods differ significantly ({how}): {named}{more}."
+    if refused := len(frame) - len(tested):
+        yield f"{refused} {'pair was' if refused == 1 else 'pairs were'} refused."
+    if given := next((str(row["given"]) for row in tested if row["given"]), ""):
+        yield f"This holds {stats.condition_of(given)} only."
+
+
+def summary(one: Comparison) -> Iterator[str]:
+    """A comparison as lines of text: its name, the mean of every method with its interval, and the message of its tests."""
+    yield f"{one.name}: {one.question.metric}{' in %' if one.percent else ''}"
+    rows = as_rows(means(one))
+    width = max(len(str(row["method"])) for row in rows)
+    for row in rows:
+        low, high = float(row["low"]), float(row["high"])
+        given = f"{1.0 - one.question.alpha:.0%} interval {unit_text(one, low)} to {unit_text(one, high)}"
+        interval = "no interval" if low != low else given
+        over = row["replicates"] or f"n = {row['cells']}"
+        yield f"  {row['method']:<{width}}  {unit_text(one, float(row['mean'])):>6}  ({interval}, {over})"
+    yield f"  {' '.join(sentences(one))}"
+
+
+def _better(one: Comparison, row: Mapping[str, Any]) -> str:
+    """A significant pair: the better method first, and by how much."""
+    better, worse = row["better"], row["second"] if row["better"] == row["first"] else row["first"]
+    by = unit_text(one, abs(float(row["estimate"])))
+    return f"{better} is better than {worse} by {by}{' points' if one.percent else ''}"

@@ -8,6 +8,8 @@ say nothing of the field, and are left out.
 from __future__ import annotations
 
 import itertools
+import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,22 +21,39 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import stats
+from cglsuite.base.atomic import write_atomic
 from cglsuite.base.hashing import canonical
+from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.storage.store import Store
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.tables import as_rows
+from cglsuite.reports.results.costs import kept_bytes
 from cglsuite.reports.results.results import CampaignResults, results_of
 from cglsuite.reports.results.variants import record_variants
 from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
-from cglsuite.reports.studies.findings.forgetting import kept_splits
-from cglsuite.reports.studies.findings.rankings import changes, rankings
-from cglsuite.reports.studies.findings.worth import competes, method_of, worth
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
 
-__all__ = ["ALPHA", "DATASET_PAIRS", "DIFFERENCES", "Findings", "findings_of", "load_findings"]
+__all__ = [
+    "ALPHA",
+    "CHANGES",
+    "DATASET_PAIRS",
+    "DIFFERENCES",
+    "RANKINGS",
+    "SPLITS",
+    "WORTH",
+    "Findings",
+    "changes",
+    "competes",
+    "findings_of",
+    "keep_split",
+    "kept_splits",
+    "load_findings",
+    "rankings",
+    "worth",
+]
 
 ALPHA = 0.05
 _LEAST = 2
@@ -51,7 +70,7 @@ class Findings:
         results: all of them. comparisons: one per scenario and backbone with two methods, by the metric of its kind of stream; one whose
             values are those of another (as where answers do not depend on how queries are asked) is left out.
         repeated: those that were left out. facts: by preset its dataset, setting, level, protocol, and whether switches were overridden.
-        splits: see :func:`cglsuite.reports.studies.findings.forgetting.kept_splits`.
+        splits: see :func:`cglsuite.reports.studies.findings.compute.kept_splits`.
     """
 
     results: CampaignResults
@@ -140,17 +159,17 @@ class Findings:
 
     @cached_property
     def rankings(self) -> pd.DataFrame:
-        """Pairs of presets that ask the same methods: see :func:`cglsuite.reports.studies.findings.rankings.rankings`."""
+        """Pairs of presets that ask the same methods: see :func:`cglsuite.reports.studies.findings.compute.rankings`."""
         return rankings(self.comparisons, self.facts)
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """What the change of a preset does to each method: see :func:`cglsuite.reports.studies.findings.rankings.changes`."""
+        """What the change of a preset does to each method: see :func:`cglsuite.reports.studies.findings.compute.changes`."""
         return changes(self.comparisons, self.facts, alpha=ALPHA)
 
     @cached_property
     def worth(self) -> pd.DataFrame:
-        """What seconds and bytes buy over fine-tuning: see :func:`cglsuite.reports.studies.findings.worth.worth`."""
+        """What seconds and bytes buy over fine-tuning: see :func:`cglsuite.reports.studies.findings.compute.worth`."""
         return worth(self.results, self.comparisons, self.differences)
 
     def _pairs(self, one: Comparison) -> Iterable[dict[str, Any]]:
@@ -260,3 +279,255 @@ def _facts(record: Record) -> dict[str, Any]:
         "level": str(record.scenario.get("level") or ""),
     }
     return facts | {"protocol": name.partition("@")[2], "modified": preset != name}
+
+
+# How a change of the protocol changes rankings: Kendall's tau between two presets, beside that between repetitions of one.
+# Two presets of one data set and setting rank the same methods in the same repetitions (order, split and init seed). A tau of 1 says that
+# they rank alike. Rankings also change between two repetitions of one preset, which is what a change of the protocol has to be compared
+# with.
+
+RANKINGS = ["first", "second", "kind", "methods", "n", "tau", "low", "high", "within", "reason"]
+CHANGES = ["first", "second", "kind", "method", "n", "effect", "low", "high", "p", "p_adjusted", "different", "rank_first", "rank_second"]
+_LEAST_METHODS = 3
+_LEAST_REPETITIONS = 2
+
+
+def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """A row per pair of presets that share at least three methods and two repetitions.
+
+    Returns:
+        Columns :data:`RANKINGS`: first, second (presets), kind (what differs), methods and n (shared), tau (the mean over repetitions of
+        Kendall's tau-b between both rankings of the same repetition) with its 95 % interval (Student's t over repetitions), within (the
+        mean tau between two repetitions of one preset), reason (why there is no interval).
+    """
+    rows = []
+    for one, other, first, second in _shared(comparisons, facts):
+        taus = np.array([tau for a, b in zip(first, second, strict=True) if math.isfinite(tau := _tau(a, b))])
+        inner = [_tau(a, b) for table in (first, second) for a, b in itertools.combinations(table, 2)]
+        within = [tau for tau in inner if math.isfinite(tau)]
+        row: dict[str, Any] = {"first": one.preset, "second": other.preset, "kind": _kind(one, other, facts), "reason": ""}
+        row |= {"methods": first.shape[1], "n": first.shape[0], "tau": float(taus.mean()) if taus.size else math.nan}
+        row |= {"within": float(np.mean(within)) if within else math.nan, "low": math.nan, "high": math.nan}
+        try:
+            interval = stats.mean_interval(taus, bounds=(-1.0, 1.0), unit="repetitions")
+            row |= {"low": interval.low, "high": interval.high}
+        except stats.Refused as refusal:
+            row["reason"] = str(refusal)
+        rows.append(row)
+    return pd.DataFrame(rows, columns=RANKINGS)
+
+
+def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]], *, alpha: float = 0.05) -> pd.DataFrame:
+    """What the second preset of a pair does to each method: a paired test over repetitions, adjusted over the pair's methods.
+
+    Returns:
+        Columns :data:`CHANGES`: effect (second - first, in the metric's unit) with its 95 % interval, p, p_adjusted (Holm), different,
+        rank_first and rank_second (mean rank among the shared methods, 1 = best).
+    """
+    frames = []
+    for one, other, first, second in _shared(comparisons, facts):
+        methods = _methods(one, other)
+        ranks = [pd.DataFrame(-table).rank(axis=1).mean().to_numpy() for table in (first, second)]
+        rows = []
+        for place, method in enumerate(methods):
+            row: dict[str, Any] = {"first": one.preset, "second": other.preset, "kind": _kind(one, other, facts), "method": method}
+            row |= {"n": first.shape[0], "effect": float((second[:, place] - first[:, place]).mean())}
+            row |= {"rank_first": ranks[0][place], "rank_second": ranks[1][place], "low": math.nan, "high": math.nan, "p": math.nan}
+            try:
+                found = stats.paired_t(second[:, place], first[:, place], unit="repetitions")
+                row |= {"low": found.low, "high": found.high, "p": found.p}
+            except stats.Refused:
+                pass
+            rows.append(row)
+        frame = pd.DataFrame(rows, columns=CHANGES)
+        frame["p_adjusted"] = stats.adjust(frame["p"].astype(float), "holm")
+        frames.append(frame.assign(different=frame["p_adjusted"] <= alpha))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=CHANGES)
+
+
+def _shared(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]]) -> list[tuple[Comparison, Comparison, Any, Any]]:
+    """Pairs of comparisons with the values of the shared methods (columns) in the shared repetitions (rows)."""
+    found = []
+    for one, other in itertools.combinations(sorted(comparisons, key=lambda c: c.preset), 2):
+        a, b = facts[one.preset], facts[other.preset]
+        if any(a[name] != b[name] for name in ("dataset", "setting", "level")) or one.backbone != other.backbone:
+            continue
+        methods = _methods(one, other)
+        if len(methods) < _LEAST_METHODS:
+            continue
+        tables = [c.by_repetition[methods].dropna() for c in (one, other)]
+        places = tables[0].index.intersection(tables[1].index)
+        if len(places) >= _LEAST_REPETITIONS:
+            first, second = (table.loc[places].to_numpy(dtype=np.float64) for table in tables)
+            found.append((one, other, first, second))
+    return found
+
+
+def _methods(one: Comparison, other: Comparison) -> list[str]:
+    return [method for method in one.methods if method in other.methods]
+
+
+def _tau(a: Any, b: Any) -> float:
+    """Kendall's tau-b of two rankings of the same methods; NaN where all are tied."""
+    from scipy import stats as scipy_stats
+
+    return float(scipy_stats.kendalltau(np.round(a, 12), np.round(b, 12)).statistic)
+
+
+def _kind(one: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
+    """What differs between two presets, in words."""
+    a, b = facts[one.preset], facts[other.preset]
+    if a["modified"] or b["modified"]:
+        return "overridden switches"
+    first, second = a["protocol"], b["protocol"]
+    family, _, version = first.rpartition("-")
+    if family == second.rpartition("-")[0]:
+        return f"version {version} to {second.rpartition('-')[2]}"
+    return "task by task to global" if second.startswith("global") else f"{first} to {second}"
+
+
+# What memory and seconds buy: the gain of every method over fine-tuning beside its cost.
+
+WORTH = ["scenario", "preset", "method", "n", "gain", "low", "high", "p_adjusted", "better", "seconds", "bytes", "frontier", "percent"]
+_REFERENCE = "bare"
+
+
+def worth(results: CampaignResults, comparisons: Sequence[Comparison], differences: pd.DataFrame) -> pd.DataFrame:
+    """A row per scenario and method beside fine-tuning.
+
+    Args:
+        differences: :attr:`cglsuite.reports.studies.findings.compute.Findings.differences`.
+
+    Returns:
+        Columns :data:`WORTH`: gain over fine-tuning in the metric's unit with its 95 % interval, p_adjusted (Holm, over the pairs of the
+        scenario), better (whether it is significantly), seconds (over fine-tuning's, geometric mean over shared repetitions on the same
+        class of machine), bytes (kept beyond the model, the mean), frontier (no method of the scenario gains more for no more seconds and
+        bytes; joint training keeps all data and is left out of it), percent (whether the unit is a fraction).
+    """
+    records = {record.key: record for record in results.used}
+    frames = []
+    for one in comparisons:
+        mine = {str(method): part for method, part in one.cells.groupby("method", sort=False)}
+        if _REFERENCE not in mine:
+            continue
+        pairs = differences[differences["scenario"] == one.name]
+        rows = []
+        for row in as_rows(pairs):
+            if _REFERENCE not in (row["first"], row["second"]):
+                continue
+            method = row["second"] if row["first"] == _REFERENCE else row["first"]
+            sign = (1.0 if one.higher_is_better else -1.0) * (-1.0 if row["first"] == _REFERENCE else 1.0)
+            low, high = sorted((sign * row["low"], sign * row["high"]))
+            facts = {"scenario": one.name, "preset": one.preset, "method": method, "n": row["n"], "percent": one.percent}
+            facts |= {
+                "gain": _gain(sign * row["estimate"], one, mine[method], mine[_REFERENCE]),
+                "low": low,
+                "high": high,
+                "p_adjusted": row["p_adjusted"],
+            }
+            facts |= {"better": row["better"] == method, "seconds": _seconds(records, mine[method], mine[_REFERENCE])}
+            facts["bytes"] = float(np.mean([kept_bytes(records[key]) for key in mine[method]["key"] if key in records]))
+            rows.append(facts)
+        frame = pd.DataFrame(rows, columns=WORTH)
+        frames.append(frame.assign(frontier=[_efficient(row, as_rows(frame)) for row in as_rows(frame)]))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=WORTH)
+
+
+def method_of(label: str) -> str:
+    """The method of a label that may name its settings too: ``ewc (lr=0.01)``."""
+    return label.partition(" (")[0]
+
+
+def competes(label: str) -> bool:
+    """Whether a method, with or without its variant, is another than joint training, which has all data."""
+    return method_of(label) != UPPER_BOUND
+
+
+def _gain(tested: float, one: Comparison, method: pd.DataFrame, reference: pd.DataFrame) -> float:
+    """The difference that was tested, over shared repetitions; that of the means where there is no test."""
+    if tested == tested:
+        return float(tested)
+    difference = float(method["value"].mean() - reference["value"].mean())
+    return difference if one.higher_is_better else -difference
+
+
+def _seconds(records: Any, method: pd.DataFrame, reference: pd.DataFrame) -> float:
+    places = ["order", "split", "seed"]
+    shared = method.merge(reference, on=places, suffixes=("", "_reference"))
+    logs = []
+    for row in as_rows(shared):
+        mine, theirs = records.get(row["key"]), records.get(row["key_reference"])
+        if mine is None or theirs is None or _machine(mine) != _machine(theirs):
+            continue
+        a, b = mine.timings_s.get("total"), theirs.timings_s.get("total")
+        if a and b:
+            logs.append(math.log(a / b))
+    return math.exp(float(np.mean(logs))) if logs else math.nan
+
+
+def _machine(record: Any) -> tuple[Any, ...]:
+    environment = [record.environment.get(name) for name in ("cpu", "cuda", "platform", "torch")]
+    return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
+
+
+def _efficient(row: dict[str, Any], others: list[dict[str, Any]]) -> bool:
+    """Whether nothing but joint training is as good in gain, seconds and bytes and better in one; fine-tuning is 0, 1, 0."""
+    if not competes(row["method"]):
+        return False
+    mine = _point(row)
+    rivals = [_point(other) for other in others if other["method"] != row["method"] and competes(other["method"])]
+    return not any(all(r >= m for r, m in zip(rival, mine, strict=True)) and rival != mine for rival in [*rivals, (0.0, -1.0, 0.0)])
+
+
+def _point(row: dict[str, Any]) -> tuple[float, float, float]:
+    """Gain, minus seconds, minus bytes; unknown seconds are infinite."""
+    seconds = row["seconds"] if row["seconds"] == row["seconds"] else math.inf
+    return row["gain"], -seconds, -row["bytes"]
+
+
+# Forgetting and drift where they were split: what ``cglsuite cell --split-forgetting`` keeps beside the records of a store.
+# A record has no performance of old weights in the new graph. The split trains once more, and its parts are kept in ``splits/<key>.json``.
+
+SPLITS = "splits"
+"""The folder of a store that holds splits of forgetting, a file per record."""
+_PARTS = ("forgetting", "drift", "weights")
+_COLUMNS = ["preset", "method", "order", "init", *_PARTS, "key"]
+
+
+def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
+    """Keep the parts of a record's forgetting in its store; the path of the file.
+
+    Args:
+        parts: forgetting, drift and weights, in the unit of performance, and whatever else is known of them.
+
+    Raises:
+        StoreError: the disk is full or the folder cannot be written.
+    """
+    path = store / SPLITS / f"{key}.json"
+    write_atomic(path, (json.dumps(dict(parts), indent=1, sort_keys=True) + "\n").encode())
+    return path
+
+
+def kept_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
+    """A row per record of the store whose forgetting was split, in its unit.
+
+    A file that is no split, or of no record of the store, is left out.
+
+    Returns:
+        Columns preset, method, order, init (seeds), forgetting, drift, weights, key.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for path in sorted((store / SPLITS).glob("*.json")):
+        record = records.get(path.stem)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            numbers = {name: float(content[name]) for name in _PARTS}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if record is not None:
+            cell = record.cell
+            facts = {"preset": cell["preset"], "method": cell["method"], "order": cell["seeds"]["order"], "init": cell["seeds"]["init"]}
+            rows.append(facts | numbers | {"key": record.key})
+    return pd.DataFrame(rows, columns=_COLUMNS)

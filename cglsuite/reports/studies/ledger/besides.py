@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite.base.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.columns import Column, amount, framed, interval, label, number, words
-from cglsuite.reports.kit.htmltable import amount_cell, empty, titled
-from cglsuite.reports.kit.notices import verdict_badge
+from cglsuite.reports.kit.tables import Column, amount, amount_cell, empty, framed, interval, label, number, titled, words
+from cglsuite.reports.kit.text import verdict_badge
 from cglsuite.reports.results.runs import best_pictures
-from cglsuite.reports.results.tuning import best_of_n as expected_bests
+from cglsuite.reports.results.variants import best_of_n as expected_bests
 from cglsuite.reports.studies.anatomy.page import statistics_table
-from cglsuite.reports.studies.ledger.ratios import KINDS, RATIO_RULE, ratio_counts
-from cglsuite.reports.studies.ledger.statistics import statistic_counts
+from cglsuite.reports.studies.ledger.ratios import KINDS, RATIO_RULE, ratio_counts, statistic_counts
 
 if TYPE_CHECKING:
     from cglsuite.reports.kit.pictures import Gallery

@@ -10,45 +10,238 @@ something, the cells of ``failed`` rows were run without a result, and the other
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
+from cglsuite import stats
 from cglsuite.base.atomic import write_atomic
+from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.reference.reproduction import (
     Entry,
     Reproduction,
     Selection,
     absences,
+    campaign_of,
     lacking,
     reproduction_of,
     run_missing,
     without_configuration,
 )
-from cglsuite.campaigns.reference.values import MARGINS, UNITS, printed_deviation, remarks, shown_value, unit_note
-from cglsuite.cells.engine import Engine, load_engine
-from cglsuite.cells.records.frame import render_frame
+from cglsuite.campaigns.reference.values import (
+    ARTEFACT,
+    FEWEST_RUNS,
+    LEAST_RUNS,
+    MARGINS,
+    UNITS,
+    known_about,
+    own_mean,
+    printed_deviation,
+    remarks,
+    shown_value,
+    unit_note,
+    verdict_on,
+)
+from cglsuite.cells.plan import Engine, load_engine
+from cglsuite.cells.records.frame import UPPER_BOUND, render_frame
 from cglsuite.cells.storage.store import Store
 from cglsuite.reports.results.results import CampaignResults, load_results_by_device
-from cglsuite.reports.studies.ledger.judging import RULE, TESTED, VERDICTS, adjusted, judged, offsets
-from cglsuite.reports.studies.ledger.ours import Ours, Value, repetition, side_of, without_result
-from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, own_times, ratios
-from cglsuite.reports.studies.ledger.statistics import STATISTICS, load_statistics
-from cglsuite.reports.studies.ledger.trials import Tuning
-from cglsuite.reports.studies.ledger.tuned import choices
+from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, STATISTICS, load_statistics, own_times, ratios
+from cglsuite.reports.studies.orders.compute import pool, repeat_totals
+from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
+    from cglsuite.campaigns.campaign import Campaign
     from cglsuite.campaigns.reference.matching import Recipe
+    from cglsuite.cells.plan import PlannedCell
     from cglsuite.host import Catalogue
     from cglsuite.reports.results.results import ReportedCell
 
-__all__ = ["LEDGER", "Ledger", "besides", "load_ledger", "plain", "write_files", "write_ledger"]
+__all__ = [
+    "JUDGED",
+    "LEDGER",
+    "RULE",
+    "TESTED",
+    "VERDICTS",
+    "Choice",
+    "Ledger",
+    "Ours",
+    "Tuning",
+    "Value",
+    "adjusted",
+    "besides",
+    "choices",
+    "judged",
+    "load_ledger",
+    "offsets",
+    "plain",
+    "repetition",
+    "side_of",
+    "without_result",
+    "write_files",
+    "write_ledger",
+]
+
+# Our side of a ledger's row: the records of a campaign or of a search's choice on one kind of device, and the value that they give.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """Our value of a row: one per repetition, in stored units, with the repetitions' seeds, and keys; or a reason.
+
+    ``verdict``: of a row without a value.
+    """
+
+    values: tuple[float, ...] = ()
+    units: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    reason: str = ""
+    verdict: str = "not run"
+
+    @property
+    def n(self) -> int:
+        """The number of repetitions."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """The mean over repetitions."""
+        return float(np.mean(self.values)) if self.values else math.nan
+
+    @property
+    def std(self) -> float:
+        """The sample standard deviation over repetitions, NaN for one."""
+        return float(np.std(self.values, ddof=1)) if self.n > 1 else math.nan
+
+
+class Ours:
+    """The results of one campaign on one kind of device, for the rows that it serves."""
+
+    def __init__(self, results: CampaignResults, choice: Choice | None = None) -> None:
+        """``choice``: of the search whose settings these are; the runs that it was made on are no repetitions."""
+        if choice is not None:
+            results = replace(results, cells=tuple(c for c in results.cells if c.planned.request.seeds not in choice.tuned_on))
+        self.results, self.choice = results, choice
+        self._values: dict[Recipe, Value] = {}
+
+    @property
+    def device(self) -> str:
+        """The kind of device of the cells."""
+        return self.results.cells[0].planned.request.device
+
+    def cells(self, recipe: Recipe) -> list[ReportedCell]:
+        """The cells that a recipe's value is computed from, except joint training."""
+        mine = [cell for cell in self.results.cells if cell.planned.request.method == recipe.method]
+        if not recipe.orders:
+            return mine
+        rules = {design.rule for design in order_designs(list(recipe.orders))}
+        return [cell for cell in mine if cell.planned.cell is None or cell.planned.cell.scenario.class_order in rules]
+
+    def keys(self, recipe: Recipe) -> set[str | None]:
+        """Of the cells of the recipe's method."""
+        return {cell.planned.key for cell in self.cells(recipe)}
+
+    def value(self, recipe: Recipe) -> Value:
+        """The mean of a metric over records, or of a spread over orders over repetitions."""
+        if recipe not in self._values:
+            self._values[recipe] = self._value(recipe, self.cells(recipe))
+        return self._values[recipe]
+
+    def _value(self, recipe: Recipe, cells: Sequence[ReportedCell]) -> Value:
+        if not any(cell.done for cell in cells):
+            return _why_none(cells)
+        return self._spread(recipe, cells) if recipe.orders else self._mean(recipe)
+
+    def _mean(self, recipe: Recipe) -> Value:
+        """Of a metric that compares with joint training: over the records that have their counterpart."""
+        frame = self.results.frame
+        own = frame[frame["method"] == recipe.method]
+        measured = own[own[recipe.metric].notna()] if recipe.metric in own.columns else own.iloc[:0]
+        if measured.empty:
+            return self._undefined(recipe)
+        seeds = ["order_seed", "split_seed", "init_seed"]
+        keys = list(measured["key"])
+        if recipe.needs_joint:
+            keys += list(frame[frame["method"] == UPPER_BOUND].merge(measured[seeds], on=seeds)["key"])
+        units = tuple("/".join(map(str, place)) for place in measured[seeds].itertuples(index=False))
+        return Value(values=tuple(map(float, measured[recipe.metric])), units=units, records=tuple(dict.fromkeys(keys)))
+
+    def _undefined(self, recipe: Recipe) -> Value:
+        """The reason why a metric has no value although the method has records."""
+        if not recipe.needs_joint:
+            return Value(reason=f"{recipe.metric} is undefined", verdict="failed")
+        if any(cell.done for cell in self.joint):
+            return Value(reason=f"{recipe.metric} compares with joint training, but no joint record has the same seeds")
+        why = _why_none(self.joint)
+        return replace(why, reason=f"{recipe.metric} compares with joint training: {why.reason}")
+
+    def _spread(self, recipe: Recipe, cells: Sequence[ReportedCell]) -> Value:
+        """Over the repetitions in which every order was run: a maximum over fewer orders is another quantity."""
+        whole = {repetition(recipe, cell) for cell in cells} - {repetition(recipe, cell) for cell in cells if not cell.done}
+        if not whole:
+            return Value(reason=f"{sum(cell.done for cell in cells)} of its {len(cells)} cells are done: no repetition has all orders")
+        table, unit = self._repeats, "task" if len(recipe.orders) == 1 else "class"
+        rows = table[(table["unit"] == unit) & (table["method"] == recipe.method)]
+        if rows.empty or rows["refused"].iloc[0]:
+            return Value(reason=rows["refused"].iloc[0] if len(rows) else f"no {unit} was scored in every order")
+        keys = tuple(c.record.key for c in cells if c.record is not None and repetition(recipe, c) in whole)
+        return Value(values=tuple(map(float, rows[recipe.metric])), units=tuple(map(str, rows["seed"])), records=keys)
+
+    @cached_property
+    def joint(self) -> list[ReportedCell]:
+        """The cells of joint training."""
+        return [cell for cell in self.results.cells if cell.planned.request.method == UPPER_BOUND]
+
+    @cached_property
+    def _repeats(self) -> pd.DataFrame:
+        return repeat_totals(pool([self.results]))
+
+
+def side_of(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
+    """Where a row's value is taken from: what a search chose, as printed values are tuned; the preset's own settings, on the first of
+    ``devices`` with most repetitions, if the choice has too few runs and they have more.
+
+    A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
+    """
+    own = devices[0] if len(devices) == 1 else max(devices, key=lambda side: side.value(recipe).n)
+    chosen = tuned(recipe.design, recipe.method)
+    own = next((side for side in chosen if side.keys(recipe) <= own.keys(recipe)), own)
+    enough = [side for side in chosen if side.value(recipe).n >= LEAST_RUNS]
+    return max(enough or (own, *chosen), key=lambda side: side.value(recipe).n)
+
+
+def _why_none(cells: Sequence[ReportedCell]) -> Value:
+    """The fate of cells without any result."""
+    ended = any(cell.record is not None for cell in cells)
+    reason = f"none of its {len(cells)} cells has a result: {_ends(cells)}" if ended else f"none of its {len(cells)} cells has been run"
+    return Value(reason=reason, verdict="failed" if ended else "not run")
+
+
+def repetition(recipe: Recipe, cell: ReportedCell) -> Any:
+    """What a mean is over: cells, or, for a spread over orders, seeds with which all orders are run."""
+    seeds = cell.planned.request.seeds
+    return (seeds.split, seeds.init) if recipe.orders else seeds
+
+
+def without_result(cells: Sequence[ReportedCell]) -> str:
+    """The cells missing from a mean, with reasons; empty if none are missing."""
+    without = [cell for cell in cells if not cell.done]
+    return f"{len(without)} of {len(cells)} cells have no result: {_ends(without)}" if without else ""
+
+
+def _ends(cells: Sequence[ReportedCell]) -> str:
+    """The distinct reasons why cells have no result, most frequent first."""
+    ways = Counter("not run" if cell.state == "missing" else f"{cell.state}: {cell.reason}" for cell in cells)
+    return "; ".join(f"{n} {way}" for way, n in ways.most_common())
+
 
 LEDGER = 3
 """Version of the ledger's files."""
@@ -63,7 +256,7 @@ class Ledger:
             ``rows``), unit (the repetition's seeds), value (in the printed unit).
         ratios: one row per published running time: see :func:`cglsuite.reports.studies.ledger.ratios.ratios`. times: of our methods, see
             :func:`cglsuite.reports.studies.ledger.ratios.own_times`. statistics: of the data sets, see
-            :func:`cglsuite.reports.studies.ledger.statistics.load_statistics`. searches: in the store, that chose the values of a row.
+            :func:`cglsuite.reports.studies.ledger.ratios.load_statistics`. searches: in the store, that chose the values of a row.
         results: of every campaign that serves a row, once per kind of device that one is taken from. absent: by data set, why its files
             cannot be had here. sides: where a row's value is taken from, by its place in ``rows``.
     """
@@ -93,7 +286,7 @@ class Ledger:
 
     @cached_property
     def offsets(self) -> pd.DataFrame:
-        """Whether tables are off as a whole: see :func:`cglsuite.reports.studies.ledger.judging.offsets`."""
+        """Whether tables are off as a whole: see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
         return offsets(self.rows, self.values)
 
 
@@ -320,3 +513,179 @@ def write_files(rows: pd.DataFrame, described: Mapping[str, Any], folder: Path) 
     for path, content in zip(paths, (render_frame(rows, "csv"), text.encode()), strict=True):
         write_atomic(path, content)
     return paths
+
+
+# Verdicts of the reproduction ledger: on rows, over the rows of a table, and on tables as a whole.
+
+JUDGED = (*stats.AGREEMENTS, "no verdict", ARTEFACT)
+"""The verdicts of rows with two means."""
+VERDICTS = (*JUDGED, "failed", "not run", "not runnable here")
+TESTED = ("low", "high", "df", "margin", "smallest_margin", "p_equivalent", "p_different")
+"""The numbers of a row that is tested (see :class:`cglsuite.stats.Agreement`)."""
+_ALPHA = 0.05
+_OPEN = "to be judged"
+RULE = (
+    f"equivalent: two one-sided tests put the difference of the means within the margin (its {100 * (1 - 2 * _ALPHA):g} % interval lies "
+    "within ±margin), which is 2 points for performance, and 3 for differences and ranges of performance (0.02 and 0.03 where values are "
+    f"no percentages); different: not equivalent, and Welch's test has p ≤ {_ALPHA:g} after Holm's adjustment over the rows of a table; "
+    "undecided: neither, and the smallest margin says what the records could show; no verdict: fewer than "
+    f"{LEAST_RUNS} repetitions here, no spread on either side, or nothing printed to test against"
+)
+
+
+def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: int | None) -> dict[str, Any]:
+    """The tests of a published row beside our repetitions, and its verdict unless that depends on the other rows of its table.
+
+    Args:
+        metric: its name here. values: our repetitions, in stored units. runs: of the published mean.
+
+    Returns:
+        verdict, reason (of an artefact or a missing verdict), comparable, and the numbers of :data:`TESTED` where there is a test.
+    """
+    known = known_about(row)
+    verdict, reason = _OPEN, ""
+    tested: dict[str, Any] = {}
+    try:
+        found = asdict(verdict_on(row, metric, own_mean(values), runs))
+        tested = {name: found[name] for name in TESTED}
+    except stats.Refused as refusal:
+        verdict, reason = "no verdict", str(refusal)
+    if known.artefacts:
+        verdict, reason = ARTEFACT, "; ".join(known.artefacts)
+    return {"verdict": verdict, "reason": reason, "comparable": known.comparable} | tested
+
+
+def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the verdicts that :func:`judged` left open; differences are adjusted over the tested rows of a table."""
+    tables: Any = rows[rows["verdict"] == _OPEN].groupby(["paper", "table"], sort=False)
+    for _, part in tables:
+        verdicts, p = stats.agreement_verdicts(part["p_equivalent"], part["p_different"], alpha=_ALPHA)
+        rows.loc[part.index, "verdict"] = verdicts
+        rows.loc[part.index, "p_holm"] = p
+    return rows
+
+
+def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
+    """Whether tables are off as a whole: the mean difference over the rows of a table and metric, with a joint bootstrap interval.
+
+    Rows of a preset share orders, splits and seeds, so these are drawn once for all of them (see :func:`cglsuite.stats.joint_offset`).
+    Artefacts and rows without a verdict are left out.
+
+    Args:
+        rows, values: of a :class:`cglsuite.reports.studies.ledger.compute.Ledger`.
+
+    Returns:
+        Columns paper, table, metric, unit, rows, higher (of how many rows ours is higher), mean (ours - published), low, high, reason
+        (why there is no interval).
+    """
+    compared = rows[rows["verdict"].isin(stats.AGREEMENTS)]
+    found = []
+    tables: Any = compared.groupby(["paper", "table", "metric", "unit"], sort=False)
+    for place, part in tables:
+        runs = part["published_n"].astype("float64").fillna(FEWEST_RUNS)
+        published = pd.DataFrame(
+            {
+                "row": part.index,
+                "block": part["preset"] + " " + part["overrides"],
+                "mean": part["published_mean"],
+                "error": part["published_std"].fillna(0.0) / np.sqrt(runs),
+                "df": runs - 1.0,
+            }
+        )
+        offset = asdict(stats.joint_offset(values[values["row"].isin(part.index)], published))
+        found.append(dict(zip(("paper", "table", "metric", "unit"), place, strict=True)) | offset)
+    return pd.DataFrame(found, columns=["paper", "table", "metric", "unit", "rows", "higher", "mean", "low", "high", "reason"])
+
+
+# Runs at settings that a search in the store chose, of which rows are made before those at a preset's own settings.
+
+Place = tuple[tuple[Any, ...], str]
+"""The design of a recipe, and its method."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a search chose for a method of a preset.
+
+    Args:
+        outcome: of the search. campaign: the protocol's repetitions at the chosen settings.
+    """
+
+    outcome: Mapping[str, Any]
+    campaign: Campaign
+
+    @property
+    def tuned_on(self) -> frozenset[Seeds]:
+        """The seeds of the runs that the choice was made on: they are no repetitions."""
+        return frozenset(Seeds(**seeds) for seeds in self.outcome["seeds"])
+
+    @property
+    def text(self) -> str:
+        """How the settings were chosen, and what they are."""
+        settings = ", ".join(f"{name} = {value}" for name, value in self.outcome["overrides"].items())
+        return f"at the best of {len(self.outcome['candidates'])} settings, by validation on other seeds: {settings}"
+
+
+def choices(reproduction: Reproduction, outcomes: Sequence[Mapping[str, Any]]) -> dict[Place, list[Choice]]:
+    """The choices of searches for the rows of a reproduction; joint training has those of its own search."""
+    by_place: dict[Place, list[Recipe]] = defaultdict(list)
+    for entry in reproduction.entries:
+        if entry.recipe is not None and not entry.recipe.orders:
+            by_place[entry.recipe.design, entry.recipe.method].append(entry.recipe)
+    found: dict[Place, list[Choice]] = {}
+    for (design, method), recipes in by_place.items():
+        mine = list(_of(outcomes, recipes[0], method))
+        joint = next((outcome["overrides"] for outcome in _of(outcomes, recipes[0], UPPER_BOUND)), None)
+        for outcome in mine:
+            chosen = {method: outcome["overrides"]}
+            if joint is not None and any(recipe.needs_joint for recipe in recipes):
+                chosen.setdefault(UPPER_BOUND, joint)
+            campaign = campaign_of(reproduction.selection, reproduction.paper, recipes, chosen)
+            found.setdefault((design, method), []).append(Choice(outcome=outcome, campaign=campaign))
+    return found
+
+
+def _of(outcomes: Iterable[Mapping[str, Any]], recipe: Recipe, method: str) -> Iterable[Mapping[str, Any]]:
+    """The searches for a method in the recipe's preset and on its backbone that chose something."""
+    place = (recipe.preset, method, recipe.backbone)
+    return (one for one in outcomes if one["overrides"] and (one["scenario"], one["method"], one["backbone"]) == place)
+
+
+# From how many settings the hyper-parameters behind the ledger's rows were chosen.
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Searches in the store that chose the values with which a ledger's cells are run, and what presets say of earlier ones.
+
+    Args:
+        searches: their outcomes. declared: by preset and method, the number of settings from which the preset's values were chosen.
+    """
+
+    searches: tuple[Mapping[str, Any], ...]
+    declared: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Mapping[str, Any]], cells: Iterable[PlannedCell]) -> Tuning:
+        """A search counts if the values that it chose are those of a planned cell of its scenario and method."""
+        configurations: dict[tuple[str, str], Mapping[str, Any]] = {}
+        declared: dict[tuple[str, str], int] = {}
+        for planned in cells:
+            if planned.cell is not None:
+                place = planned.request.scenario, planned.request.method
+                if place not in declared:
+                    configurations[place] = planned.cell.configuration
+                    declared[place] = planned.cell.scenario.method_trials.get(planned.request.method, 1)
+        used = [o for o in outcomes if o["overrides"] and _holds(o["overrides"], configurations.get((o["scenario"], o["method"]), {}))]
+        return cls(tuple(used), declared)
+
+    def trials(self, preset: str, method: str) -> int:
+        """The number of settings from which a method's values were chosen; 1 if nobody chose."""
+        found = [len(o["candidates"]) for o in self.searches if (o["scenario"], o["method"]) == (preset, method)]
+        return max(found, default=self.declared.get((preset, method), 1))
+
+
+def _holds(chosen: Mapping[str, Any], configuration: Mapping[str, Any]) -> bool:
+    """Whether a cell has all the values that a search chose; short names stand for those of any section."""
+    full = {name: next((key for key in configuration if name in (key, key.partition(".")[2])), None) for name in chosen}
+    return all(key is not None and configuration[key] == chosen[name] for name, key in full.items())

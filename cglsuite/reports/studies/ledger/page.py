@@ -10,11 +10,25 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.campaigns.reference.values import UNITS
-from cglsuite.reports.kit.columns import Column, framed, interval, label, mean_std, number, words
-from cglsuite.reports.kit.htmltable import empty, exact_cell, interval_cell, number_text, p_cell, row_head, titled
-from cglsuite.reports.kit.notices import Notes, key_box, notice, tile, verdict_badge
+from cglsuite.reports.kit.tables import (
+    Column,
+    empty,
+    exact_cell,
+    framed,
+    interval,
+    interval_cell,
+    label,
+    mean_std,
+    number,
+    number_text,
+    p_cell,
+    row_head,
+    titled,
+    words,
+)
+from cglsuite.reports.kit.text import Notes, key_box, notice, tile, verdict_badge
 from cglsuite.reports.results.runs import SOURCES, Facts
-from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
+from cglsuite.reports.studies.ledger.compute import JUDGED, RULE, VERDICTS
 
 if TYPE_CHECKING:
     from cglsuite.reports.results.results import CampaignResults
@@ -237,7 +251,7 @@ def offsets(ledger: Ledger) -> Fragment:
 
 
 def offset_table(frame: pd.DataFrame) -> Fragment:
-    """The same of what :func:`cglsuite.reports.studies.ledger.judging.offsets` returns, of one ledger or several."""
+    """The same of what :func:`cglsuite.reports.studies.ledger.compute.offsets` returns, of one ledger or several."""
 
     def interval_of(row: Mapping[str, Any]) -> Fragment:
         if row["reason"]:

@@ -19,28 +19,39 @@ import numpy as np
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.campaigns.reference import published_results
-from cglsuite.campaigns.reference.matching import REFERENCE
-from cglsuite.campaigns.reference.values import FEWEST_RUNS, LEAST_RUNS, own_mean
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.base.errors import CglsuiteError, UnknownNameError
+from cglsuite.campaigns.reference import dataset_statistics, published_results
+from cglsuite.campaigns.reference.matching import REFERENCE, dataset_key, preset_key
+from cglsuite.campaigns.reference.reproduction import absent_data
+from cglsuite.campaigns.reference.values import FEWEST_RUNS, LEAST_RUNS, own_mean, paper_named
+from cglsuite.cells.spec import resolve_scenario
+from cglsuite.reports.kit.tables import as_rows
+from cglsuite.reports.studies.anatomy.compute import anatomy_of
+from cglsuite.reports.studies.anatomy.published import COLUMNS, averaged_over_tasks, counted
+from cglsuite.specs import ScenarioSpec
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.reference.reproduction import Entry
     from cglsuite.cells.records.record import Record
+    from cglsuite.host import Catalogue
     from cglsuite.reports.results.results import CampaignResults
+    from cglsuite.reports.studies.anatomy.compute import Anatomy
 
 __all__ = [
     "KINDS",
     "MARGIN",
     "RATIO_RULE",
     "RATIO_VERDICTS",
+    "STATISTICS",
     "Times",
+    "load_statistics",
     "overhead_share",
     "own_times",
     "published_ratio",
     "ratio_counts",
     "ratios",
     "seconds_of",
+    "statistic_counts",
     "times_of",
 ]
 
@@ -58,7 +69,7 @@ _PLACE = ["paper", "table", "problem", "dataset", "setting", "backbone"]
 _PUBLISHED = [*_PLACE, "variant", "method", "kind", "seconds", "published"]
 _TESTED = ["factor", "factor_low", "factor_high", "p_equivalent", "p_different", "p_holm"]
 _OURS = ["preset", "method_here", "ours", "low", "high", "our_n"]
-COLUMNS = [*_PUBLISHED, *_OURS, *_TESTED, "verdict", "reason", "records"]
+RATIO_COLUMNS = [*_PUBLISHED, *_OURS, *_TESTED, "verdict", "reason", "records"]
 TIMES = ["preset", "overrides", "backbone", "method", "n", "seconds", "ratio", "low", "high", "share", "share_low", "share_high", "reason"]
 
 
@@ -192,9 +203,9 @@ def ratios(entries: Iterable[Entry], loaded: Mapping[Any, CampaignResults], abse
         ``factor_low`` to ``factor_high`` (90 %, which decides on equivalence), the p values, verdict (:data:`RATIO_VERDICTS`), reason.
     """
     rows = [_row(entry, loaded, absent) for entry in entries]
-    frame = pd.DataFrame(rows, columns=COLUMNS)
+    frame = pd.DataFrame(rows, columns=RATIO_COLUMNS)
     numbers = ["seconds", "published", "ours", "low", "high", *_TESTED]
-    words = [name for name in COLUMNS if name not in (*numbers, "our_n")]
+    words = [name for name in RATIO_COLUMNS if name not in (*numbers, "our_n")]
     kinds = dict.fromkeys(numbers, "float64") | {"our_n": "Int64"} | dict.fromkeys(words, "object")
     frame = frame.astype(kinds).fillna(dict.fromkeys(words, ""))
     tested: Any = frame[frame["p_equivalent"].notna()].groupby(["paper", "table"], sort=False)
@@ -248,3 +259,74 @@ def ratio_counts(frame: pd.DataFrame) -> dict[str, int]:
     """The number of rows per verdict, in the order of :data:`RATIO_VERDICTS`."""
     verdicts = [row["verdict"] for row in as_rows(frame)]
     return {verdict: verdicts.count(verdict) for verdict in RATIO_VERDICTS if verdict in verdicts}
+
+
+# The ledger's statistics: what papers print of data sets, beside our own counts of the data that are here.
+
+STATISTICS = [*COLUMNS, "preset", "reason"]
+
+
+def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "", setting: str = "") -> pd.DataFrame:
+    """Every number of ``dataset_statistics`` beside a count of the data, in the order of the table.
+
+    Nothing is downloaded: of data that are absent the printed numbers are listed, with the reason.
+
+    Args:
+        paper, dataset, setting: only rows of these; a data set by its name here or in a paper.
+
+    Returns:
+        The columns of :func:`cglsuite.reports.studies.anatomy.published.counted`, ``preset`` (in which ours is counted: the newest of the
+        paper's protocols) and ``reason`` (why there is no count).
+
+    Raises:
+        UnknownNameError: no paper prints statistics of such a data set; suggests the nearest.
+    """
+    table = dataset_statistics()
+    if dataset and dataset_key(dataset) not in set(table["dataset"].map(dataset_key)):
+        raise UnknownNameError("data set of the printed statistics", dataset, list(dict.fromkeys(table["dataset"])))
+    kept = [
+        row
+        for row in as_rows(table)
+        if (not paper or row["paper"] == paper_named(paper).name)
+        and (not dataset or dataset_key(row["dataset"]) == dataset_key(dataset))
+        and (not setting or row["setting"].lower() == setting.lower())
+    ]
+    lines: list[dict[str, Any]] = []
+    for row in kept:
+        preset = _preset(catalogue, row)
+        anatomy, reason = _anatomy(catalogue, row, preset)
+        lines += [{**line, "preset": preset, "reason": reason} for line in counted(row, anatomy)]
+    return pd.DataFrame(lines, columns=STATISTICS)
+
+
+def statistic_counts(statistics: pd.DataFrame) -> dict[str, int]:
+    """How many numbers are equal to ours, deviate by a cause that holds, deviate otherwise, and are not counted."""
+    known = statistics["equal"].notna()
+    equal, holds = statistics["equal"].eq(True), known & statistics["check"].eq("holds")
+    groups = {"equal": equal, "explained": holds, "open": known & ~equal & ~holds, "not counted": ~known}
+    return {name: int(some.sum()) for name, some in groups.items() if some.any()}
+
+
+def _preset(catalogue: Catalogue, row: Mapping[str, Any]) -> str:
+    """The preset of a row, of the newest protocol of its paper; empty if no plugin provides one."""
+    place = (row["paper"], dataset_key(row["dataset"]), row["setting"].lower(), row["problem"])
+    protocols = paper_named(row["paper"]).protocols
+    specs = catalogue.specs(ScenarioSpec).values()
+    there = [spec.name for spec in specs if preset_key(spec.name, spec.setting, spec.level) == place]
+    return min(there, key=lambda name: protocols.index(name.partition("@")[2]), default="")
+
+
+def _anatomy(catalogue: Catalogue, row: Mapping[str, Any], preset: str) -> tuple[Anatomy | None, str]:
+    """The anatomy of a preset; or ``None`` and the reason."""
+    if not preset:
+        return None, f"no preset of {row['paper']} is {row['dataset']} in {row['setting']}: no plugin provides one"
+    orders = paper_named(row["paper"]).seeds.get("order", (0,)) if averaged_over_tasks(row) else (0,)
+    try:
+        resolved = resolve_scenario(catalogue, preset, {})
+        if absent := absent_data(catalogue, resolved.spec.dataset, resolved.dataset_hyperparameters):
+            return None, absent
+        return anatomy_of(catalogue, preset, orders=orders), ""
+    except CglsuiteError as error:
+        return None, " ".join(str(error).split())
+    except Exception as error:  # noqa: BLE001 - a loader of any plugin; the others are counted all the same
+        return None, f"{type(error).__name__}: {error}"

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from cglsuite.reports.kit.components import COMPONENT_NAMES
-from cglsuite.reports.kit.figure_parts import (
+from cglsuite.reports.kit.figures import MANY_POINTS, box_rows, mesh, spread_evenly
+from cglsuite.reports.kit.pictures import (
     DASHES,
     LEGEND_ROW,
     frameless,
@@ -22,12 +22,12 @@ from cglsuite.reports.kit.figure_parts import (
     labels_in,
     legend,
     look_of,
+    mark_series,
     plain_axes,
     row_titles,
     wrapped,
 )
-from cglsuite.reports.kit.marks import mark_series
-from cglsuite.reports.kit.statistical import MANY_POINTS, box_rows, mesh, spread_evenly
+from cglsuite.reports.kit.tables import COMPONENT_NAMES
 from cglsuite.stats import af_bound
 
 if TYPE_CHECKING:

@@ -10,15 +10,27 @@ import numpy as np
 from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.reports.kit.columns import Column, framed, label, mean_std, number, words
-from cglsuite.reports.kit.components import COMPONENT_NAMES, components_table
-from cglsuite.reports.kit.htmltable import empty, number_cell, number_text, row_head, two_lines
-from cglsuite.reports.kit.notices import Notes, key_box, notice, tile
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.tables import (
+    COMPONENT_NAMES,
+    Column,
+    as_rows,
+    components_table,
+    empty,
+    framed,
+    label,
+    mean_std,
+    number,
+    number_cell,
+    number_text,
+    row_head,
+    two_lines,
+    words,
+)
+from cglsuite.reports.kit.text import Notes, key_box, notice, tile
 from cglsuite.reports.results import runs as show_runs
-from cglsuite.reports.results.overview import notices
 from cglsuite.reports.results.runs import Facts
+from cglsuite.reports.results.summary import notices
 from cglsuite.reports.studies.orders import compute as orders
 from cglsuite.reports.studies.orders.figures import (
     Spread,
@@ -32,7 +44,7 @@ from cglsuite.reports.studies.orders.figures import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.reports.studies.orders.pooling import Design, OrderStudy
+    from cglsuite.reports.studies.orders.compute import Design, OrderStudy
 
 __all__ = [
     "bound",

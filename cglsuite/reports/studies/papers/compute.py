@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.campaigns.overrides import Overrides
-from cglsuite.campaigns.reference.reproduction import Selection, selections_of
-from cglsuite.campaigns.reference.values import ARTEFACT, LEAST_RUNS
-from cglsuite.cells.engine import Engine, load_engine
+from cglsuite.base.errors import CglsuiteError
+from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.overrides import Overrides, parse_overrides
+from cglsuite.campaigns.reference import disagreements, mechanisms
+from cglsuite.campaigns.reference.matching import dataset_key, keyed_results, method_key
+from cglsuite.campaigns.reference.reproduction import Selection, campaign_of, selections_of
+from cglsuite.campaigns.reference.values import ARTEFACT, LEAST_RUNS, UNITS, known_about, paper_named, paper_of
+from cglsuite.cells.plan import Engine, load_engine
 from cglsuite.cells.storage.store import Store
-from cglsuite.reports.studies.ledger.compute import COLUMNS, LEDGER, Ledger, load_ledger, plain, write_files
-from cglsuite.reports.studies.ledger.judging import JUDGED, RULE, VERDICTS
-from cglsuite.reports.studies.papers.disagreements import Crossing, crossings
-from cglsuite.reports.studies.papers.mechanisms import checked, explained
+from cglsuite.reports.kit.tables import as_rows
+from cglsuite.reports.results.results import load_campaign_results, load_results_by_device
+from cglsuite.reports.studies.ledger.compute import COLUMNS, JUDGED, LEDGER, RULE, VERDICTS, Ledger, Ours, load_ledger, plain, write_files
 
 if TYPE_CHECKING:
     from cglsuite.cells.plan import CellRequest
@@ -30,7 +34,126 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
     from cglsuite.reports.results.results import ReportedCell
 
-__all__ = ["DIFFERENT", "SUMMARY", "Papers", "load_papers", "misses", "plain_reason", "share", "write_papers"]
+__all__ = [
+    "CHECKS",
+    "DIFFERENT",
+    "STATES",
+    "SUMMARY",
+    "Crossing",
+    "Papers",
+    "checked",
+    "closes",
+    "concerns",
+    "crossings",
+    "explained",
+    "load_papers",
+    "misses",
+    "plain_reason",
+    "share",
+    "write_papers",
+]
+
+# Where two papers print different values of the same thing: one setting crossed with both protocols, from records.
+# If the papers differ because of that setting, a change of the setting moves either protocol's value, and the protocols agree where they
+# share it.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossing:
+    """One value that two papers print differently, and ours under either protocol with each value of a setting.
+
+    Args:
+        question: dataset, setting, method, metric (label), switch, given: as in :func:`cglsuite.campaigns.reference.disagreements`.
+        printed: columns paper, preset, table, printed (text), mean (percent), artefact.
+        ours: columns preset, paper, value (of the switch), n, mean, std (percent; NaN where there are too few), keys.
+        effects: per preset the last value of the switch minus the first, paired over repetitions: columns preset, paper, n, effect, low,
+            high. protocols: per value of the switch the second preset minus the first, over means: columns value, difference.
+    """
+
+    question: Mapping[str, str]
+    printed: pd.DataFrame
+    ours: pd.DataFrame
+    effects: pd.DataFrame
+    protocols: pd.DataFrame
+
+
+def crossings(store: Store, catalogue: Catalogue, *, engine: Engine | None = None, table: pd.DataFrame | None = None) -> list[Crossing]:
+    """Every row of :func:`cglsuite.campaigns.reference.disagreements` whose presets this installation has."""
+    known = disagreements() if table is None else table
+    there = set(catalogue.names("scenario"))
+    return [_crossing_kinds(row, store, catalogue, engine) for row in as_rows(known) if set(row["presets"].split("|")) <= there]
+
+
+def _crossing_kinds(row: Mapping[str, str], store: Store, catalogue: Catalogue, engine: Engine | None) -> Crossing:
+    presets, values = row["presets"].split("|"), row["values"].split("|")
+    orders = [int(order) for order in row["orders"].split("|")]
+    method = next(name for name in catalogue.names("method") if method_key(name) == method_key(row["method"]))
+    content = {
+        "name": "disagreement",
+        "grid": {"scenarios": presets, "methods": [method], "axes": {row["switch"]: values}},
+        "seeds": {"order": orders, "init": orders},
+    }
+    given = parse_overrides(filter(None, row["given"].split(";")), "disagreements")
+    campaign, changed = Campaign.parse(content), Overrides(values=given)
+    results = load_results_by_device(campaign, store, overrides=changed, catalogue=catalogue, engine=engine)[0]
+    metric = paper_named(_paper(presets[0])).metrics[row["metric"]]
+    found: dict[tuple[str, str], dict[Any, tuple[float, str]]] = {(preset, value): {} for preset in presets for value in values}
+    for record in results.used:
+        place = (record.cell["scenario"], str(record.cell["configuration"][row["switch"]]))
+        score = record.metrics.get(metric)
+        if place in found and score is not None:
+            found[place][record.cell["seeds"]["order"]] = (100.0 * score, record.key)
+    return Crossing(
+        question=row,
+        printed=_printed(row, presets),
+        ours=pd.DataFrame([_ours(preset, value, scores) for (preset, value), scores in found.items()]),
+        effects=pd.DataFrame([_effect(preset, found[preset, values[0]], found[preset, values[-1]]) for preset in presets]),
+        protocols=pd.DataFrame([_between(value, *(found[preset, value] for preset in presets)) for value in values]),
+    )
+
+
+def _paper(preset: str) -> str:
+    paper = paper_of(preset.partition("@")[2])
+    return "" if paper is None else paper.name
+
+
+def _printed(row: Mapping[str, str], presets: list[str]) -> pd.DataFrame:
+    table = keyed_results()
+    mine = (table["setting"] == row["setting"]) & (table["problem"] == row["problem"]) & (table["metric"] == row["metric"])
+    mine &= (table["method_key"] == method_key(row["method"])) & (table["variant"] == "") & table["mean"].notna()
+    mine &= table["dataset"].map(dataset_key) == dataset_key(row["dataset"])
+    rows = []
+    for preset in presets:
+        paper = paper_named(_paper(preset))
+        for one in as_rows(table[mine & (table["paper"] == paper.name) & (table["backbone"] == paper.backbone)]):
+            scale = 100.0 if one["unit"] == "fraction" else 1.0
+            facts = {"paper": paper.name, "preset": preset, "table": one["table"], "printed": one["printed"], "mean": scale * one["mean"]}
+            rows.append(facts | {"artefact": "; ".join(known_about(one).artefacts)})
+    return pd.DataFrame(rows, columns=["paper", "preset", "table", "printed", "mean", "artefact"])
+
+
+def _ours(preset: str, value: str, scores: Mapping[Any, tuple[float, str]]) -> dict[str, Any]:
+    numbers = pd.Series([score for score, _ in scores.values()], dtype="float64")
+    keys = " ".join(key for _, key in scores.values())
+    facts = {"preset": preset, "paper": _paper(preset), "value": value, "n": len(numbers), "keys": keys}
+    return facts | {"mean": float(numbers.mean()), "std": float(numbers.std(ddof=1))}
+
+
+def _effect(preset: str, first: Mapping[Any, tuple[float, str]], last: Mapping[Any, tuple[float, str]]) -> dict[str, Any]:
+    differences = [last[order][0] - first[order][0] for order in first if order in last]
+    facts = {"preset": preset, "paper": _paper(preset), "n": len(differences), "low": math.nan, "high": math.nan}
+    facts["effect"] = float(pd.Series(differences, dtype="float64").mean())
+    try:
+        interval = stats.mean_interval(differences)
+    except stats.Refused:
+        return facts
+    return facts | {"low": interval.low, "high": interval.high}
+
+
+def _between(value: str, first: Mapping[Any, tuple[float, str]], second: Mapping[Any, tuple[float, str]]) -> dict[str, Any]:
+    means = [float(pd.Series([score for score, _ in scores.values()], dtype="float64").mean()) for scores in (first, second)]
+    return {"value": value, "difference": means[1] - means[0]}
+
 
 DIFFERENT = ("different, with a mechanism", "different, without")
 SUMMARY = ["paper", "table", "printed", "reachable", "run", "equivalent", *DIFFERENT]
@@ -44,7 +167,7 @@ class Papers:
     """The ledgers of a selection of several papers.
 
     Args:
-        ledgers: one per paper. checks: per paper what :func:`cglsuite.reports.studies.papers.mechanisms.checked` returns.
+        ledgers: one per paper. checks: per paper what :func:`cglsuite.reports.studies.papers.compute.checked` returns.
         crossings: values that two papers print differently.
     """
 
@@ -83,7 +206,7 @@ class Papers:
 
     @cached_property
     def offsets(self) -> pd.DataFrame:
-        """By table and metric: see :func:`cglsuite.reports.studies.ledger.judging.offsets`."""
+        """By table and metric: see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
         frames = [ledger.offsets for ledger in self.ledgers if len(ledger.offsets)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -243,3 +366,135 @@ def misses(papers: Papers, verdicts: Sequence[str] = stats.AGREEMENTS[1:2]) -> p
     """The rows of some verdicts, largest differences in points first; default those that are different."""
     rows = papers.rows[papers.rows["verdict"].isin(verdicts)]
     return rows.sort_values("points", key=lambda points: -points.abs(), kind="stable")
+
+
+# Why values here differ from printed ones: named changes of settings, each checked against records.
+# A mechanism says under which settings the printed value is expected (:func:`cglsuite.campaigns.reference.mechanisms`). It was found on
+# some orders or data sets and has to hold on others. The change is on top of the settings of a row, those that a search chose where its
+# value has these. On repetitions that have a record with the change and one without, with values ``w`` and ``v``, it *closes the gap* to a
+# printed value ``p`` where ``|p - mean(w)| <= |p - mean(v)| / 2``. A row of the ledger is then
+# - *confirmed* if the gap closes on all repetitions and on at least three that are held out, whose differences ``w - v`` have a 95 %
+# interval without 0; - *refuted* if the gap does not close, or not on those that are held out; - *named* if it closes and fewer than three
+# repetitions are held out; - *no records* if no record has the change.
+
+STATES = ("confirmed", "refuted", "named", "no records")
+CHECKS = ["mechanism", "row", "change", "reason", "state", "n", "held_out", "gap", "left", "effect", "low", "high", "why", "records"]
+_PLACE = ("paper", "problem", "setting", "dataset", "method", "metric")
+_LEVEL = 0.95
+
+
+def concerns(mechanism: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """Whether a mechanism is about a published row: an empty field is about all, several values are separated by ``|``."""
+    return all(not mechanism[name] or row[name] in mechanism[name].split("|") for name in _PLACE)
+
+
+def closes(published: float, without: Sequence[float], changed: Sequence[float]) -> bool:
+    """Whether a change leaves at most half of the distance to a printed value.
+
+    Example:
+        >>> closes(90.0, [80.0, 82.0], [88.0, 89.0])
+        True
+    """
+    return abs(published - float(np.mean(changed))) <= abs(published - float(np.mean(without))) / 2
+
+
+def checked(
+    ledger: Ledger, store: Store, catalogue: Catalogue, *, engine: Engine | None = None, table: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The mechanisms of a ledger's rows that have a value here, each checked.
+
+    Args:
+        table: of mechanisms; default :func:`cglsuite.campaigns.reference.mechanisms`.
+
+    Returns:
+        A row per mechanism and ledger row, with the columns :data:`CHECKS`: ``row`` is its place in ``ledger.rows``, ``n`` the number of
+        repetitions with both records, ``held_out`` of them; ``gap`` (published - ours) and what is ``left`` of it over all of them; the
+        ``effect`` of the change over those held out, with its 95 % interval, all in the printed unit; ``why`` there is no check.
+    """
+    known = mechanisms() if table is None else table
+    found: list[dict[str, Any]] = []
+    for mechanism in as_rows(known):
+        for place, entry in enumerate(ledger.reproduction.entries):
+            ours = ledger.values[ledger.values["row"] == place]
+            if entry.recipe is None or ours.empty or not concerns(mechanism, entry.row):
+                continue
+            facts = {"mechanism": mechanism["mechanism"], "row": place, "change": mechanism["change"], "reason": mechanism["reason"]}
+            without = dict(zip(ours["unit"], ours["value"], strict=True))
+            found.append(facts | _check(ledger, place, mechanism, without, store, catalogue, engine))
+    frame = pd.DataFrame(found, columns=CHECKS)
+    numbers = dict.fromkeys(("gap", "left", "effect", "low", "high"), "float64")
+    return frame.astype(numbers).astype({"why": "object", "records": "object"}).fillna({"why": "", "records": ""})
+
+
+def explained(ledger: Ledger, checks: pd.DataFrame) -> set[int]:
+    """The ledger's rows that have a mechanism: confirmed there, or closing the gap there and confirmed on another data set."""
+    found: set[int] = set()
+    datasets = ledger.rows["dataset"]
+    for _, part in checks.groupby("mechanism", sort=False):
+        confirmed = part[part["state"] == "confirmed"]
+        found |= set(confirmed["row"])
+        elsewhere = set(datasets.loc[list(confirmed["row"])])
+        named = part[part["state"] == "named"]
+        found |= {row for row in named["row"] if elsewhere - {datasets.loc[row]}}
+    return found
+
+
+def _check(
+    ledger: Ledger,
+    place: int,
+    mechanism: Mapping[str, Any],
+    without: Mapping[str, float],
+    store: Store,
+    catalogue: Catalogue,
+    engine: Engine | None,
+) -> dict[str, Any]:
+    entry = ledger.reproduction.entries[place]
+    if entry.recipe is None:
+        raise ValueError(f"row {place} has no recipe: it cannot have a value")
+    side = ledger.sides[place]
+    choice = side.choice
+    campaign = choice.campaign if choice else campaign_of(ledger.reproduction.selection, ledger.reproduction.paper, [entry.recipe])
+    values = parse_overrides(mechanism["change"].split(";"), f"mechanism {mechanism['mechanism']}")
+    try:
+        given = Overrides(values=values, device=side.device)
+        results = load_campaign_results(campaign, store, overrides=given, catalogue=catalogue, engine=engine, same_device=True)
+    except CglsuiteError as error:
+        return {"state": "no records", "n": 0, "held_out": 0, "why": str(error)}
+    value = Ours(results, choice).value(entry.recipe)
+    scale = UNITS[entry.row["unit"]].scale
+    changed = {unit: scale * one for unit, one in zip(value.units, value.values, strict=True)}
+    units = [unit for unit in without if unit in changed]
+    if not units:
+        return {"state": "no records", "n": 0, "held_out": 0, "why": value.reason or "no repetition has a record of both"}
+    held_out = list(_held_out(units, entry.row["dataset"], mechanism["named"].split("|") if mechanism["named"] else []))
+    published = float(entry.row["mean"])
+    v, w = np.array([without[unit] for unit in units]), np.array([changed[unit] for unit in units])
+    facts = {"n": len(units), "held_out": len(held_out), "gap": published - v.mean(), "left": published - w.mean()}
+    facts |= {"records": " ".join(value.records)}
+    if not closes(published, v.tolist(), w.tolist()):
+        return facts | {"state": "refuted", "why": "the gap does not close"}
+    if len(held_out) < LEAST_RUNS:
+        return facts | {"state": "named", "why": f"{len(held_out)} repetitions are held out: it takes {LEAST_RUNS}"}
+    return facts | _confirmation(published, [without[unit] for unit in held_out], [changed[unit] for unit in held_out])
+
+
+def _held_out(units: Sequence[str], dataset: str, named: Sequence[str]) -> Iterator[str]:
+    """The repetitions on which a mechanism was not found: neither they nor their order, with whose seed they begin, are named."""
+    if any(dataset_key(name) == dataset_key(dataset) for name in named):
+        return
+    yield from (unit for unit in units if not {unit, unit.partition("/")[0]} & set(named))
+
+
+def _confirmation(published: float, without: Sequence[float], changed: Sequence[float]) -> dict[str, Any]:
+    differences = np.array(changed) - np.array(without)
+    effect = float(differences.mean())
+    low, high = math.nan, math.nan
+    try:
+        interval = stats.mean_interval(differences, level=_LEVEL)
+        low, high = interval.low, interval.high
+    except stats.Refused:  # no spread at all
+        low = high = effect
+    sure = (low > 0.0) == (high > 0.0) and effect != 0.0 and low * high > 0.0
+    held = sure and closes(published, without, changed)
+    why = "" if held else "the effect is uncertain on what is held out" if not sure else "the gap does not close on what is held out"
+    return {"state": "confirmed" if held else "refuted", "effect": effect, "low": low, "high": high, "why": why}

@@ -8,30 +8,34 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cglsuite.base.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.columns import Column, framed, interval, label, number, words
-from cglsuite.reports.kit.htmltable import (
+from cglsuite.reports.kit.tables import (
+    Column,
+    as_rows,
     empty,
     exact_cell,
     folded,
+    framed,
     head_cell,
+    interval,
     interval_cell,
+    label,
     mean_std_cell,
+    number,
     number_cell,
     number_text,
     row_head,
     table,
     titled,
+    words,
 )
-from cglsuite.reports.kit.notices import Notes, badge, key_box, notice, tile
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.text import Notes, badge, key_box, notice, tile
 from cglsuite.reports.studies.ledger import page as ledger
-from cglsuite.reports.studies.ledger.judging import RULE
+from cglsuite.reports.studies.ledger.compute import RULE
 from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, misses, plain_reason, share
 
 if TYPE_CHECKING:
     from cglsuite.reports.results.runs import Facts
-    from cglsuite.reports.studies.papers.compute import Papers
-    from cglsuite.reports.studies.papers.disagreements import Crossing
+    from cglsuite.reports.studies.papers.compute import Crossing, Papers
 
 __all__ = [
     "cells",

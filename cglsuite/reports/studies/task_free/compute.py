@@ -1,30 +1,56 @@
 """What task-free streams deliver: how much they mix, how often items arrive, and which schedule gives a wanted mixture.
 
-Tables of a :class:`~cglsuite.reports.studies.task_free.pooling.TaskFreeStudy`, formatted by
+Tables of a :class:`~cglsuite.reports.studies.task_free.compute.TaskFreeStudy`, formatted by
 :mod:`cglsuite.reports.studies.task_free.page`. Values are fractions.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from cglsuite.base.errors import SpecError, UnknownNameError
+from cglsuite import stats
+from cglsuite.base.errors import CglsuiteError, SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
-from cglsuite.reports.studies.task_free.pooling import installed_catalogue
+from cglsuite.reports.kit.text import scenario_words
+from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_bounds, performance_name, stream_facts
+from cglsuite.reports.results.tables import mean_matrices
+from cglsuite.reports.results.variants import value_as_text
+from cglsuite.reports.studies.sweep import Sweep, sweep_curves
+from cglsuite.stats import metrics
 from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index, smallest_setting, step_entropies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cglsuite.cells.records.record import Record
+    from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
-    from cglsuite.reports.studies.task_free.pooling import DealtStream, TaskFreeStudy
+    from cglsuite.reports.results.results import CampaignResults, Group
     from cglsuite.specs import ScheduleSpec
 
-__all__ = ["QUANTITIES", "exposure", "solved_hyperparameters", "streams"]
+__all__ = [
+    "QUANTITIES",
+    "STREAM_AXES",
+    "DealtStream",
+    "TaskFreeStudy",
+    "contrast",
+    "courses",
+    "exposure",
+    "installed_catalogue",
+    "one_at_a_time",
+    "overlap_points",
+    "performance",
+    "recoveries",
+    "solved_hyperparameters",
+    "streams",
+    "task_free_study",
+]
 
 QUANTITIES = ("overlap", "entropy")
 """The quantities that a schedule's hyper-parameter can be solved for."""
@@ -152,3 +178,400 @@ def _solved(study: TaskFreeStudy, stream: DealtStream, spec: ScheduleSpec, knob:
         return row | {"refused": str(error)}
     solved = mixture(value)
     return row | {"value": value} | {name: measure(solved) for name, measure in measures.items()}
+
+
+# The task-free cells of campaigns, pooled, and their streams, regenerated.
+# Records hold the arrivals up to each evaluation. The arrivals at every step, and how often each item is drawn, follow from the scenario
+# and its seeds: streams are regenerated here, and the hash of their arrivals is compared with the records.
+# :mod:`cglsuite.reports.studies.task_free.compute` and :mod:`cglsuite.reports.studies.task_free.compute` compute tables of a study.
+
+STREAM_AXES = ("schedule.", "stream.", "training.batch_size")
+"""Prefixes of the keys that define how a stream arrives."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DealtStream:
+    """One regenerated stream.
+
+    Args:
+        preset: of the cells. title: display name. words: what distinguishes it from the other streams of the same preset.
+        seeds: order/split/init of its cell.
+        schedule: name in the catalogue; hyperparameters: of the schedule; weights: the same with further ones, float64 [T, K].
+        spans: float64 [K + 1]. mixture: float64 [T, K]. counts: int64 [T, K]. draws: per latent task int64 [n_k], how often each training
+        item arrives. names: of the latent tasks. evaluations: steps made.
+        same: whether the records with these seeds were made on the same arrivals; None if no record says.
+    """
+
+    preset: str
+    title: str
+    words: str
+    seeds: str
+    schedule: str
+    hyperparameters: Mapping[str, Any]
+    weights: Callable[..., NDArray[np.float64]]
+    spans: NDArray[np.float64]
+    mixture: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    draws: Sequence[NDArray[np.int64]]
+    names: Sequence[str]
+    evaluations: Sequence[int]
+    same: bool | None
+
+    @property
+    def batch(self) -> int:
+        """Items per step."""
+        return int(self.counts[0].sum())
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64 [K]: training items of each latent task."""
+        return np.array([one.size for one in self.draws], dtype=np.int64)
+
+    @property
+    def schedule_text(self) -> str:
+        """The schedule with its hyper-parameters, as text."""
+        return " ".join([self.schedule, *(f"{name}={value_as_text(value)}" for name, value in self.hyperparameters.items())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFreeStudy:
+    """The task-free part of campaigns.
+
+    Args:
+        results: of every campaign. pooled: their finished task-free cells as one campaign's, each record once. streams: by preset.
+        words: by preset, what distinguishes it from others of the same base: all differing values for the first, changes for the rest.
+        not_dealt: by title, why a preset's stream could not be regenerated. other: finished cells of task streams.
+        threshold: the share at which a latent task dominates a step.
+    """
+
+    results: tuple[CampaignResults, ...]
+    pooled: CampaignResults
+    streams: Mapping[str, DealtStream]
+    words: Mapping[str, str]
+    not_dealt: Mapping[str, str] = field(default_factory=dict)
+    other: int = 0
+    threshold: float = 0.9
+
+    @property
+    def groups(self) -> list[Group]:
+        """Records that differ only in their seeds."""
+        return self.pooled.groups
+
+    @property
+    def methods(self) -> list[str]:
+        """Labels in the campaigns' order, which fixes their colours."""
+        return list(dict.fromkeys(group.label for group in self.groups))
+
+    @property
+    def records(self) -> list[Record]:
+        """The finished records in use."""
+        return self.pooled.used
+
+    def title(self, preset: str) -> str:
+        """Display name of a preset."""
+        return ", ".join(filter(None, [self.base(preset), self.words[preset]]))
+
+    def base(self, preset: str) -> str:
+        """The preset in words without its overrides; itself if nothing distinguishes variants."""
+        mine = next(group for group in self.groups if group.preset == preset)
+        return scenario_words(str(mine.records[0].cell["scenario"]) if self.words[preset] else preset)
+
+
+def task_free_study(
+    results: Sequence[CampaignResults], *, threshold: float = 0.9, deal: bool = True, catalogue: Catalogue | None = None
+) -> TaskFreeStudy:
+    """The task-free cells of all campaigns, and their streams.
+
+    Args:
+        threshold: the share at which a latent task dominates a step, for the overlap index.
+        deal: regenerate the streams, which needs the data. Streams of presets without a finished cell are skipped.
+
+    Raises:
+        UsageError: a threshold outside (0, 1].
+    """
+    if not 0.0 < threshold <= 1.0:
+        raise UsageError(f"threshold = {threshold}: expected a share above 0 and at most 1")
+    distinguishing = _distinguishing_values(results)
+    pooled = _pooled(results, distinguishing)
+    study = TaskFreeStudy(
+        results=tuple(results),
+        pooled=pooled,
+        streams={},
+        words={preset: _in_words(configuration) for preset, configuration in distinguishing.items()},
+        other=sum(len(group.records) for one in results for group in one.groups if not group.task_free),
+        threshold=threshold,
+    )
+    streams: dict[str, DealtStream] = {}
+    not_dealt: dict[str, str] = {}
+    for group in study.groups if deal else ():
+        if group.preset in streams or group.preset in not_dealt:
+            continue
+        try:
+            streams[group.preset] = _dealt(study, group, catalogue or installed_catalogue())
+        except CglsuiteError as error:
+            not_dealt[group.preset] = str(error)
+    return replace(study, streams=streams, not_dealt={study.title(preset): why for preset, why in not_dealt.items()})
+
+
+def _in_words(configuration: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.partition('.')[2]} = {value_as_text(value)}" for name, value in configuration.items())
+
+
+def _pooled(results: Sequence[CampaignResults], distinguishing: Mapping[str, Mapping[str, Any]]) -> CampaignResults:
+    """The finished task-free cells of all campaigns, each record once; presets are named by what distinguishes them."""
+    cells = {c.record.key: c for one in results for c in one.cells if c.record is not None and c.record.done and c.record.stream}
+    variants = {name: variant for one in reversed(results) for name, variant in one.variants.items()}
+    named = {name: replace(variant, distinguishing=distinguishing.get(name, variant.distinguishing)) for name, variant in variants.items()}
+    return replace(results[0], cells=tuple(cells.values()), variants=named)
+
+
+def _distinguishing_values(results: Sequence[CampaignResults]) -> dict[str, dict[str, Any]]:
+    """The values that distinguish presets of one base: all of them for the first, those that differ from the first for the rest."""
+    by_base: dict[str, dict[str, Mapping[str, Any]]] = {}
+    changed: set[str] = set()
+    for owner, group in [(one, group) for one in results for group in one.groups if group.task_free]:
+        cell = group.records[0].cell
+        by_base.setdefault(cell["scenario"], {}).setdefault(group.preset, cell["configuration"])
+        changed |= set(owner.variants[group.preset].changes) if group.preset in owner.variants else set()
+    distinguishing = {}
+    for presets in by_base.values():
+        first = next(iter(presets.values()))
+        varying = [n for n in sorted(changed) if len({canonical(configuration.get(n)) for configuration in presets.values()}) > 1]
+        for preset, configuration in presets.items():
+            named = [n for n in varying if configuration is first or canonical(configuration.get(n)) != canonical(first.get(n))]
+            distinguishing[preset] = {n: configuration.get(n) for n in named}
+    return distinguishing
+
+
+def installed_catalogue() -> Catalogue:
+    """The catalogue of installed plugins, as loaded by cells run here."""
+    from cglsuite.cells.plan import default_engine
+
+    return default_engine().load_catalogue()
+
+
+def _dealt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> DealtStream:
+    from cglsuite.cells.run import build_scenario
+
+    reported = next(cell for cell in group.cells if cell.planned.cell is not None and cell.record is not None)
+    cell: Any = reported.planned.cell
+    stream: Any = build_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, cell.seeds)
+    drawn = np.bincount(stream.items.flatten().numpy())
+    members = [stream.members(k, "train").numpy() for k in range(len(stream))]
+    top = max(int(ids.max()) for ids in members) + 1
+    drawn = np.pad(drawn, (0, max(0, top - drawn.size)))
+    sizes = np.array([ids.size for ids in members])
+    batch = cell.scenario.training.batch_size or 1
+    contents = {r.stream.get("content") for r in group.records if _stream_seeds(r) == (cell.seeds.order, cell.seeds.split)} - {None}
+    task_free = cell.scenario.task_free
+    return DealtStream(
+        preset=group.preset,
+        title=study.title(group.preset),
+        words=study.words[group.preset],
+        seeds=f"{cell.seeds.order}/{cell.seeds.split}/{cell.seeds.init}",
+        schedule=task_free.schedule,
+        hyperparameters=dict(task_free.schedule_hyperparameters),
+        weights=_schedule(cell, catalogue),
+        spans=np.concatenate([[0.0], np.cumsum(-(-sizes // batch), dtype=np.float64)]),
+        mixture=stream.mixture,
+        counts=stream.counts.numpy(),
+        draws=[drawn[ids] for ids in members],
+        names=[task.name for task in stream.tasks],
+        evaluations=list(stream.evaluations),
+        same=contents == {stream.content} if contents else None,
+    )
+
+
+def _stream_seeds(record: Record) -> tuple[int, int]:
+    return record.cell["seeds"]["order"], record.cell["seeds"]["split"]
+
+
+def _schedule(cell: CellSpec, catalogue: Catalogue) -> Callable[..., NDArray[np.float64]]:
+    task_free: Any = cell.scenario.task_free
+    function: Callable[..., NDArray[np.float64]] = catalogue.resolve(catalogue.get("schedule", task_free.schedule))
+    return function
+
+
+def one_at_a_time(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """More campaigns, each the content of the given one along one of ``axes`` (dotted keys to values)."""
+    grid, title = dict(campaign.get("grid", {})), campaign.get("title") or campaign["name"]
+    return [
+        {
+            **campaign,
+            "name": f"{campaign['name']}-{axis.replace('.', '-').replace('_', '-')}",
+            "title": f"{title}: along {axis}",
+            "grid": grid | {"axes": {axis: list(values)}},
+        }
+        for axis, values in axes.items()
+    ]
+
+
+# Methods on task-free streams: performance along the stream, falls and recoveries, performance against overlap.
+# Tables of a :class:`~cglsuite.reports.studies.task_free.compute.TaskFreeStudy`, formatted by
+# :mod:`cglsuite.reports.studies.task_free.page`. Values are fractions.
+
+
+def performance(study: TaskFreeStudy) -> pd.DataFrame:
+    """The mean over latent tasks at every evaluation, over seeds.
+
+    Returns:
+        Columns preset, backbone, label, step (steps made), mean, std, low, high (NaN: no interval), n, interval (kind, or why it is
+        missing), percent.
+    """
+    rows = []
+    for group in study.groups:
+        evaluations, stack = _alike(group)
+        values = stack.mean(axis=2)
+        percent = is_fraction(group.records[0])
+        identity = {"preset": group.preset, "backbone": group.backbone, "label": group.label, "percent": percent}
+        for i, step in enumerate(evaluations):
+            rows.append(identity | {"step": step} | _mean(values[:, i], performance_bounds(group.records[0])))
+    return pd.DataFrame(rows, columns=["preset", "backbone", "label", "percent", "step", "mean", "std", "low", "high", "interval", "n"])
+
+
+def _alike(group: Group) -> tuple[list[int], NDArray[np.float64]]:
+    """The most frequent list of evaluations among the records, and their matrices: float64 [n, E + 1, K]."""
+    lists = [tuple(record.stream["evaluations"]) for record in group.records]
+    usual, _ = Counter(lists).most_common(1)[0]
+    kept = [r.performance() for r, own in zip(group.records, lists, strict=True) if own == usual]
+    shape = Counter(m.shape for m in kept).most_common(1)[0][0]
+    return list(usual), np.stack([m for m in kept if m.shape == shape])
+
+
+def _mean(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> dict[str, Any]:
+    known = values[np.isfinite(values)]
+    row = {"mean": float(known.mean()) if known.size else np.nan, "std": np.nan, "low": np.nan, "high": np.nan, "n": int(known.size)}
+    if known.size > 1:
+        row["std"] = float(known.std(ddof=1))
+    try:
+        interval = stats.mean_interval(known, unit="seeds", bounds=bounds)
+    except stats.Refused as refusal:
+        return row | {"interval": str(refusal)}
+    return row | {"low": interval.low, "high": interval.high, "interval": interval.method}
+
+
+def courses(study: TaskFreeStudy) -> list[tuple[Group, NDArray[np.float64]]]:
+    """Each group with the mean of its matrices, float64 [E + 1, K]; the methods of a preset one after the other."""
+    presets = list(dict.fromkeys(group.preset for group in study.groups))
+    return sorted(mean_matrices(study.pooled), key=lambda pair: presets.index(pair[0].preset))
+
+
+def recoveries(study: TaskFreeStudy) -> pd.DataFrame:
+    """Falls below 90 % of the best and the time to recover, over all latent tasks and seeds.
+
+    Returns:
+        Columns preset, backbone, label, percent, n (records), dips (per record), recovered (share of all dips), steps (median over dips,
+        infinite if they last; inf: half or more last, NaN: no dips), depth (mean loss at the lowest point).
+    """
+    rows = []
+    for group in study.groups:
+        dips = [dip for record in group.records for dip in metrics.dips(record.performance(), stream_facts(record))]
+        rows.append(
+            {
+                "preset": group.preset,
+                "backbone": group.backbone,
+                "label": group.label,
+                "percent": is_fraction(group.records[0]),
+                "n": len(group.records),
+                "dips": len(dips) / len(group.records),
+                "recovered": float(np.mean([dip.end is not None for dip in dips])) if dips else np.nan,
+                "steps": float(np.median([dip.steps for dip in dips])) if dips else np.nan,
+                "depth": float(np.mean([dip.best - dip.least for dip in dips])) if dips else np.nan,
+            }
+        )
+    return pd.DataFrame(rows, columns=["preset", "backbone", "label", "percent", "n", "dips", "recovered", "steps", "depth"])
+
+
+def overlap_points(study: TaskFreeStudy, measure: str = "a_auc") -> pd.DataFrame:
+    """A metric against the overlap index of the stream, among streams that differ only in their schedule.
+
+    Returns:
+        Columns key, family (what they share, as text), percent, label, preset, title, schedule, overlap, entropy, mean, std, low, high,
+        interval, n; families of a single overlap index have no rows.
+    """
+    function = TASK_FREE_MEASURES[measure]
+    rows = []
+    for group in study.groups:
+        stream = study.streams.get(group.preset)
+        if stream is None:
+            continue
+        values = np.array([function.of(record) for record in group.records])
+        percent = is_fraction(group.records[0])
+        shown: dict[str, Any] = {
+            "title": stream.title,
+            "schedule": stream.schedule_text,
+            "overlap": overlap_index(stream.mixture, study.threshold),
+        }
+        shown["entropy"] = mixing_entropy(stream.mixture)
+        identity = {"key": _family(group), "family": _family_title(group), "percent": percent, "label": group.label, "preset": group.preset}
+        rows.append(identity | shown | _mean(values, performance_bounds(group.records[0]) if function.share else None))
+    columns = [
+        "key",
+        "family",
+        "percent",
+        "label",
+        "preset",
+        "title",
+        "schedule",
+        "overlap",
+        "entropy",
+        "mean",
+        "std",
+        "low",
+        "high",
+        "interval",
+        "n",
+    ]
+    frame = pd.DataFrame(rows, columns=columns)
+    several = frame.groupby("key")["overlap"].nunique()
+    return frame[frame["key"].isin(several[several > 1].index)].reset_index(drop=True)
+
+
+def _family(group: Group) -> str:
+    """All values that define learning and evaluation, except the schedule."""
+    configuration = group.records[0].cell["configuration"]
+    kept = {n: v for n, v in configuration.items() if not n.startswith(("schedule.", "method.", "training.")) and n != "stream.schedule"}
+    return canonical([kept, configuration.get("training.batch_size"), group.backbone])
+
+
+def _family_title(group: Group) -> str:
+    scenario, configuration = group.records[0].scenario, group.records[0].cell["configuration"]
+    shared = [
+        f"mask {configuration.get('stream.mask')}",
+        f"{configuration.get('training.batch_size')} items per step",
+        str(configuration.get("stream.draw")),
+    ]
+    return f"{scenario.get('dataset')} × {group.backbone}, {', '.join(shared)} – {performance_name(scenario)}"
+
+
+# Two or more values of one key side by side, method by method, as in papers; a sweep draws the same as curves.
+# Values are fractions. :mod:`cglsuite.reports.studies.task_free.page` formats.
+
+_POINT = ["design", "rest", "label", "measure", "place", "value", "mean", "std", "n"]
+
+
+def contrast(study: Sweep, axis: str, measures: tuple[str, ...] = ("a_auc", "af")) -> pd.DataFrame:
+    """Every method's measures at every value of a key, and their change from the first value to the last.
+
+    Args:
+        axis: dotted key, one of the sweep's axes; for any other the result is empty.
+        measures: names of the sweep's measures.
+
+    Returns:
+        One row per point, in ascending order of the values: columns design, rest (the other axes in words), label, measure, place, value
+        (in words), mean, std (NaN for a single unit), n, change (difference of the means at the last and at the first value of that
+        method; NaN where it lacks one of them).
+    """
+    frames = [sweep_curves(study, name).assign(measure=name) for name in measures if name in study.measures and axis in study.axes]
+    if not frames:
+        return pd.DataFrame(columns=[*_POINT, "change"])
+    points = pd.concat(frames, ignore_index=True)
+    points = points[points["axis"] == axis].sort_values("place", kind="stable")[_POINT]
+    parts = []
+    for _, curve in points.groupby(["design", "rest"], sort=False):
+        last = curve["place"].max()
+        for _, own in curve.groupby(["label", "measure"], sort=False):
+            means = own.set_index("place")["mean"]
+            change = means[last] - means[0] if {0, last} <= set(means.index) else float("nan")
+            parts.append(own.assign(change=change))
+    return pd.concat(parts, ignore_index=True) if parts else points.assign(change=pd.Series(dtype="float64"))

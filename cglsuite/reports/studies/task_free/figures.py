@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from cglsuite.reports.kit.figure_parts import (
+from cglsuite.reports.kit.pictures import (
     COLOUR_MAP,
     DASHES,
     LEGEND_ROW,
@@ -23,10 +23,11 @@ from cglsuite.reports.kit.figure_parts import (
     labels_in,
     legend,
     look_of,
+    mark_series,
     plain_axes,
+    point_texts,
     wrapped,
 )
-from cglsuite.reports.kit.marks import mark_series, point_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,7 +1,7 @@
 """The page on task-free streams.
 
 Formats what :mod:`cglsuite.reports.studies.task_free.compute` (streams) and
-:mod:`cglsuite.reports.studies.task_free.performance` (methods on them) compute.
+:mod:`cglsuite.reports.studies.task_free.compute` (methods on them) compute.
 """
 
 from __future__ import annotations
@@ -13,24 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.reports.kit.columns import Column, crossed, framed, label, number, words
-from cglsuite.reports.kit.courses import Course, course_figure
-from cglsuite.reports.kit.figures import legend_picture
-from cglsuite.reports.kit.htmltable import empty, number_cell, number_text
-from cglsuite.reports.kit.notices import notice, tile
+from cglsuite.reports.kit.figures import Course, course_figure, legend_picture
 from cglsuite.reports.kit.pictures import Gallery, Theme, picture
-from cglsuite.reports.kit.rows import as_rows
+from cglsuite.reports.kit.tables import Column, as_rows, crossed, empty, framed, label, number, number_cell, number_text, words
+from cglsuite.reports.kit.text import notice, tile
 from cglsuite.reports.results import runs as show_runs
-from cglsuite.reports.results.measures import TASK_FREE_MEASURES
-from cglsuite.reports.results.overview import notices
-from cglsuite.reports.results.performance import is_fraction, performance_name
+from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_name
 from cglsuite.reports.results.runs import Facts
+from cglsuite.reports.results.summary import notices
 from cglsuite.reports.results.summary import summary as campaign_summary
-from cglsuite.reports.studies.sweep import page as show_sweep
-from cglsuite.reports.studies.sweep.compute import Sweep
+from cglsuite.reports.studies import sweep as show_sweep
+from cglsuite.reports.studies.sweep import Sweep
+from cglsuite.reports.studies.task_free import compute as performance_tables
 from cglsuite.reports.studies.task_free import compute as stream_tables
-from cglsuite.reports.studies.task_free import performance as performance_tables
-from cglsuite.reports.studies.task_free.contrast import contrast as contrasted
+from cglsuite.reports.studies.task_free.compute import contrast as contrasted
 from cglsuite.reports.studies.task_free.figures import exposure_figure, overlap_figure, progress_figure, stream_figure
 from cglsuite.streams.mixing import overlap_index
 
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cglsuite.reports.results.results import Group
-    from cglsuite.reports.studies.task_free.pooling import DealtStream, TaskFreeStudy
+    from cglsuite.reports.studies.task_free.compute import DealtStream, TaskFreeStudy
 
 __all__ = [
     "contrast",

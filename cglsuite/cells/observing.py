@@ -1,0 +1,507 @@
+"""Observers of cells: what they are told, in this process or from workers, several as one, and those that write files."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import importlib
+import importlib.util
+import itertools
+import json
+import logging
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cglsuite.base.errors import UsageError, nearest
+from cglsuite.cells.records.record import Record
+
+if TYPE_CHECKING:
+    from cglsuite.cells.spec import CellSpec
+
+__all__ = [
+    "FLUSH_S",
+    "Audience",
+    "CsvObserver",
+    "Epoch",
+    "Observation",
+    "ObservedCell",
+    "Observer",
+    "Observers",
+    "Sender",
+    "TensorBoardObserver",
+    "located",
+    "observer_of",
+    "observers_of",
+]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class ObservedCell:
+    """A cell as observers hear of it.
+
+    Attributes:
+        key: its key. spec: its specification.
+        epochs: the most epochs that each task may take, known once the stream is built. Of a task-free stream the steps up to each
+            evaluation. The first entry counts the epochs before the first task: 0, except for an upper bound that first trains offline on a
+            task-free stream.
+        covered: how many tasks (or evaluations) checkpoints covered so far. Observers are told of them at once, as they were recorded.
+    """
+
+    key: str
+    spec: CellSpec
+    epochs: Sequence[int] = ()
+    covered: int = 0
+
+    @property
+    def label(self) -> str:
+        """One line for display."""
+        seeds = self.spec.seeds
+        names = f"{self.spec.scenario.name} × {self.spec.method} × {self.spec.backbone}"
+        return f"{names} (order {seeds.order}, split {seeds.split}, init {seeds.init})"
+
+    def share(self, task: int, epoch: int) -> float:
+        """The part of all epochs that lies behind this one: 0 to 1, if no task stops early."""
+        return min(1.0, (sum(self.epochs[:task]) + epoch) / max(1, sum(self.epochs)))
+
+    def position(self, task: int, epoch: int | None = None) -> str:
+        """Where in the stream an epoch, or a task as a whole, is; for display."""
+        if task == 0:
+            return f"offline epoch {epoch}/{self.epochs[0]}"
+        part, step = ("task", "epoch") if self.spec.scenario.task_free is None else ("evaluation", "step")
+        where = f"{part} {task}/{len(self.epochs) - 1}"
+        return where if epoch is None else f"{where}, {step} {epoch}/{self.epochs[task]}"
+
+    @property
+    def folder(self) -> str:
+        """A name for a folder of this cell alone."""
+        return f"{self.spec.method}-{self.key[:16]}"
+
+
+class Epoch(NamedTuple):
+    """One epoch of a task; of a task-free stream, one step.
+
+    ``task``: from 1; 0 is offline training before a task-free stream. ``epoch``: from 1, within the task. ``loss``: the mean over its
+    batches. ``monitored``: what early stopping minimises, if anything.
+    """
+
+    task: int
+    epoch: int
+    loss: float
+    monitored: float | None
+
+
+class Observer:
+    """Does nothing; subclasses override what they need. Several cells may run at once, so every hook is given the cell.
+
+    Args:
+        folder: where it may write.
+    """
+
+    changes_nothing = False
+    """Known to leave the process as it was, so that nothing needs to be saved and compared around its hooks."""
+
+    def __init__(self, folder: str | Path = ".") -> None:
+        self.folder = Path(folder)
+
+    def cell_started(self, cell: ObservedCell) -> None:
+        """Before the data are loaded. Threads and processes that the observer needs start here, or earlier."""
+
+    def stream_built(self, cell: ObservedCell) -> None:
+        """``cell.epochs`` is known."""
+
+    def epoch_ended(self, cell: ObservedCell, task: int, epoch: int, loss: float, monitored: float | None) -> None:
+        """One epoch; see :class:`Epoch`."""
+
+    def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
+        """The epochs since the last call, at most half a second of them. Calls :meth:`epoch_ended` for each."""
+        for epoch in epochs:
+            self.epoch_ended(cell, *epoch)
+
+    def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
+        """After a task (or at an evaluation): its row of the performance matrix, float [T], NaN where a task could not be asked."""
+
+    def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
+        """With a copy of the record, whatever its status; ``None`` if the run was interrupted and will be resumed. Close what is open."""
+
+
+class Observers:
+    """Several observers as one. One that raises is dropped with a warning; the run goes on."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self._left = list(observers)
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    @property
+    def change_nothing(self) -> bool:
+        """Whether all are known to leave the process as it was."""
+        return all(observer.changes_nothing for observer in self._left)
+
+    def tell(self, event: str, cell: ObservedCell, *facts: object) -> None:
+        """Call the hook named ``event`` of each, with copies of its own: none changes what the suite or another observer reads."""
+        for observer in list(self._left):
+            own = [fact.copy() if isinstance(fact, Record) else fact for fact in facts]
+            try:
+                getattr(observer, event)(copy.copy(cell), *own)
+            except Exception as error:  # noqa: BLE001 - the run goes on without it
+                name = type(observer).__name__
+                logger.warning("the observer %s is dropped: %s: %s: %s", name, event, type(error).__name__, error)
+                self._left.remove(observer)
+
+
+# One cell that runs in this process, as its observers hear it: a runner's epochs in small batches, outside its clock and its draws.
+
+FLUSH_S = 0.5
+"""Epochs are told at most this often. Each telling saves and compares the state of the process, which takes under a millisecond."""
+
+
+class Observation:
+    """Tells observers of one cell.
+
+    Args:
+        observers: one that raises is dropped for later cells too, if this is an :class:`Observers`.
+    """
+
+    def __init__(self, observers: Observers | Sequence[Observer], spec: CellSpec, key: str) -> None:
+        self.observers = observers if isinstance(observers, Observers) else Observers(observers)
+        self.cell = ObservedCell(key, copy.deepcopy(spec))
+        self._task = self._epoch = 0
+        self._waiting: list[Epoch] = []
+        self._flushed = -math.inf
+        self._clock: Any = None
+        self._tell("cell_started")
+
+    def attach(self, runner: Any) -> None:
+        """Hear of every epoch and every task of a runner. Tasks that checkpoints cover are told as they were recorded."""
+        contents = [facts.content for facts in runner.stream.tasks]
+        stage, advance, covered = runner._stage, runner._advance, runner._covered
+
+        def task_ended(task: int, made: Any) -> None:
+            self._tell("task_ended", task, tuple(made.scores.rows.get(content, math.nan) for content in contents))
+
+        def watched_stage(k: int, before: Any) -> Any:
+            self._task, self._epoch = k + 1, 0
+            made = stage(k, before)
+            task_ended(k + 1, made)
+            return made
+
+        def watched_advance(k: int) -> Any:
+            out = advance(k)
+            self.flush()  # not only after the evaluation, which may take long
+            return out
+
+        def watched_covered(checkpoints: Any, beyond: int) -> Any:
+            stages = covered(checkpoints, beyond)
+            for task, made in enumerate((stages or [])[beyond + 1 :], start=beyond + 1):
+                losses, monitored = made.curve.get("loss", []), made.curve.get("monitor") or []
+                padded = [*monitored, *[None] * (len(losses) - len(monitored))]
+                self._waiting += [Epoch(task, e, *both) for e, both in enumerate(zip(losses, padded, strict=True), start=1)]
+                self.flush()
+                self.cell.covered += 1
+                task_ended(task, made)
+            return stages
+
+        runner._stage, runner._advance, runner._covered = watched_stage, watched_advance, watched_covered
+        runner.on_epoch = self._heard
+        self._clock = runner.clock
+        self.cell.epochs = _most_epochs(runner)
+        self._tell("stream_built")
+
+    def flush(self) -> None:
+        """Tell of the epochs that wait."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._tell("epochs_ended", tuple(waiting))
+        self._flushed = time.monotonic()
+
+    def ended(self, record: Record | None) -> None:
+        """The run is over: its record, or ``None`` if it was interrupted."""
+        self.flush()
+        self._tell("cell_ended", record)
+
+    def _heard(self, loss: float, monitored: float | None) -> None:
+        self._epoch += 1
+        self._waiting.append(Epoch(self._task, self._epoch, loss, monitored))
+        if time.monotonic() - self._flushed >= FLUSH_S:
+            self.flush()
+
+    def _tell(self, event: str, *facts: object) -> None:
+        """What observers change in the process is undone, and their time is not charged to the method."""
+        if not self.observers:
+            return
+        before = self._clock.switch("framework") if self._clock is not None else ""
+        restore: Callable[[], None] = _nothing if self.observers.change_nothing else _state()
+        try:
+            self.observers.tell(event, self.cell, *facts)
+        finally:
+            restore()
+            if before:
+                self._clock.switch(before)
+
+
+def _most_epochs(runner: Any) -> tuple[int, ...]:
+    training, stream = runner.training, runner.stream
+    evaluations = getattr(stream, "evaluations", None)
+    if evaluations is None:
+        return (0, *[training.epochs] * len(stream))
+    if runner.past_views:
+        offline = runner.method.hyperparameters.get("offline_epochs", 0)
+        return (offline, *[0] * (len(evaluations) - 1))
+    return (0, *(later - earlier for earlier, later in itertools.pairwise(evaluations)))
+
+
+def _nothing() -> None:
+    pass
+
+
+def _state() -> Callable[[], None]:
+    """A function that restores the global state of the process, with the random states of GPUs in use."""
+    import torch
+
+    from cglsuite.base.traces import SHARED, Traces
+    from cglsuite.cells.process import NUMERICAL
+
+    before = Traces((*SHARED, *NUMERICAL))
+    on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+
+    def restore() -> None:
+        if before.changes():
+            before.restore()
+        for device, state in enumerate(on_gpu):
+            torch.cuda.set_rng_state(state, device)
+
+    return restore
+
+
+# Relay events from worker processes to observers: a worker sends events, its supervisor passes them on.
+
+
+class Sender(Observer):
+    """Runs in a worker and forwards every event through ``emit(event, **facts)``, as JSON types."""
+
+    changes_nothing = True
+
+    def __init__(self, emit: Callable[..., None]) -> None:
+        super().__init__()
+        self._emit = emit
+
+    def stream_built(self, cell: ObservedCell) -> None:
+        """Send how many epochs there may be."""
+        self._emit("stream", key=cell.key, epochs=list(cell.epochs))
+
+    def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
+        """Send the epochs in one event."""
+        self._emit("epochs", key=cell.key, epochs=[list(epoch) for epoch in epochs])
+
+    def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
+        """Send the row of the matrix."""
+        row = [value if math.isfinite(value) else None for value in performance]
+        self._emit("row", key=cell.key, task=task, performance=row, covered=cell.covered)
+
+
+class Audience:
+    """Runs in a supervisor: holds the observers and the cells in progress."""
+
+    def __init__(self, observers: Observers | None = None) -> None:
+        self.observers = Observers([]) if observers is None else observers
+        self.cells: dict[str, ObservedCell] = {}
+
+    def started(self, key: str, spec: CellSpec) -> None:
+        """A worker has begun a cell."""
+        self.cells[key] = ObservedCell(key, copy.deepcopy(spec))
+        self.observers.tell("cell_started", self.cells[key])
+
+    def hear(self, kind: str, event: Mapping[str, Any]) -> None:
+        """Pass on an event of a :class:`Sender`; other events are ignored."""
+        cell = self.cells.get(event.get("key", ""))
+        if cell is None:
+            return
+        if kind == "stream":
+            cell.epochs = tuple(event["epochs"])
+            self.observers.tell("stream_built", cell)
+        elif kind == "epochs":
+            self.observers.tell("epochs_ended", cell, tuple(Epoch(*epoch) for epoch in event["epochs"]))
+        elif kind == "row":
+            cell.covered = event["covered"]
+            row = tuple(math.nan if value is None else value for value in event["performance"])
+            self.observers.tell("task_ended", cell, event["task"], row)
+
+    def ended(self, key: str, record: Callable[[], Record | None]) -> None:
+        """A cell has ended with a record, or was given back: ``None``."""
+        cell = self.cells.pop(key, None)
+        if cell is not None:
+            self.observers.tell("cell_ended", cell, record())
+
+    def stopped(self) -> None:
+        """End all cells in progress: the run was interrupted."""
+        for key in list(self.cells):
+            self.ended(key, lambda: None)
+
+
+# Observers that write files, and observers by name.
+
+
+class CsvObserver(Observer):
+    """Writes three files per cell, in a folder named after its method and key.
+
+    ``cell.json`` (key, label), ``epochs.csv`` (task, epoch, loss, monitored) and ``tasks.csv`` (after, task, performance). Rows are
+    appended as they are heard, so an interrupted run leaves what it reported.
+    """
+
+    changes_nothing = True
+
+    def cell_started(self, cell: ObservedCell) -> None:
+        """Create the files."""
+        folder = self.folder / cell.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "cell.json").write_text(json.dumps({"key": cell.key, "label": cell.label}, ensure_ascii=False) + "\n", encoding="utf-8")
+        self._write(cell, "epochs", [Epoch._fields], "w")
+        self._write(cell, "tasks", [("after", "task", "performance")], "w")
+
+    def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
+        """Append a row per epoch."""
+        self._write(cell, "epochs", [["" if value is None else value for value in epoch] for epoch in epochs])
+
+    def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
+        """Append the row of the matrix."""
+        self._write(cell, "tasks", [(task, j, value) for j, value in enumerate(performance, start=1) if math.isfinite(value)])
+
+    def _write(self, cell: ObservedCell, name: str, rows: Iterable[Sequence[Any]], mode: str = "a") -> None:
+        with (self.folder / cell.folder / f"{name}.csv").open(mode, newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+class TensorBoardObserver(Observer):
+    """Writes TensorBoard scalars: ``loss`` and ``monitored`` by epoch, ``performance/task J`` by task, in a folder per cell.
+
+    Needs ``pip install 'cglsuite[tensorboard]'``.
+
+    Raises:
+        UsageError: TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: str | Path = ".") -> None:
+        super().__init__(folder)
+        try:
+            self._make: Any = importlib.import_module("torch.utils.tensorboard").SummaryWriter
+        except ImportError as error:
+            advice = "install it (pip install 'cglsuite[tensorboard]'), or watch with csv"
+            raise UsageError(f"the observer tensorboard needs TensorBoard, which is not installed ({error}): {advice}") from error
+        self._writers: dict[str, Any] = {}
+        self._steps: dict[str, int] = {}
+
+    def cell_started(self, cell: ObservedCell) -> None:
+        """Open the cell's writer."""
+        self._writers[cell.key], self._steps[cell.key] = self._make(str(self.folder / cell.folder)), 0
+
+    def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
+        """Write the losses."""
+        writer = self._writers[cell.key]
+        for epoch in epochs:
+            self._steps[cell.key] += 1
+            writer.add_scalar("loss", epoch.loss, self._steps[cell.key])
+            if epoch.monitored is not None:
+                writer.add_scalar("monitored", epoch.monitored, self._steps[cell.key])
+        writer.flush()
+
+    def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
+        """Write the row of the matrix."""
+        for j, value in enumerate(performance, start=1):
+            if math.isfinite(value):
+                self._writers[cell.key].add_scalar(f"performance/task {j}", value, task)
+        self._writers[cell.key].flush()
+
+    def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
+        """Close the cell's writer."""
+        self._writers.pop(cell.key).close()
+
+
+_BY_NAME: dict[str, type[Observer]] = {"csv": CsvObserver, "tensorboard": TensorBoardObserver}
+
+
+def located(text: str, default: Path, base: Path) -> str:
+    """``NAME`` or ``NAME=FOLDER`` as ``NAME=FOLDER`` with an absolute folder, and an absolute file where the name has one.
+
+    Args:
+        default: the parent folder if none is given. base: the folder that relative paths start from.
+    """
+    name, _, given = text.partition("=")
+    file, colon, attribute = name.partition(":")
+    if file.endswith(".py"):
+        name = f"{(base / Path(file).expanduser()).absolute()}{colon}{attribute}"
+        folder = default / f"{Path(file).stem}.{attribute}"
+    else:
+        folder = default / name.replace(":", ".")
+    return f"{name}={(base / Path(given).expanduser() if given else folder).absolute()}"
+
+
+def observer_of(text: str, default: Path) -> Observer:
+    """The observer that ``NAME`` or ``NAME=FOLDER`` asks for.
+
+    A name is ``csv``, ``tensorboard``, ``package.module:Class`` or ``file.py:Class``.
+
+    Args:
+        default: the parent folder if none is given.
+
+    Raises:
+        UsageError: no such observer, or one that cannot be used here.
+    """
+    name, _, folder = located(text, default, Path()).partition("=")
+    if name in _BY_NAME:
+        return _BY_NAME[name](folder)
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        close = nearest(name, _BY_NAME, 1)
+        hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(_BY_NAME)}, package.module:Class or file.py:Class"
+        raise UsageError(f"watch {text}: unknown observer {name!r}: {hint}")
+    try:
+        made = getattr(_imported(module), attribute)(folder)
+    except Exception as error:
+        raise UsageError(f"watch {text}: {type(error).__name__}: {error}; expected a class that takes a folder") from error
+    if not isinstance(made, Observer):
+        raise UsageError(f"watch {text}: {attribute} is not a cglsuite.cells.Observer; derive it from that class")
+    return made
+
+
+def _imported(module: str) -> ModuleType:
+    if not module.endswith(".py"):
+        return importlib.import_module(module)
+    path = Path(module)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    made = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, made)
+    spec.loader.exec_module(made)
+    return made
+
+
+def observers_of(given: Iterable[str | Observer | type[Observer]], default: Path) -> Observers:
+    """Turn what users pass (names, classes or objects) into observers.
+
+    Args:
+        default: the parent folder for observers without a folder of their own.
+
+    Raises:
+        UsageError: anything else, or an error of :func:`observer_of`.
+    """
+    made: list[Observer] = []
+    for one in given:
+        if isinstance(one, str):
+            made.append(observer_of(one, default))
+        elif isinstance(one, type) and issubclass(one, Observer):
+            made.append(one(default / one.__name__))
+        elif isinstance(one, Observer):
+            made.append(one)
+        else:
+            raise UsageError(f"observer {one!r}: expected a name, or a cglsuite.cells.Observer (a class or an object)")
+    return Observers(made)

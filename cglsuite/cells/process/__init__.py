@@ -1,1 +1,0 @@
-"""The process state that a cell must leave unchanged."""

@@ -1,1 +1,0 @@
-"""Publish the records of a store, and pull published ones."""

@@ -1,0 +1,334 @@
+"""Tables as lists of columns: each has its head, and makes its cell of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from cglsuite import stats
+from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.reports.kit.text import Notes, value_text
+
+__all__ = [
+    "COMPONENT_NAMES",
+    "Column",
+    "amount",
+    "amount_cell",
+    "as_rows",
+    "components_table",
+    "crossed",
+    "data_table",
+    "definition_list",
+    "duration",
+    "empty",
+    "exact_cell",
+    "folded",
+    "framed",
+    "group_title",
+    "head_cell",
+    "interval",
+    "interval_cell",
+    "label",
+    "mean_std",
+    "mean_std_cell",
+    "number",
+    "number_cell",
+    "number_text",
+    "p_cell",
+    "row_head",
+    "table",
+    "titled",
+    "two_lines",
+    "words",
+]
+
+Of = Callable[[Any], Any] | str
+"""What a cell shows of a row: a function of the row, or the name of an item; if empty, the item that the column's head names."""
+
+
+Unit = tuple[int, float] | Callable[[Any], tuple[int, float]]
+"""The digits of a number and what it is multiplied by, of a column or of each row."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """``cell`` makes the cell of a row; ``kind`` is that of :func:`head_cell`, for a head that is text."""
+
+    head: str | Fragment
+    cell: Callable[[Any], Fragment]
+    kind: str | None = "number"
+
+
+def label(head: str, *of: Of) -> Column:
+    """The titles of rows: what :func:`row_head` makes of these values."""
+    values = [_value(head, one) for one in of or ("",)]
+    return Column(head, lambda row: row_head(*(value(row) for value in values)), "name")
+
+
+def number(head: str, of: Of = "", digits: int | Callable[[Any], int] = 0, *, plus: bool = False, zero: bool = True) -> Column:
+    """Numbers; a dash where there is none, and without ``zero`` in place of 0."""
+    value = _value(head, of)
+
+    def cell(row: Any) -> Fragment:
+        shown = value(row)
+        return number_cell(shown if zero else shown or None, digits(row) if callable(digits) else digits, plus=plus)
+
+    return Column(head, cell)
+
+
+def amount(head: str, of: Of, unit: Unit, *, plus: bool = False) -> Column:
+    """Numbers as :func:`amount_cell` shows them, in a unit."""
+    value = _value(head, of)
+    return Column(head, lambda row: amount_cell(value(row), *_unit(row, unit), plus=plus))
+
+
+def interval(head: str, unit: Unit, low: str = "low", high: str = "high", *, plus: bool = False) -> Column:
+    """Intervals between two items of a row, in a unit."""
+    return Column(head, lambda row: interval_cell(row[low], row[high], *_unit(row, unit), plus=plus))
+
+
+def mean_std(head: str, unit: Unit, mean: str = "mean", std: str = "std") -> Column:
+    """Means with their deviations, in a unit."""
+
+    def cell(row: Any) -> Fragment:
+        digits, scale = _unit(row, unit)
+        return mean_std_cell(row[mean], row[std], scale=scale, digits=digits)
+
+    return Column(head, cell)
+
+
+def words(head: str, of: Of = "", class_: str | None = None, kind: str | None = None) -> Column:
+    """Text or a fragment, in cells of a class."""
+    value = _value(head, of)
+    return Column(head, lambda row: element("td", value(row), class_=class_), kind)
+
+
+def crossed(head: str, cells: Mapping[Any, Any], key: Any, cell: Callable[[Any], Fragment]) -> Column:
+    """Cells of a table of keys against keys, from what there is of a row and ``key``; a dash where there is nothing."""
+    return Column(head, lambda row: cell(cells[row, key]) if (row, key) in cells else number_cell(None))
+
+
+def _value(head: str, of: Of) -> Callable[[Any], Any]:
+    return of if callable(of) else lambda row: row[of or head]
+
+
+def _unit(row: Any, unit: Unit) -> tuple[int, float]:
+    return unit(row) if callable(unit) else unit
+
+
+def framed(
+    rows: pd.DataFrame | Iterable[Any],
+    columns: Sequence[Column],
+    caption: Content = None,
+    *,
+    none: str = "",
+    by: Of | None = None,
+    refused: Callable[[Any], tuple[int, str] | None] = lambda row: None,
+) -> Fragment:
+    """A table of rows.
+
+    Args:
+        none: shown in place of a table without rows. by: the title of the group that a row belongs to; rows of an empty title have none.
+        refused: of a row that cannot be shown whole, how many of its cells are, and the reason, which takes the place of the others.
+    """
+    every = as_rows(rows) if isinstance(rows, pd.DataFrame) else list(rows)
+    if none and not every:
+        return empty(none)
+    title = _value("", by) if by is not None else lambda row: ""
+    groups: dict[str, list[Sequence[Fragment]]] = {}
+    for row in every:
+        shown, reason = refused(row) or (len(columns), "")
+        cells = [column.cell(row) for column in columns[:shown]]
+        cells += [element("td", reason, class_="quiet long", colspan=len(columns) - shown)] if shown < len(columns) else []
+        groups.setdefault(str(title(row)), []).append(cells)
+    head = [column.head if isinstance(column.head, Fragment) else head_cell(column.head, column.kind) for column in columns]
+    body = (one for name, some in groups.items() for one in ([[group_title(name, len(columns))]] if name else []) + some)
+    return table(head, body, caption)
+
+
+# Tables as HTML: captions, heads and cells in our pages' style; a number's exact value stands in its cell's ``data-value``.
+
+_ONE_LINE = 60
+"""Characters of a row's title that stay on one line."""
+
+
+def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content = None) -> Fragment:
+    """A table that scrolls sideways if it is too wide; a row with a single cell is a title for the rows below it."""
+    body = [element("tr", *row, class_="group" if len(row) == 1 < len(head) else None) for row in rows]
+    inner = element("table", element("thead", element("tr", *head)), element("tbody", *body))
+    # The caption is outside the scrolling box, so that it wraps on a phone.
+    return element(
+        "figure",
+        element("figcaption", caption) if caption else None,
+        element("div", inner, class_="scroll", tabindex=0, role="group", aria_label="table"),
+        class_="table",
+    )
+
+
+def titled(title: Content, *about: Content) -> Fragment:
+    """A caption: what a table is of, and more about it."""
+    return join([element("strong", title), *about])
+
+
+def head_cell(text: str, kind: str | None = None) -> Fragment:
+    """A column's title; ``kind`` is ``number``, ``name`` or nothing."""
+    return element("th", text, class_=kind, scope="col")
+
+
+def two_lines(first: str, second: str) -> Fragment:
+    """A column's head of two lines."""
+    return element("th", first, element("br"), element("span", second, class_="quiet"), class_="number nowrap", scope="col")
+
+
+def row_head(method: Any, *more: Any) -> Fragment:
+    """A row's title: the method, or a link to it, and what distinguishes it from others of its name. Long texts wrap, short ones do not."""
+    rest = ", ".join(str(part) for part in more if part)
+    wraps = not isinstance(method, Fragment) and len(str(method)) + len(rest) > _ONE_LINE
+    body = [method if isinstance(method, Fragment) else str(method), element("span", f" {rest}", class_="quiet") if rest else None]
+    return element("th", *body, class_="name long" if wraps else "name", scope="row")
+
+
+def group_title(text: str, columns: int) -> Fragment:
+    """The title of the rows below it, across ``columns``."""
+    return element("th", text, colspan=columns, scope="colgroup")
+
+
+def number_cell(value: Any, digits: int | None = None, plus: bool = False) -> Fragment:
+    """A number, or a dash if there is none."""
+    if value is None or value != value:
+        return element("td", "–", class_="number quiet")
+    text = f"{value:g}" if digits is None else number_text(value, digits, plus)
+    return element("td", text, class_="number", data_value=repr(float(value)))
+
+
+def mean_std_cell(mean: float, std: float, *, scale: float, digits: int, remark: str = "") -> Fragment:
+    """``mean ± std`` multiplied by ``scale``; ``data-value`` is the unscaled mean. No ± if ``std`` is NaN."""
+    spread = "" if std != std else f" ± {number_text(scale * std, digits)}"
+    shown = element("span", spread + remark, class_="sd")
+    return element("td", number_text(scale * mean, digits), shown, class_="number", data_value=repr(float(mean)))
+
+
+def exact_cell(*shown: Content, **numbers: float) -> Fragment:
+    """A cell with exact numbers behind its text: ``value``, ``low``, ``high``."""
+    return element("td", *shown, class_="number nowrap", **{f"data_{name}": repr(float(value)) for name, value in numbers.items()})
+
+
+def amount_cell(value: float, digits: int, scale: float = 1.0, *, plus: bool = False, unit: str = "") -> Fragment:
+    """A number multiplied by ``scale``, with the exact one behind it; a dash if there is none."""
+    if value is None or value != value:
+        return number_cell(None)
+    return exact_cell(f"{number_text(scale * value, digits, plus)}{unit}", value=value)
+
+
+def interval_cell(low: float, high: float, digits: int, scale: float = 1.0, *, plus: bool = False) -> Fragment:
+    """Both ends of an interval multiplied by ``scale``, with the exact ones behind them; a dash if there is none."""
+    if low != low:
+        return number_cell(None)
+    return exact_cell(" to ".join(number_text(scale * end, digits, plus) for end in (low, high)), low=low, high=high)
+
+
+def p_cell(value: float) -> Fragment:
+    """A p value to three digits; a dash if there is none."""
+    if value != value:
+        return number_cell(None)
+    return element("td", "< 0.001" if value < 0.001 else f"{value:.3f}", class_="number", data_value=repr(float(value)))
+
+
+def number_text(value: float, digits: int, plus: bool = False) -> str:
+    """A number with thin spaces between thousands, a true minus sign, and no sign before a rounded zero."""
+    text = f"{value:,.{digits}f}".replace(",", "\u202f")
+    if not any(c in "123456789" for c in text):
+        return text.lstrip("-")
+    return text.replace("-", "−") if text.startswith("-") else ("+" if plus else "") + text
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever reads well."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def empty(text: str) -> Fragment:
+    """Shown in place of a table or a figure without content; a section of nothing else is left out of the page, with this as the reason."""
+    return element("p", text, class_="quiet empty")
+
+
+def folded(title: Content, *content: Content) -> Fragment:
+    """What is shown when its title is clicked."""
+    return element("details", element("summary", title), *content)
+
+
+def definition_list(pairs: Iterable[tuple[Content, Content]]) -> Fragment:
+    """Facts, each under its name; nothing where there are none."""
+    parts = [part for name, fact in pairs for part in (element("dt", name), element("dd", fact))]
+    return element("dl", *parts, class_="facts") if parts else Fragment("")
+
+
+def data_table(frame: pd.DataFrame, caption: str | None = None) -> Fragment:
+    """Any data frame in our pages' style: text escaped, numbers right-aligned."""
+    kinds = ["number" if frame[c].dtype.kind in "iuf" else None for c in frame.columns]
+    head = [head_cell(str(c), kind) for c, kind in zip(frame.columns, kinds, strict=True)]
+    rows = [[_cell(v, kind, i == 0) for i, (v, kind) in enumerate(zip(row, kinds, strict=True))] for row in frame.itertuples(index=False)]
+    return table(head, rows, caption)
+
+
+def _cell(value: Any, kind: str | None, first: bool) -> Fragment:
+    if kind:
+        return number_cell(value)
+    return element("th", value_text(value), scope="row") if first else element("td", value_text(value))
+
+
+# Rows of a data frame as plain mappings.
+
+
+def as_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One mapping per row: column to value."""
+    return [{str(k): v for k, v in row.items()} for row in frame.to_dict(orient="records")]
+
+
+# Variance components as a table, whatever study computed them.
+
+COMPONENT_NAMES = {
+    "order": "order",
+    "method_order": "method × order",
+    "seed": "seed",
+    "method_seed": "method × seed",
+    "order_seed": "order × seed",
+    "rest": "rest",
+}
+"""Variance components in words."""
+
+
+def components_table(found: Iterable[tuple[str, stats.VarianceComponents | stats.Refused, bool]], caption: str) -> Fragment:
+    """Standard deviations and shares of the variance components, a row per scenario, or the reason for a refusal.
+
+    Args:
+        found: (scenario, its components, whether the performance is a fraction, which is shown in points).
+    """
+    notes = Notes()
+
+    def counts(row: Any) -> Fragment:
+        fitted = row[1]
+        return join(notes.mark(f"{fitted.n_methods} × {fitted.n_orders} × {fitted.n_seeds}", "; ".join(fitted.notes)))
+
+    columns = [
+        label("scenario", lambda row: row[0]),
+        words("methods × orders × seeds", counts, "number nowrap", "number"),
+        *(Column(two_lines(COMPONENT_NAMES[name], "std (share)"), partial(_component, name=name)) for name in stats.COMPONENTS),
+    ]
+    shown = framed(found, columns, caption, refused=lambda row: (1, f"refused: {row[1]}") if isinstance(row[1], stats.Refused) else None)
+    return join([shown, notes.listed()])
+
+
+def _component(row: tuple[str, stats.VarianceComponents, bool], name: str) -> Fragment:
+    _, fitted, fraction = row
+    if name not in fitted.variances:
+        return number_cell(None)
+    deviation, share = fitted.variances[name] ** 0.5, f" ({number_text(100 * fitted.shares[name], 0)} %)"
+    text = number_text(100 * deviation, 2) if fraction else number_text(deviation, 4)
+    return exact_cell(text, element("span", share, class_="sd"), value=deviation)

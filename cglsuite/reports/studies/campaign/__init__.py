@@ -1,3 +1,0 @@
-"""The report of one campaign."""
-
-from __future__ import annotations

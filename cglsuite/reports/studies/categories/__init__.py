@@ -1,3 +1,0 @@
-"""Ranks by category of method."""
-
-from __future__ import annotations

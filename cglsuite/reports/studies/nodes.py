@@ -1,0 +1,247 @@
+"""The page of single nodes predicted better or worse than the mean of their task.
+
+Formats what :mod:`cglsuite.reports.studies.nodes` computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cglsuite.base.errors import UsageError
+from cglsuite.base.markup import Fragment, element
+from cglsuite.campaigns.planning import plan_campaign
+from cglsuite.cells.leak import item_results
+from cglsuite.cells.storage.store import Store
+from cglsuite.reports.kit.figures import Panel, cumulative_figure
+from cglsuite.reports.kit.pictures import Gallery, Theme, picture
+from cglsuite.reports.kit.tables import Column, as_rows, empty, framed, label, mean_std_cell, number, number_cell, words
+from cglsuite.reports.kit.text import key_box, listed, scenario_words
+from cglsuite.reports.results.summary import preset_caption
+from cglsuite.reports.results.variants import PresetVariant, preset_variants
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cglsuite.host import Catalogue
+
+__all__ = [
+    "ALL",
+    "ATTRIBUTES",
+    "GROUPS",
+    "NodeItems",
+    "cumulative",
+    "group_summary",
+    "message",
+    "node_distributions",
+    "node_groups",
+    "node_items",
+]
+
+
+def message(items: NodeItems) -> Fragment:
+    """Key results: per method what the nodes that are predicted better than their task's mean have, beside the others."""
+    lines = []
+    rows = {(row["method"], row["group"]): row for row in as_rows(group_summary(items.frame))}
+    for method in dict.fromkeys(method for method, _ in rows):
+        better, worse = rows[method, "better"], rows[method, "worse"]
+        said = [
+            f"{words} {better[f'{name}_mean']:.2f} against {worse[f'{name}_mean']:.2f}"
+            for name, words in ATTRIBUTES.items()
+            if better[f"{name}_n"] and worse[f"{name}_n"] and better[f"{name}_mean"] != worse[f"{name}_mean"]
+        ]
+        counts = f"{better['n']} items are predicted better than the mean of their task, {worse['n']} worse"
+        lines.append(element("li", element("strong", method), f": {counts}{'; mean ' if said else ''}{', '.join(said)}."))
+    return key_box(lines)
+
+
+def node_groups(items: NodeItems) -> Fragment:
+    """Per method, the items better and worse than the mean of their task: their number, and mean ± deviation of their attributes."""
+    columns = [
+        *(label("method"), words("answered", lambda row: _answered(row["group"])), number("items", "n")),
+        number("share, %", lambda row: 100 * row["share"], 1),
+        *(_attribute(name, title) for name, title in ATTRIBUTES.items()),
+    ]
+    runs = items.frame[["order", "split", "init"]].drop_duplicates()
+    seeds = "; ".join(f"{row['order']}/{row['split']}/{row['init']}" for row in as_rows(runs))
+    score = "F1 of the predicted set of labels" if items.several_labels else "1 for the right class, else 0"
+    about = f"mean ± sample standard deviation over items; an item's score: {score}; seeds (order/split/init): {seeds}"
+    return framed(group_summary(items.frame), columns, preset_caption(items.preset, [items.variant] if items.variant else [], about))
+
+
+def _attribute(name: str, title: str) -> Column:
+    """Mean and deviation over the items whose attribute is known."""
+
+    def cell(row: Mapping[str, Any]) -> Fragment:
+        known = int(row[f"{name}_n"])
+        if not known:
+            return number_cell(None)
+        remark = f" (n={known})" if known != row["n"] else ""
+        return mean_std_cell(row[f"{name}_mean"], row[f"{name}_std"], scale=1.0, digits=3 if name == "homophily" else 2, remark=remark)
+
+    return Column(title, cell)
+
+
+def node_distributions(items: NodeItems) -> Gallery | Fragment:
+    """One figure per method: the distributions of homophily, degree and, where it varies, number of labels in both groups of items.
+
+    A method that answers all items of a task equally well has no groups, and no figure.
+    """
+    frame, summary = items.frame, as_rows(group_summary(items.frame))
+    quantities = ["homophily", *(["labels"] if frame["labels"].nunique() > 1 else []), "degree"]
+
+    def one(method: str) -> Any:
+        part = frame[frame["method"] == method]
+        panels = [_node_panel(part, frame[name], name) for name in quantities]
+        said = [
+            f"{ATTRIBUTES[name]}: " + ", ".join(f"{row['group']} {row[f'{name}_mean']:.2f}" for row in summary if row["method"] == method)
+            for name in quantities
+        ]
+        sizes = ", ".join(f"{int(part[group].sum())} {group}" for group in GROUPS)
+
+        def draw(theme: Theme) -> Any:
+            return cumulative_figure(panels, theme, title=method, order=[_answered(group) for group in GROUPS])
+
+        alt = f"Distributions for {method} in {items.preset}, {sizes} than the mean of their task. Means: {'; '.join(said)}"
+        return picture(draw, alt, group=scenario_words(items.preset))
+
+    grouped = frame[frame[list(GROUPS)].any(axis=1)]
+    pictures = tuple(one(str(method)) for method in dict.fromkeys(grouped["method"]))
+    return Gallery(pictures) if pictures else empty("Every method answers all items of a task equally well.")
+
+
+def _answered(group: str) -> str:
+    return f"{group} than the mean"
+
+
+def _node_panel(part: pd.DataFrame, everything: pd.Series, name: str) -> Any:
+    """The distributions of one attribute in both groups; the axis is the same for all methods."""
+    values = {group: part.loc[part[group], name].dropna().to_numpy(dtype=np.float64) for group in GROUPS}
+    curves = {_answered(group): cumulative(some) for group, some in values.items() if some.size}
+    if name == "homophily":
+        bounds = (0.0, 1.0)
+    else:
+        bounds = (0.9 * float(everything.min()), 1.1 * max(float(everything.max()), 1.0))
+    return Panel(ATTRIBUTES[name], curves, bounds, logarithmic=name == "degree")
+
+
+# Single nodes after the last task: which ones a method predicts better or worse than the task average, and how these differ.
+# After Figure 6 of Zhao, Bartos & Khosla, AGALE, TMLR 2024. All functions but :func:`node_items` are pure functions of its frame.
+
+ATTRIBUTES = {"homophily": "label homophily", "labels": "number of labels", "degree": "degree"}
+"""Attributes that compare nodes: column name to label."""
+GROUPS = ("better", "worse")
+"""Items above and below the mean score of their task; items exactly at the mean are in neither group."""
+ALL = "all methods"
+_POINTS = 400
+
+
+@dataclass(frozen=True)
+class NodeItems:
+    """The test items of some cells of one scenario.
+
+    Args:
+        frame: the rows of :func:`cglsuite.cells.leak.item_results` of every cell, with columns ``method``, ``order``, ``split`` and
+            ``init``. preset: display name of the scenario. several_labels: whether a node may have several labels. variant: the
+            overrides of the preset, if any.
+    """
+
+    frame: pd.DataFrame
+    preset: str
+    several_labels: bool
+    variant: PresetVariant | None = None
+
+
+def node_items(
+    catalogue: Catalogue,
+    scenario: str,
+    methods: str | Sequence[str],
+    overrides: Mapping[str, Any] | None = None,
+    seeds: Mapping[str, Sequence[int]] | None = None,
+    store: Store | str | Path | None = None,
+) -> NodeItems:
+    """The test items of every method and seed in a scenario, queried after the last task; cells missing from the store are trained.
+
+    Args:
+        overrides: of the preset, dotted or bare; hyper-parameters of methods apply to the methods that declare them.
+        seeds: ``order``, ``split`` and ``init`` to lists, as in a campaign.
+
+    Raises:
+        UsageError: an unknown name or key; a method that does not support this scenario.
+        CglsuiteError: whatever training raises.
+    """
+    from cglsuite.campaigns.campaign import Campaign
+
+    grid = {"scenarios": [scenario], "methods": listed(methods)}
+    given = {"name": "nodes", "grid": grid, "seeds": dict(seeds or {}), "set": dict(overrides or {}), "run": {"device": "cpu"}}
+    store = store if isinstance(store, Store) else Store(store)
+    cells = []
+    for planned in plan_campaign(Campaign.parse(given), catalogue, store=store):
+        if planned.cell is None:
+            raise UsageError(f"{planned.request.method} in {scenario}: {planned.reason}; leave it out of the methods")
+        cells.append(planned.cell)
+    parts = []
+    for cell in cells:
+        drawn = cell.seeds
+        parts.append(item_results(cell, catalogue, store).assign(method=cell.method, order=drawn.order, split=drawn.split, init=drawn.init))
+    frame = pd.concat(parts, ignore_index=True)
+    first = ["method", "order", "split", "init"]
+    frame, preset = frame[first + [c for c in frame.columns if c not in first]], cells[0].preset
+    variant = preset_variants(cells, catalogue).get(preset)
+    return NodeItems(frame, preset, cells[0].scenario.labels == "multi", variant)
+
+
+def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
+    """How the better and worse predicted items differ, per method and over all methods.
+
+    Returns:
+        One row per method (in the frame's order; :data:`ALL` last, where there are several) and group. Columns method, group, n (items),
+        share (of the method's items), and for every attribute ``<attribute>_n`` (items that have a value), ``_mean`` and ``_std`` (sample
+        standard deviation; NaN where it is undefined).
+    """
+    methods = list(dict.fromkeys(frame["method"]))
+    parts = [(method, frame[frame["method"] == method]) for method in methods]
+    if len(methods) > 1:
+        parts.append((ALL, frame))
+    rows = []
+    for method, part in parts:
+        for group in GROUPS:
+            chosen = part[part[group]]
+            share = len(chosen) / len(part) if len(part) else np.nan
+            rows.append({"method": method, "group": group, "n": len(chosen), "share": share, **_described(chosen)})
+    columns = [f"{name}_{what}" for name in ATTRIBUTES for what in ("n", "mean", "std")]
+    return pd.DataFrame(rows, columns=["method", "group", "n", "share", *columns])
+
+
+def _described(items: pd.DataFrame) -> dict[str, float]:
+    out: dict[str, float] = {}
+    for name in ATTRIBUTES:
+        values = items[name].dropna().to_numpy(dtype=np.float64)
+        mean = float(values.mean()) if values.size else np.nan
+        std = float(values.std(ddof=1)) if values.size > 1 else np.nan
+        out |= {f"{name}_n": values.size, f"{name}_mean": mean, f"{name}_std": std}
+    return out
+
+
+def cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The empirical distribution function at its steps: ascending values, and the share of ``values`` that are at most as large.
+
+    NaN is left out. Of more than 400 steps that many quantiles are kept, so that a figure's size does not grow with the data.
+
+    Example:
+        >>> [part.tolist() for part in cumulative(np.array([2.0, 1.0, 2.0, np.nan]))]
+        [[1.0, 2.0], [0.3333333333333333, 1.0]]
+    """
+    known = np.sort(values[np.isfinite(values)])
+    steps, counts = np.unique(known, return_counts=True)
+    shares = np.cumsum(counts) / max(known.size, 1)
+    if steps.size > _POINTS:
+        kept = np.unique(np.searchsorted(shares, np.linspace(0, 1, _POINTS)).clip(max=steps.size - 1))
+        kept = np.unique(np.concatenate([[0], kept, [steps.size - 1]]))
+        steps, shares = steps[kept], shares[kept]
+    return steps, shares

@@ -1,3 +1,0 @@
-"""Single nodes after the last task."""
-
-from __future__ import annotations

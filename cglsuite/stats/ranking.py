@@ -1,0 +1,349 @@
+"""Several methods over common blocks by ranks: Friedman's test, Nemenyi's comparisons and their critical difference (Demšar 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.stats.pairwise import welch
+from cglsuite.stats.refusal import Refused, require_complete, require_frame
+
+__all__ = [
+    "CATEGORIES",
+    "TIES",
+    "Friedman",
+    "average_ranks",
+    "category_ranks",
+    "category_tests",
+    "critical_difference",
+    "expected_best",
+    "friedman",
+    "kendalls_w",
+    "order_means",
+    "rank_table",
+    "ranks",
+    "win_shares",
+]
+
+_LEAST = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Friedman:
+    """Ranks of methods over blocks.
+
+    Args:
+        average_ranks: by method, 1 = best; ties share the average of the ranks they span.
+        statistic, df, p: Friedman's, corrected for ties, by its chi-squared approximation.
+        nemenyi: p values of all pairs, a labelled square. critical_difference: between average ranks, at ``alpha``.
+    """
+
+    average_ranks: pd.Series
+    n_blocks: int
+    statistic: float
+    df: int
+    p: float
+    nemenyi: pd.DataFrame
+    critical_difference: float
+    alpha: float
+
+    @property
+    def separates(self) -> bool:
+        """Whether Friedman's test is significant; pairs are compared only then."""
+        return self.p <= self.alpha
+
+
+def friedman(frame: pd.DataFrame, *, higher_is_better: bool = True, alpha: float = 0.05) -> Friedman:
+    """Test whether the methods' ranks differ over blocks at all, and which pairs of average ranks differ.
+
+    Args:
+        frame: columns method, order (the block: a unit of replication, see :mod:`cglsuite.stats.replication`), value.
+
+    Raises:
+        Refused: fewer than three methods or blocks; a missing value; all methods tied in every block; a critical difference so large that
+            even a method that is always first would not differ from one that is always last.
+    """
+    from scikit_posthocs import posthoc_nemenyi_friedman
+    from scipy import stats
+
+    table = ranks(frame, higher_is_better=higher_is_better)
+    n_blocks, n_methods = table.shape
+    for n, name in ((n_methods, "methods"), (n_blocks, "blocks")):
+        if n < _LEAST:
+            raise Refused(f"{n} {name if n != 1 else name.removesuffix('s')}: Friedman's test needs at least {_LEAST}")
+    if float(np.ptp(table.to_numpy())) == 0.0:
+        raise Refused(f"all {n_methods} methods are tied in all {n_blocks} blocks: there are no ranks to compare")
+    distance = critical_difference(n_methods, n_blocks, alpha)
+    if distance > n_methods - 1:
+        raise Refused(
+            f"{n_blocks} blocks of {n_methods} methods: the critical difference is {distance:.2f} ranks, more than the "
+            f"{n_methods - 1} between always first and always last"
+        )
+    result = stats.friedmanchisquare(*table.to_numpy(dtype=np.float64).T)
+    return Friedman(
+        average_ranks=table.mean(axis=0),
+        n_blocks=n_blocks,
+        statistic=float(result.statistic),
+        df=n_methods - 1,
+        p=float(result.pvalue),
+        nemenyi=posthoc_nemenyi_friedman(table),
+        critical_difference=distance,
+        alpha=alpha,
+    )
+
+
+def critical_difference(n_methods: int, n_blocks: int, alpha: float = 0.05) -> float:
+    """``q_α √(k(k+1) / 6N)``, with q from the studentised range over √2: average ranks further apart differ (Nemenyi 1963).
+
+    Example:
+        >>> round(critical_difference(4, 14), 2)
+        1.25
+    """
+    from scipy import stats
+
+    q = float(stats.studentized_range.ppf(1.0 - alpha, n_methods, np.inf)) / sqrt(2.0)
+    return q * sqrt(n_methods * (n_methods + 1) / (6.0 * n_blocks))
+
+
+# Ranks of methods within scenarios, by category of method, and Welch's tests between categories: Figure 7 of BeGin as a function.
+# Ko et al. (ACM TIST 16(1), 2025) rank the methods of the compared categories within each scenario and compare the pooled ranks of two
+# categories by Welch's t-test. Ranks within a scenario are not independent, and neither are a method's ranks in several scenarios, so these
+# p values reproduce the paper's figure and are not evidence at face value: ``tests/benchmarks/significance.py`` measures their false
+# positive rate.
+
+CATEGORIES: Mapping[str, Sequence[str]] = {
+    "regularization-based": ("lwf", "ewc", "mas", "twp"),
+    "replay-based": ("gem", "er-gnn"),
+    "parameter-isolation-based": ("packnet", "piggyback", "hat", "pi-gnn"),
+}
+"""The categories of BeGin's Figure 7, by the names of their methods in lower case."""
+TIES = ("min", "average", "max")
+"""The rank of tied methods: the lowest of the ranks they span (as in BeGin), their average (as in Friedman's test), or the highest."""
+_DECIMALS = 12
+
+
+def rank_table(frame: pd.DataFrame, *, ties: str, within: Sequence[str] = ("scenario",), higher_is_better: bool = True) -> pd.DataFrame:
+    """The rank of every method among the methods with a value in the same scenario, 1 = best.
+
+    Args:
+        frame: columns method, value and those of ``within``. ties: one of :data:`TIES`; no default, since it changes results.
+
+    Returns:
+        The frame with a column rank (float64).
+
+    Raises:
+        UnknownNameError: another rule for ties. Refused: NaN, a method twice in a scenario.
+
+    Example:
+        >>> frame = pd.DataFrame({"scenario": "s", "method": ["a", "b", "c"], "value": [0.9, 0.9, 0.5]})
+        >>> rank_table(frame, ties="min")["rank"].tolist(), rank_table(frame, ties="average")["rank"].tolist()
+        ([1.0, 1.0, 3.0], [1.5, 1.5, 3.0])
+    """
+    if ties not in TIES:
+        raise UnknownNameError("rule for ties", ties, TIES)
+    require_frame(frame, [*within, "method"])
+    values = frame["value"].round(_DECIMALS).groupby([frame[name] for name in within], sort=False)
+    return frame.assign(rank=values.rank(method=ties, ascending=not higher_is_better).astype("float64"))
+
+
+def average_ranks(frame: pd.DataFrame, *, ties: str, higher_is_better: bool = True) -> pd.DataFrame:
+    """The mean rank of every method over the scenarios in which it has a value.
+
+    Returns:
+        Columns method, rank, n_scenarios; best first.
+
+    Raises:
+        As :func:`rank_table`.
+    """
+    groups = rank_table(frame, ties=ties, higher_is_better=higher_is_better).groupby("method", sort=False)["rank"]
+    averages = pd.DataFrame({"rank": groups.mean(), "n_scenarios": groups.size()}).reset_index()
+    return averages.sort_values("rank", kind="stable").reset_index(drop=True)
+
+
+def category_ranks(
+    frame: pd.DataFrame,
+    categories: Mapping[str, Sequence[str]] = CATEGORIES,
+    *,
+    ties: str = "min",
+    higher_is_better: bool = True,
+) -> pd.DataFrame:
+    """The ranks that Figure 7 pools: one per scenario and method that belongs to a category; other methods take no rank.
+
+    Args:
+        frame: columns scenario, method, value; one row per method and scenario. categories: methods by category, in lower case.
+
+    Returns:
+        Columns scenario, category, method, value, rank, in the order of ``categories``.
+
+    Raises:
+        UsageError: a method in two categories. Refused: NaN, a method twice in a scenario.
+    """
+    members: dict[str, str] = {}
+    for category, methods in categories.items():
+        for method in methods:
+            if members.setdefault(method.lower(), category) != category:
+                raise UsageError(f"method {method!r} is in the categories {members[method.lower()]!r} and {category!r}: expected one")
+    mine = frame.assign(category=frame["method"].str.lower().map(members)).dropna(subset="category")
+    ranked = rank_table(mine, ties=ties, higher_is_better=higher_is_better)
+    order = {category: place for place, category in enumerate(categories)}
+    ranked = ranked.sort_values("category", key=lambda column: column.map(order), kind="stable").reset_index(drop=True)
+    return ranked[["scenario", "category", "method", "value", "rank"]]
+
+
+def category_tests(ranked: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Welch's t-test between the ranks of every two categories.
+
+    Args:
+        ranked: what :func:`category_ranks` returns.
+
+    Returns:
+        Columns first, second, n, n_second (ranks of each), t, df, p, estimate (difference of mean ranks), low, high, refused (empty, or why
+        there is no test). A negative t favours the first: its ranks are lower.
+    """
+    rows = []
+    samples = {str(name): part["rank"].to_numpy(dtype="float64") for name, part in ranked.groupby("category", sort=False)}
+    for first, second in combinations(samples, 2):
+        row = {"first": first, "second": second, "n": samples[first].size, "n_second": samples[second].size, "refused": ""}
+        try:
+            tested = welch(samples[first], samples[second], level=level, unit="ranks")
+        except Refused as refusal:
+            rows.append(row | {"refused": str(refusal)})
+            continue
+        interval = {"estimate": tested.estimate, "low": tested.low, "high": tested.high}
+        rows.append(row | {"t": tested.statistic, "df": tested.df, "p": tested.p} | interval)
+    return pd.DataFrame(rows, columns=["first", "second", "n", "n_second", "t", "df", "p", "estimate", "low", "high", "refused"])
+
+
+# Does the ranking of methods depend on the order? Ranks within each order, pairwise win shares, Kendall's W.
+# Frames have a row per method and order: columns ``method``, ``order``, ``value``; higher is better by default. Ties get the average of the
+# ranks they span and count as half a win for each side. Values are compared to twelve decimals, so means that differ only by the order of
+# summation are a tie.
+
+
+def order_means(frame: pd.DataFrame) -> pd.DataFrame:
+    """The mean over seeds for each method and order: orders are the unit of replication, seeds within an order are not.
+
+    Args:
+        frame: columns method, order, seed, value, without gaps (see :func:`cglsuite.stats.replication.complete_block`).
+
+    Returns:
+        Columns method, order, value, n_seeds, in the frame's order.
+
+    Raises:
+        Refused: NaN, a cell twice, or different numbers of seeds.
+    """
+    require_frame(frame, ["method", "order", "seed"])
+    groups = frame.groupby(["method", "order"], sort=False)["value"]
+    means = pd.DataFrame({"value": groups.mean(), "n_seeds": groups.size()}).reset_index()
+    if means["n_seeds"].nunique() > 1:
+        raise Refused(f"from {means['n_seeds'].min()} to {means['n_seeds'].max()} seeds per method and order: expected equal counts")
+    return means
+
+
+def ranks(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.DataFrame:
+    """The rank of every method within every order, 1 = best, ties averaged.
+
+    Returns:
+        float64 ``[orders, methods]``, labelled, in the frame's order.
+
+    Raises:
+        Refused: fewer than two methods; a method that lacks an order; NaN.
+    """
+    table = _table(frame)
+    return table.rank(axis=1, ascending=not higher_is_better, method="average")
+
+
+def win_shares(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.DataFrame:
+    """The share of orders in which the row's method beats the column's; a tie counts half.
+
+    Returns:
+        float64 ``[methods, methods]``, labelled; NaN on the diagonal. Opposite entries add up to 1.
+
+    Raises:
+        Refused: as :func:`ranks`.
+    """
+    table = _table(frame) if higher_is_better else -_table(frame)
+    values = table.to_numpy(dtype=np.float64)
+    first, second = values[:, :, None], values[:, None, :]
+    shares = ((first > second) + 0.5 * (first == second)).mean(axis=0)
+    np.fill_diagonal(shares, np.nan)
+    return pd.DataFrame(shares, index=table.columns, columns=table.columns)
+
+
+def kendalls_w(frame: pd.DataFrame) -> float:
+    """Kendall's coefficient of concordance of the orders: 1 = every order ranks the methods the same, about 1/m by chance.
+
+    ``W = 12 S / (m² (n³ - n) - m Σ_o Σ_g (t_g³ - t_g))`` with m orders, n methods, S the sum of squared deviations of the methods' rank
+    sums from their mean, and t_g the sizes of the groups of ties in order o (Kendall & Gibbons 1990).
+
+    Raises:
+        Refused: fewer than three orders; all methods tied in every order; as :func:`ranks`.
+    """
+    table = ranks(frame)
+    m, n = table.shape
+    if m < 3:
+        raise Refused(f"{m} orders: Kendall's W needs at least 3")
+    sums = table.to_numpy(dtype=np.float64).sum(axis=0)
+    sizes = [np.unique(row, return_counts=True)[1] for row in table.to_numpy(dtype=np.float64)]
+    ties = sum(float((t**3 - t).sum()) for t in sizes)
+    room = m**2 * (n**3 - n) - m * ties
+    if room <= 0:
+        raise Refused("all methods are tied in every order: there is no ranking to agree on")
+    return float(12.0 * ((sums - sums.mean()) ** 2).sum() / room)
+
+
+def _table(frame: pd.DataFrame) -> pd.DataFrame:
+    require_frame(frame, ["method", "order"])
+    methods = frame["method"].drop_duplicates()
+    if len(methods) < 2:
+        raise Refused(f"{len(methods)} method: a ranking needs at least 2")
+    table = frame.pivot(index="order", columns="method", values="value")
+    table = table.reindex(index=frame["order"].drop_duplicates(), columns=methods)
+    require_complete(table, "values (order × method)")
+    return table.round(_DECIMALS)
+
+
+# What a number of trials buys: the expected best of n of N scores.
+
+
+def expected_best(scores: Sequence[float]) -> pd.DataFrame:
+    """The mean and standard deviation of the best of n scores, for n = 1 to N, over all subsets of n of the N scores.
+
+    With the scores sorted, ``v_1 <= ... <= v_N``, the best of a random subset of size n is ``v_i`` with probability
+    ``C(i-1, n-1) / C(N, n)``. This is the estimator without replacement of Dodge et al., Show Your Work, EMNLP 2019, which takes it with
+    replacement.
+
+    Args:
+        scores: of N trials, higher is better.
+
+    Returns:
+        Columns n (1 to N), mean, std: exact over subsets, so std is 0 at n = N.
+
+    Raises:
+        Refused: there is no score, or one is not finite.
+    """
+    values = np.sort(np.asarray(scores, dtype=np.float64))
+    if not values.size or not np.isfinite(values).all():
+        raise Refused("the best of n trials needs a finite score of every trial")
+    rows = []
+    for n in range(values.size, 0, -1):
+        weights = _weights(values.size, n)
+        mean = float(weights @ values)
+        rows.append({"n": n, "mean": mean, "std": float(np.sqrt(weights @ (values - mean) ** 2))})
+    return pd.DataFrame(rows[::-1])
+
+
+def _weights(total: int, n: int) -> NDArray[np.float64]:
+    """The probabilities that the i-th smallest of ``total`` is the largest of n drawn, by a recursion that cannot overflow."""
+    weights = np.zeros(total)
+    weights[-1] = n / total
+    for i in range(total - 1, n - 1, -1):  # C(i-1, n-1) / C(i, n-1) = (i - n + 1) / i
+        weights[i - 1] = weights[i] * (i - n + 1) / i
+    return weights
