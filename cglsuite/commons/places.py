@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import time
+import zlib
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -17,6 +19,13 @@ _Result = TypeVar("_Result")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://", re.ASCII)
 _READ_ONLY = ("http", "https")
 _REMOTE = ("s3", *_READ_ONLY)
+STALLED_S = 60.0
+"""So long a web server may send nothing."""
+_SLOWEST = 1000
+"""Bytes per second that a file must come with, on average."""
+_CHUNK = 2**16
+_CODINGS = ("identity", "gzip", "x-gzip", "deflate")
+_ANY_HEADER = 47  # of gzip or zlib
 
 
 def shown_url(url: str) -> str:
@@ -41,11 +50,20 @@ def open_place(url: str, *, writing: bool) -> LocalFolder | RemoteFolder:
         if path.exists() and not path.is_dir():
             raise UsageError(f"{path} is a file; name a folder")
         return LocalFolder(path)
-    if scheme not in _REMOTE or not urlsplit(url).netloc:
+    if scheme not in _REMOTE or not _host(url):
         raise UsageError(f"{shown}: expected a folder, s3://BUCKET/FOLDER, or (to pull from) http:// or https://")
     if writing and scheme in _READ_ONLY:
         raise UsageError(f"{shown}: a web server is only read; publish to a folder or to s3://, and let the server offer that")
     return RemoteFolder(url.rstrip("/"), scheme, anonymous=not writing)
+
+
+def _host(url: str) -> str:
+    """The server or bucket that an address names; empty for what is no address, such as ``http://[::1``."""
+    try:
+        parts = urlsplit(url)
+        return parts.netloc if parts.port is None or parts.port else ""
+    except ValueError:
+        return ""
 
 
 class RemoteFolder:
@@ -62,6 +80,8 @@ class RemoteFolder:
         self.lists = scheme not in _READ_ONLY
         options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
         try:
+            if not self.lists:
+                options["client_kwargs"] = _client()
             if scheme == "s3" and anonymous and not _has_credentials():
                 options["anon"] = True
             self._files, self._root = fsspec.core.url_to_fs(url, **options)
@@ -78,7 +98,7 @@ class RemoteFolder:
         """``call()``, with any failure as an error that names the file. FileNotFoundError is passed on."""
         try:
             return call()
-        except (FileNotFoundError, FileExistsError):
+        except (FileNotFoundError, FileExistsError, StoreError):
             raise
         except Exception as error:
             told = f"{type(error).__name__}: {shown_url(str(error)):.200}" if str(error) else type(error).__name__
@@ -101,12 +121,44 @@ class RemoteFolder:
         size = self.size(name)
         if size is not None and size > most:
             raise StoreError(f"{self.shown}/{name} has {size:,} bytes; expected at most {most:,}")
+        if not self.lists:
+            return self._done("read", name, lambda: self._body(name, most))
         content: bytes = self._done("read", name, lambda: self._files.cat_file(self._path(name)))
         return content
 
     def range(self, name: str, start: int, length: int) -> bytes:
         """A part of a file."""
+        if not self.lists:
+            return self._done("read", name, lambda: self._body(name, length, {"Range": f"bytes={start}-{start + length - 1}"}))
         content: bytes = self._done("read", name, lambda: self._files.cat_file(self._path(name), start=start, end=start + length))
+        return content
+
+    def _body(self, name: str, most: int, headers: Mapping[str, str] | None = None) -> bytes:
+        """What a web server answers, of which no more than ``most`` bytes are read, as they come and decompressed."""
+        from fsspec.asyn import sync
+
+        async def body() -> bytes:
+            session, url = await self._files.set_session(), self._path(name)
+            async with session.get(self._files.encode_url(url), headers=headers, **self._files.kwargs) as answer:
+                self._files._raise_not_found_for_status(answer, url)
+                coding = answer.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
+                if coding not in _CODINGS:
+                    raise StoreError(f"{self.shown}/{name} is sent as {quoted(coding)}; expected it as it is, or as gzip")
+                inflate = None if coding == "identity" else zlib.decompressobj(_ANY_HEADER)
+                content, came, began = bytearray(), 0, time.monotonic()
+                async for chunk in answer.content.iter_chunked(_CHUNK):
+                    came += len(chunk)
+                    content += chunk if inflate is None else inflate.decompress(chunk, most + 1 - len(content))
+                    if max(came, len(content)) > most + (_CHUNK if inflate else 0) or len(content) > most:
+                        raise StoreError(f"{self.shown}/{name} goes on after {most:,} bytes; expected no more")
+                    if (waited := time.monotonic() - began) > STALLED_S + came / _SLOWEST:
+                        raise StoreError(f"{self.shown}/{name} has sent {came:,} bytes in {waited:.0f} s: it is given up")
+                return bytes(content)
+
+        try:
+            content: bytes = sync(self._files.loop, body)
+        except TimeoutError as error:
+            raise StoreError(f"{self.shown}/{name} cannot be read: the server has sent nothing for {STALLED_S:g} s") from error
         return content
 
     def names(self, folder: str) -> list[str]:
@@ -136,6 +188,14 @@ class RemoteFolder:
             self._done("written", name, lambda: self._files.pipe_file(self._path(name), data, **how))
         except FileNotFoundError as error:
             raise StoreError(f"{self.shown}/{name} cannot be written: {error}: create the bucket first") from error
+
+
+def _client() -> dict[str, Any]:
+    """How web servers are read: nothing is decompressed unseen, and a server that falls silent is left."""
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=STALLED_S, sock_read=STALLED_S)
+    return {"auto_decompress": False, "headers": {"Accept-Encoding": "identity"}, "timeout": timeout}
 
 
 def _has_credentials() -> bool:

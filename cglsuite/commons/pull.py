@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.storage.packed import LocalFolder, Problem, Published
+from cglsuite.cells.storage.packed import MOST_BYTES, LocalFolder, Problem, Published
 from cglsuite.cells.storage.shards import (
     CURVE_TABLE,
     JSONL,
@@ -211,7 +211,7 @@ class _Pulling:
         size = self.place.size(name)
         if size is not None and size != piece.bytes:
             raise StoreError(f"{name} has {size:,} bytes; the manifest says {piece.bytes:,}: it was truncated or altered")
-        content = self.place.read(name)
+        content = self.place.read(name, most=min(piece.bytes, MOST_BYTES))
         self.read_bytes += len(content)
         found = hashlib.sha256(content).hexdigest()
         if found != piece.sha256:

@@ -60,7 +60,7 @@ JSONL, PARQUET, SEARCHES = ".jsonl.zst", ".parquet", ".searches.zst"
 FRAME_BYTES = 2**20
 """The least size of a frame before compression, but for the last one."""
 MOST_FRAME_BYTES = 2**28
-_MOST_SEARCHES = 2**30
+_MOST_SEARCHES = _MOST_TABLE = 2**30
 _LEVEL = 6
 SUMMARY = (*(f.name for f in dataclasses.fields(Summary)), "key")
 _SCALARS = tuple(f.name for f in dataclasses.fields(Row) if f.name not in {*GROUPS, "matrix"})
@@ -184,6 +184,8 @@ def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
     try:
         file = pq.ParquetFile(parquet)
+        if (size := sum(file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups))) > _MOST_TABLE:
+            raise StoreError(f"its Parquet file decompresses to {size:,} bytes; expected at most {_MOST_TABLE:,}")
         schema = file.schema_arrow
         for name in (*_SCALARS, *PLACE):
             if name not in schema.names or schema.field(name).type != _type(name):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import http.server
 import importlib
+import re
 import sys
 import threading
+import time
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from stored_records import failed, filled, record, unlike
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
+from cglsuite.commons import places
 from cglsuite.commons.places import RemoteFolder, open_place
 from cglsuite.commons.publish import publish
 from cglsuite.commons.pull import pull
@@ -223,3 +228,121 @@ def test_a_shard_that_the_web_server_has_lost(tmp_path: Path, site: str) -> None
     assert "missing" in fault.reason
     with pytest.raises(StoreError, match="cannot be"):
         open_place("http://127.0.0.1:9", writing=False).read("manifest/x.json")
+
+
+BOMB = gzip.compress(bytes(2**26))
+"""64 MiB in 64 kB."""
+
+
+class Hostile(Quiet):
+    """Answers for shards in ways that cost whoever reads them memory or time; ``kind`` says how, ``sent`` counts the bytes."""
+
+    protocol_version = "HTTP/1.1"
+    kind = ""
+    sent = 0
+
+    def do_GET(self) -> None:
+        if self.kind and self.path.endswith(".zst"):
+            try:
+                getattr(self, self.kind)(Path(self.translate_path(self.path)).read_bytes())
+            except OSError:
+                self.close_connection = True
+        else:
+            super().do_GET()
+
+    def _begin(self, **headers: str) -> None:
+        self.send_response(200)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+
+    def _write(self, data: bytes) -> None:
+        self.wfile.write(data)
+        type(self).sent += len(data)
+
+    def endless(self, whole: bytes) -> None:
+        """Chunks without end."""
+        self._begin(Transfer_Encoding="chunked")
+        for _ in range(4096):
+            self._write(b"10000\r\n" + b"x" * 2**16 + b"\r\n")
+
+    def bomb(self, whole: bytes) -> None:
+        """Zeros."""
+        self._begin(Content_Encoding="gzip", Content_Length=str(len(BOMB)))
+        self._write(BOMB)
+
+    def hollow(self, whole: bytes) -> None:
+        """Empty blocks: compressed bytes without end, and no content."""
+        self._begin(Content_Encoding="gzip", Transfer_Encoding="chunked")
+        begun = zlib.compressobj(wbits=31)
+        for _ in range(4096):
+            block = b"".join(begun.flush(zlib.Z_FULL_FLUSH) + b"\0\0\0\xff\xff" * 2000 for _ in range(6))
+            self._write(b"%x\r\n" % len(block) + block + b"\r\n")
+
+    def stalled(self, whole: bytes) -> None:
+        """Half, and then nothing."""
+        self._begin(Content_Length=str(len(whole)))
+        self._write(whole[: len(whole) // 2])
+        self.wfile.flush()
+        time.sleep(5)
+
+    def dripping(self, whole: bytes) -> None:
+        """A byte now and then."""
+        self._begin(Content_Length=str(len(whole)))
+        for byte in whole:
+            self._write(bytes([byte]))
+            time.sleep(0.1)
+
+    def brotli(self, whole: bytes) -> None:
+        """A coding that nobody asked for."""
+        self._begin(Content_Encoding="br", Content_Length=str(len(whole)))
+        self._write(whole)
+
+    def zipped(self, whole: bytes) -> None:
+        """As servers do that compress everything."""
+        packed = gzip.compress(whole)
+        self._begin(Content_Encoding="gzip", Content_Length=str(len(packed)))
+        self._write(packed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("endless", "goes on after"),
+        ("bomb", "goes on after"),
+        ("hollow", "goes on after"),
+        ("stalled", "cannot be read: the server has sent nothing for 0.5 s"),
+        ("dripping", r"has sent \d+ bytes in 1 s: it is given up"),
+        ("brotli", "is sent as 'br'"),
+        ("zipped", None),
+    ],
+)
+def test_what_a_server_may_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, says: str | None) -> None:
+    """No more is read than the manifest says, packed or not, and no longer waited than a minute; the file is named, the rest is pulled."""
+    for n in (1, 2):
+        publish(filled(tmp_path / "a", record(n)), str(tmp_path / "p"))
+    monkeypatch.setattr(places, "STALLED_S", 0.5)
+    monkeypatch.setattr(places, "_SLOWEST", 2**20)
+    monkeypatch.setattr(Hostile, "kind", kind)
+    monkeypatch.setattr(Hostile, "sent", 0)
+    handler = functools.partial(Hostile, directory=str(tmp_path / "p"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as web:
+        web.daemon_threads = True
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        began = time.monotonic()
+        done = pull(f"http://127.0.0.1:{web.server_port}", Store(tmp_path / "b"))
+        took = time.monotonic() - began
+        web.shutdown()
+    assert took < 20
+    assert Hostile.sent < 2**26
+    assert done.clean is (says is None)
+    for fault in done.faults:
+        assert re.search(rf"/shards/.*\.zst {says}", fault.reason), fault.reason
+    assert len(done.faults) == (0 if says is None else 2)
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "http://[::1]:x/", "http://a:99999/x", "https://", "http://[v1.x]:0/", "s3://[x"])
+def test_what_is_no_address_is_a_wrong_request(address: str) -> None:
+    """The bug: ValueError of the library."""
+    with pytest.raises(UsageError, match="expected a folder, s3://BUCKET/FOLDER, or"):
+        open_place(address, writing=False)
