@@ -68,7 +68,7 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
     """The cells under the keys of records whose inputs are as they are now.
 
     Args:
-        to_run: where there is none, a cell gets a second key, and this is logged; otherwise it is read as it was run last.
+        to_run: where there is none, a cell gets a second key; otherwise it is read as it was run last. Either is logged.
     """
     declared_names = declared()
     now: dict[str, str | None] = {}
@@ -79,9 +79,10 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
         now.update({name: present(name) for name in names if name not in now})
         changes = {one.key: one.changes(now, declared_names) for one in noted}
         fitting = sorted((one for one in noted if not changes[one.key]), key=lambda one: len(one.absent(now)))
-        if not fitting and to_run:
+        if not fitting:
             changed.update(sorted(changes.values(), key=len)[0])
-            return {name: now[name] for name in names}
+            if to_run:
+                return {name: now[name] for name in names}
         best = next((one for one in fitting or noted if store.cached(one.key) is not None), (fitting or noted)[0])
         absent.update(best.absent(now))
         return best.asked
@@ -94,9 +95,10 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, cata
     chosen = {key: asked(found) for key, found in noted.items() if found}
     requests = [dataclasses.replace(p.request, inputs=chosen[p.key]) for p in cells if chosen.get(p.key)]
     replanned = iter(engine.plan_all(requests, catalogue))
+    follows = "trained again, beside the old results" if to_run else "the results are of what it was; run the same command again"
     for name, number in changed.items():
         what = f"environment variable {name[1:]}" if variable_name(name) else name
-        logger.warning("%s has changed since %s read it: trained again, beside the old results", what, _cells(number))
+        logger.warning("%s has changed since %s read it: %s", what, _cells(number), follows)
     for name, number in absent.items() if to_run else ():
         logger.info("%s is not here: the results of %s that read it stand", name, _cells(number))
     return [next(replanned) if chosen.get(p.key) else p for p in cells]

@@ -114,6 +114,21 @@ def test_a_result_of_a_files_absence_comes_before_those_whose_file_is_absent(tmp
     assert with_inputs([cell], store, engine, None, to_run=True) == [cell]  # type: ignore[arg-type]
 
 
+def test_results_of_other_inputs_than_now_are_read_and_it_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As where a file was edited while a campaign trained: some of its cells have read it before, and some after."""
+    file = tmp_path / "c.json"
+    file.write_text("1")
+    write_inputs(tmp_path, A, A, {}, {str(file): cgl.cells.code.witnesses.present(str(file))})
+    cells = [PlannedCell(request=CellRequest(scenario="s", method="m"), state="ready", key=A)]
+    store = SimpleNamespace(path=tmp_path, cached=lambda key: key)
+    engine = SimpleNamespace(plan_all=lambda requests, catalogue: requests)
+    for content, told in (("1", ""), ("22", f"{file} has changed since a cell read it: the results are of what it was")):
+        file.write_text(content)
+        assert with_inputs(cells, store, engine, None, to_run=False) == cells  # type: ignore[arg-type]
+        assert told in caplog.text
+        assert bool(told) == bool(caplog.text)
+
+
 def test_a_result_made_before_a_file_was_declared_does_not_depend_on_it_yet() -> None:
     noted = Inputs(key=A, asked={}, read={"/c.json": A}, written_ns=0)
     assert noted.changes({"/c.json": A, "/new.bin": B}, ["/new.bin"]) == ["/new.bin"]
