@@ -31,6 +31,7 @@ VARIABLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "CGLSUITE_CACHE": (_path, "the folder of what is derived from data"),
     "CGLSUITE_CHECKPOINT_EVERY": (lambda text: real_number(text, maximum=1e9), "seconds of finished work that an interruption may cost"),
     "CGLSUITE_DATA_FILES": (text_value, "data files, separated as in PATH"),
+    "CGLSUITE_DATA_OPTIONS": (text_value, "options of data files, a JSON object"),
     "CGLSUITE_PLUGIN_FILES": (text_value, "plugin files, separated as in PATH"),
     "CGLSUITE_DATA": (_paths, "folders of raw data, separated as in PATH"),
     "CGLSUITE_DEVICE": (read_device, "where to train"),

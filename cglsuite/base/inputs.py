@@ -7,6 +7,7 @@ callers add what was given, where, and what it is for.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import importlib.metadata
 import math
@@ -144,6 +145,32 @@ def read_regular(path: Path) -> bytes:
             return file.read()
     finally:
         os.close(descriptor)
+
+
+def check_regular(path: Path) -> None:
+    """Raise OSError (EINVAL, with what it is) if something is there that is neither a regular file nor a folder."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(mode), 'no file')}, not a regular file", str(path))
+
+
+def read_text(content: bytes) -> str:
+    """The text of a file in UTF-8, with or without a byte-order mark, or in UTF-16 or UTF-32 with one, as editors on Windows write it.
+
+    Raises:
+        ValueError: it is in another encoding, or holds NUL characters.
+    """
+    marks = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+    encoding = next((name for mark, name in marks.items() if content.startswith(mark)), "utf-8-sig")
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        wrong = f"line {line} has the byte 0x{content[error.start]:02x}"
+        raise ValueError(f"it is not in {'UTF-8' if encoding == 'utf-8-sig' else encoding.upper()} ({wrong}): save it as UTF-8") from error
+    if "\0" in text:
+        raise ValueError("it holds NUL characters, as UTF-16 without a byte-order mark does: save it as UTF-8")
+    return text
 
 
 def _without_fraction(number: float) -> int:

@@ -90,7 +90,7 @@ from pydantic import (
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import UnknownNameError, UsageError, nearest
-from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular
+from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular, read_text
 from cglsuite.base.validation import key_path, problem_text
 from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, refuse_repeats, too_many
 from cglsuite.campaigns.overrides import same_key
@@ -321,6 +321,7 @@ class Campaign(_Section):
     description: str = ""
     plugins: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
     data: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
+    data_options: dict[str, dict[str, ItemValue]] = {}
     grid: Grid
     seeds: GridSeeds = GridSeeds()
     values: Annotated[Values, Field(alias="set")] = {}
@@ -370,7 +371,7 @@ def load_campaign(path: str | Path) -> Campaign:
         content = read_regular(path)
         if len(content) > _MOST_BYTES:
             raise UsageError(f"{path}: {len(content):,} bytes; expected a campaign of at most {_MOST_BYTES:,}")
-        data = tomllib.loads(content.decode("utf-8"))
+        data = tomllib.loads(read_text(content))
     except FileNotFoundError:
         raise UsageError(_no_such_file(path)) from None
     except OSError as error:
@@ -382,7 +383,11 @@ def load_campaign(path: str | Path) -> Campaign:
         raise UsageError(f"{path}: not a TOML file: {reason}") from error
     campaign = Campaign.parse(data, path)
     try:
-        naming(data=[path.parent / name for name in campaign.data], plugins=[path.parent / name for name in campaign.plugins])
+        naming(
+            data=[path.parent / name for name in campaign.data],
+            plugins=[path.parent / name for name in campaign.plugins],
+            options=campaign.data_options,
+        )
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     return campaign

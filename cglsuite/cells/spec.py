@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.base.hashing import digest
+from cglsuite.graphs.files.given import FileDatasetSpec
 from cglsuite.specs import (
     NO_PRETRAINING,
     BackboneSpec,
@@ -46,6 +47,8 @@ __all__ = [
     "resolve_scenario",
 ]
 
+_MOST_TASKS = 200
+"""Values of an attribute of a data file that are tasks without being asked for."""
 _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone", "method", "pretraining")
 
 
@@ -302,7 +305,20 @@ def _scenario(
     preset = _with_schedule(catalogue, preset, {**defaults["stream"], **asked["stream"]}, {**defaults["schedule"], **asked["schedule"]})
     resolved = with_switches(dataclasses.replace(preset, training=training), changes, "scenario")
     check_effective(resolved, preset, asked)
+    _check_task_count(catalogue, resolved)
     return _with_measure(catalogue, resolved)
+
+
+def _check_task_count(catalogue: Catalogue, scenario: ScenarioSpec) -> None:
+    """Ask for bins where an attribute of a data file has too many values for a task each."""
+    dataset, key = catalogue.dataset(scenario.dataset), scenario.task_key
+    if not isinstance(dataset, FileDatasetSpec) or key is None or scenario.task_bins or scenario.n_tasks is not None:
+        return
+    if (count := dataset.distinct.get(key, 0)) > _MOST_TASKS:
+        raise SpecError(
+            f"{scenario.name}: {key} of {dataset.name} has {count:,} values, and each would be a task; put them into bins, such as the "
+            f"deciles: --set scenario.task_bins={','.join(map(str, dataset.deciles[key]))} (or the first N: --set scenario.n_tasks=N)"
+        )
 
 
 def _with_measure(catalogue: Catalogue, scenario: ScenarioSpec) -> ScenarioSpec:

@@ -155,20 +155,53 @@ def _as_path(given: str) -> str:
     return str(as_data_file(given))
 
 
+def _data_options(given: Iterable[str]) -> dict[str, dict[str, str]]:
+    """``NAME.KEY=VALUE`` by the names of data sets; ``KEY=VALUE`` is of the only data file.
+
+    Raises:
+        UsageError: another form, or no data file or several are named.
+    """
+    from cglsuite.graphs.files.named import data_files, name_of
+
+    options: dict[str, dict[str, str]] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        name, _, option = key.strip().rpartition(".")
+        if not equals or not option:
+            raise UsageError(f"--data-option {text}: expected NAME.KEY=VALUE, such as photo.labels=multi")
+        names = sorted({name_of(path) for path in data_files()})
+        if not name and len(names) != 1:
+            raise UsageError(
+                f"--data-option {text}: expected NAME.KEY=VALUE, NAME one of {', '.join(names) or 'the data sets given by --data'}"
+            )
+        options.setdefault(name or names[0], {})[option] = value.strip()
+    return options
+
+
 def files_options(command: _Command) -> _Command:
-    """``--plugin FILE`` and ``--data FILE``, any number of times each: named before the catalogue is loaded."""
+    """``--plugin FILE``, ``--data FILE`` and ``--data-option``, any number of times each: named before the catalogue is loaded."""
 
     def name(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
         from cglsuite.graphs.files.named import naming
 
         if context.resilient_parsing or not given:
             return
-        naming(data=map(_as_path, given)) if parameter.name == "data_files" else naming(plugins=given)
+        if parameter.name == "data_options":
+            naming(options=_data_options(given))
+        else:
+            naming(data=map(_as_path, given)) if parameter.name == "data_files" else naming(plugins=given)
 
     text = "A Python module that is a plugin, such as my_method.py; repeatable."
     command = click.option("--plugin", "plugin_files", metavar="FILE", multiple=True, callback=name, expose_value=False, help=text)(command)
     text = "A data set in a file: an npz, a folder of CSV tables, a saved PyG Data; or pyg:CLASS/NAME, ogb:NAME. Repeatable."
-    return click.option("--data", "data_files", metavar="FILE", multiple=True, callback=name, expose_value=False, help=text)(command)
+    # Eager: options are of files, which may stand behind them on the command line.
+    command = click.option(
+        "--data", "data_files", metavar="FILE", multiple=True, callback=name, expose_value=False, help=text, is_eager=True
+    )(command)
+    text = "What a data file leaves open: id, labels, unlabelled, time_unit or keys, such as photo.unlabelled=-1; repeatable."
+    return click.option(
+        "--data-option", "data_options", metavar="NAME.KEY=VALUE", multiple=True, callback=name, expose_value=False, help=text
+    )(command)
 
 
 def tasks_option(command: _Command) -> _Command:
@@ -292,13 +325,21 @@ def planned_cells(
 
 
 def tell_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
-    """One line on stderr for every scenario that no plugin names: which preset it follows, and what of that was left out."""
+    """On stderr for every scenario that no plugin names: which preset it follows, what of that was left out, and what was understood of a
+    data file."""
     from cglsuite.campaigns.executors.progress import say
+    from cglsuite.graphs.files.given import FileDatasetSpec
 
+    told: set[str] = set()
     for name in dict.fromkeys(scenarios):
         derivation = catalogue.derivation(name)
-        if derivation is not None:
-            say(derivation.message)
+        if derivation is None:
+            continue
+        say(derivation.message)
+        dataset = catalogue.dataset(derivation.spec.dataset)
+        if isinstance(dataset, FileDatasetSpec) and dataset.name not in told:
+            told.add(dataset.name)
+            say(f"{dataset.name}: {'; '.join(f'{what}: {value}' for what, value in dataset.facts)}")
 
 
 # The global options and the catalogue of one invocation; commands receive it through ``@pass_session``.
@@ -328,11 +369,16 @@ class Session:
 
 
 def warn_of_faults(catalogue: Catalogue) -> None:
-    """One warning per quarantined plugin and per withheld name."""
+    """One warning per quarantined plugin, per withheld name, and per doubt about a data file."""
+    from cglsuite.graphs.files.given import data_warnings
+    from cglsuite.specs import DatasetSpec
+
     for record in catalogue.failed:
         _log.warning("plugin %s is quarantined: %s (see `cglsuite plugins doctor`)", record.label, record.error)
     for collision in catalogue.collisions:
         _log.warning("%s; none is used (see `cglsuite plugins doctor`)", collision.problem)
+    for warning in data_warnings(catalogue.specs(DatasetSpec).values()):
+        _log.warning("%s", warning)
 
 
 def pass_session(command: _Command) -> _Command:

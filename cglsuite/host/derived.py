@@ -8,12 +8,15 @@ memory budgets, written class orders, time bins, official splits that the data s
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cglsuite.base.errors import SpecError, UnknownNameError
+from cglsuite.graphs.files.given import FileDatasetSpec
 from cglsuite.specs import DatasetSpec, ScenarioSpec, Value, switches
+from cglsuite.specs.levels import LinkPredictionSpec
 
 __all__ = ["Derivation", "derivable", "derive", "form_of", "needs_protocol"]
 
@@ -74,6 +77,8 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
         changes["class_order"] = "random"
         left.append(f"the class orders written for {parent.dataset} (random)")
     changes |= _split(dataset, parent, left) | _attribute(name, dataset, parent, left)
+    if isinstance(dataset, FileDatasetSpec):
+        changes |= _of_file(dataset, parent, left)
     spec = dataclasses.replace(
         parent,
         name=name,
@@ -126,6 +131,8 @@ def _fitting(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], own
         )
     labels = {dataset.labels} if dataset.labels is not None else {p.labels for p in own}
     matching = [p for p in fitting if not labels or p.labels in labels]
+    if not matching and isinstance(dataset, FileDatasetSpec) and dataset.binary:
+        matching = [p for p in fitting if p.labels == "multi"]  # two classes are one label, see _of_file
     if not matching:
         there = ", ".join(sorted({p.labels for p in fitting}))
         raise SpecError(
@@ -184,6 +191,29 @@ def _split(dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[
     return {"split": split}
 
 
+def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
+    """What follows from the size of a user's graph: the features of its edges, and how many negatives there can be."""
+    changes: dict[str, Any] = {}
+    if dataset.labels == "single" and parent.labels == "multi":
+        options = next(str(h.default) for h in dataset.hyperparameters if h.name == "options")
+        changes["dataset_hyperparameters"] = (("options", json.dumps(json.loads(options) | {"labels": "multi"}, sort_keys=True)),)
+        left.append("several labels (the two classes are one label, true or false: labels = multi)")
+    own = dict(parent.backbone_hyperparameters)
+    if (theirs := own.get("edge_features", dataset.edge_features)) != dataset.edge_features:
+        changes["backbone_hyperparameters"] = tuple((own | {"edge_features": dataset.edge_features}).items())
+        left.append(f"{theirs} features of an edge (backbone.edge_features = {dataset.edge_features})")
+    ranking = parent.level_spec
+    if isinstance(ranking, LinkPredictionSpec) and dataset.absent_pairs is not None:
+        # Test and validation have their own, and each of them needs room to be drawn at random.
+        negatives = max(1, dataset.absent_pairs // 4)
+        if ranking.negatives is not None and ranking.negatives > negatives:
+            hits_k = min(ranking.hits_k, max(1, negatives // 4))
+            changes["level_spec"] = dataclasses.replace(ranking, negatives=negatives, hits_k=hits_k)
+            given = f"scenario.negatives = {negatives}, scenario.hits_k = {hits_k}"
+            left.append(f"{ranking.negatives:,} negatives, more than pairs without a link allow ({given})")
+    return changes
+
+
 def _attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
     """The data set's own attribute where the parent's tasks come from one, without the parent's bins."""
     if parent.task_key is None:
@@ -194,11 +224,15 @@ def _attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, left: list
         left.append(f"the bins of {parent.task_key} of {parent.dataset} (one step per value; --set scenario.task_bins=...)")
     keys = dataset.keys
     if keys is not None and parent.task_key not in keys:
-        if len(keys) != 1:
+        fitting = [key for key in keys if (key == "time") == (parent.setting == "time-il")] or list(keys)
+        if len(fitting) > 1 and parent.setting == "domain-il":
+            left.append(f"the attribute {parent.task_key}: tasks are the values of {fitting[0]} (or --set scenario.task_key={fitting[1]})")
+            fitting = fitting[:1]
+        if len(fitting) != 1:
             there = f"it has {', '.join(keys)}" if keys else "it has none"
             raise SpecError(
                 f"{name} cannot be derived: its tasks are the values of an attribute such as {parent.task_key!r} of every item, and "
                 f"{dataset.name} needs exactly one to take ({there}); add the array, or choose another protocol"
             )
-        changes["task_key"] = keys[0]
+        changes["task_key"] = fitting[0]
     return changes

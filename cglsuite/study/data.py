@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import logging
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +15,24 @@ import numpy as np
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataError, UsageError, nearest
+from cglsuite.base.inputs import check_path, quoted
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import resolve_scenario
-from cglsuite.graphs import GraphData, LinkData, NodeData
-from cglsuite.graphs.files.named import named
-from cglsuite.graphs.files.tables import arrays_of, together
+from cglsuite.graphs import GraphData, LinkData, NodeData, PackedSource
+from cglsuite.graphs.files.given import data_warnings
+from cglsuite.graphs.files.named import name_of, named
+from cglsuite.graphs.files.options import FileOptions
+from cglsuite.graphs.files.tables import MASKS, arrays_of, plain_array, together
 from cglsuite.host import load_catalogue
-from cglsuite.specs import Seeds
+from cglsuite.specs import DatasetSpec, Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
 
-__all__ = ["LIBRARIES", "as_data_file", "build_stream", "load_dataset", "load_from_library"]
+__all__ = ["LIBRARIES", "as_data_file", "build_stream", "load_dataset", "load_from_library", "options_by_name"]
 
+_log = logging.getLogger(__name__)
 _FORMS = (
-    "the name of a data set, a path to a data file, pyg:<class>/<name>, ogb:<name>, a PyG Data (or a list of them), a NodeData, or a dict "
-    "of arrays"
+    "the name of a data set, a path to a data file, pyg:<class>/<name>, ogb:<name>, a PyG Data (or a list or dataset of them), a NodeData, "
+    "LinkData or GraphData, or a dict of arrays"
 )
 
 
@@ -33,32 +40,64 @@ def as_data_file(data: Any, name: str = "") -> Path:
     """The path of a file with ``data``.
 
     Args:
-        data: a path to a data file; ``"pyg:<class>/<name>"`` or ``"ogb:<name>"``; a PyG ``Data`` or a list of them; a
-            :class:`cglsuite.graphs.NodeData`; or a mapping of names to arrays and tensors (see :mod:`cglsuite.graphs.files.tables`).
-        name: the data set's name; default ``"data"``, or the name of a ``NodeData``.
+        data: a path to a data file; ``"pyg:<class>/<name>"`` or ``"ogb:<name>"``; a PyG ``Data``, a list of them or a dataset of PyG; a
+            :class:`cglsuite.graphs.NodeData`, ``LinkData`` or ``GraphData``; or a mapping of names to arrays and tensors (see
+            :mod:`cglsuite.graphs.files.tables`).
+        name: the data set's name; default ``"data"``, or the name of a ``NodeData``, ``LinkData`` or ``GraphData``.
 
     Raises:
-        UsageError: another type.
-        DataError: a list of graphs in which one lacks ``x``, ``edge_index`` or ``y``.
+        UsageError: another type, or a name that no file can have.
+        DataError: an array of Python objects, or graphs that do not fit together.
     """
     if isinstance(data, str) and data.startswith(LIBRARIES):
         data, known = load_from_library(data)
         name = name or known
     if isinstance(data, (str, Path)):
         return Path(data).expanduser().absolute()
-    if isinstance(data, NodeData):
-        arrays, name = _of_nodes(data), name or data.name
+    if isinstance(data, (NodeData, LinkData, GraphData)):
+        name = name or data.name
+        arrays = _of_nodes(data) if isinstance(data, NodeData) else _of_links(data) if isinstance(data, LinkData) else _of_graphs(data)
     elif isinstance(data, Mapping):
-        arrays = {str(key): _plain(value) for key, value in data.items()}
-    elif hasattr(data, "to_dict") and hasattr(data, "edge_index"):
-        arrays = arrays_of(data)
-        if "train_mask" in arrays and not {"val_mask", "test_mask"} <= arrays.keys():
-            del arrays["train_mask"]  # of a graph that names training nodes only, as KarateClub: no split
-    elif isinstance(data, Sequence) and data and all(hasattr(graph, "to_dict") for graph in data):
-        arrays = together(Path(name or "data"), [arrays_of(graph) for graph in data])
+        where = name or "data"
+        arrays = {str(key): None if value is None else plain_array(f"{where}: {key}", value) for key, value in data.items()}
+    elif _is_graph(data):
+        arrays = arrays_of(data, name or "data")
+    elif (graphs := _graphs(data)) is not None:
+        name = name or str(getattr(data, "name", "")) or (type(data).__name__.lower() if not isinstance(data, Sequence) else "")
+        where = name or "data"
+        arrays = together(Path(where), [arrays_of(graph, f"{where}: graph {number}") for number, graph in enumerate(graphs)])
     else:
         raise UsageError(f"data is a {type(data).__name__}; expected {_FORMS}")
-    return _written(arrays, name or "data")
+    if unused := sorted(key for key, value in arrays.items() if value is None):
+        _log.warning("%s: not used: %s", name or "data", ", ".join(unused))
+    return _written({key: value for key, value in arrays.items() if value is not None}, name or "data")
+
+
+def options_by_name(files: Sequence[Path], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Options of the data that a call was given, by the data set's name.
+
+    Raises:
+        UsageError: there are no such data, or an option is unknown.
+    """
+    if not options:
+        return {}
+    if not files:
+        raise UsageError(f"{', '.join(sorted(options))}: options of data of your own, and no such data were given")
+    said = FileOptions.of(options, "options of the data")
+    return {name_of(files[0]): {name: value for name, value in asdict(said).items() if value is not None}}
+
+
+def _is_graph(data: Any) -> bool:
+    """Whether it is a PyG ``Data``, and none with several types of nodes or without a graph."""
+    return hasattr(data, "to_dict") and hasattr(data, "edge_index") and not hasattr(data, "edge_types")
+
+
+def _graphs(data: Any) -> list[Any] | None:
+    """The graphs of a list or a data set of PyG; ``None`` where it is none."""
+    if not isinstance(data, Sequence) and not hasattr(type(data), "raw_dir"):
+        return None
+    graphs = [data[number] for number in range(len(data))]
+    return graphs if graphs and all(map(_is_graph, graphs)) else None
 
 
 def _written(arrays: Mapping[str, Any], name: str) -> Path:
@@ -67,7 +106,12 @@ def _written(arrays: Mapping[str, Any], name: str) -> Path:
     for key, value in sorted(flat.items()):
         array = np.ascontiguousarray(value)
         total.update(f"{key}|{array.dtype.str}{array.shape}|".encode() + array.tobytes())
-    path = DataRoot.from_environment().cache / "given" / total.hexdigest()[:16] / f"{name}.npz"
+    file = re.sub(r"[/\\]", "-", name)
+    path = DataRoot.from_environment().cache / "given" / total.hexdigest()[:16] / f"{file}.npz"
+    try:
+        check_path(path)
+    except ValueError as error:
+        raise UsageError(f"name = {quoted(name)}: {error}") from None
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".part.npz")
@@ -86,21 +130,39 @@ def _with_parts(arrays: Mapping[str, Any]) -> Any:
             yield key, np.asarray(value)
 
 
-def _plain(value: Any) -> Any:
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
-
-
 def _of_nodes(data: NodeData) -> dict[str, Any]:
-    import scipy.sparse
+    return {"x": plain_array("x", data.x), "edge_index": data.edge_index.numpy()} | _of_items(data)
 
-    x: Any = data.x
-    if str(x.layout) == "torch.sparse_csr":
-        parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-        x = scipy.sparse.csr_matrix(parts, shape=tuple(x.shape))
-    arrays = {"x": _plain(x), "edge_index": data.edge_index.numpy(), "y": data.y.numpy()}
+
+def _of_links(data: LinkData) -> dict[str, Any]:
+    arrays = {"links": data.links.numpy(), "n_nodes": np.array(data.n_nodes)} | _of_items(data)
+    arrays |= {"base_edges": data.base_edges.numpy()} if data.base_edges.numel() else {}
+    if data.multi_label and bool(data.y.all()) and data.n_classes == 1:
+        arrays = {key: value for key, value in arrays.items() if key not in ("y", "known", "n_classes")}  # links to be predicted
+    arrays |= {} if data.x is None else {"x": plain_array("x", data.x)}
+    return arrays | ({} if data.node_types is None else {"node_types": data.node_types.numpy()})
+
+
+def _of_graphs(data: GraphData) -> dict[str, Any]:
+    items = data.items
+    if not isinstance(items, PackedSource):
+        raise UsageError(f"the graphs of {data.name} are a {type(items).__name__}; expected a PackedSource, whose graphs a file can hold")
+    pack = items._pack
+    arrays = {"x": plain_array("x", pack.x), "edge_index": pack.edge_index.numpy()} | _of_items(data)
+    arrays |= {"graph": np.repeat(np.arange(data.n_items), np.diff(pack.node_start.numpy()))}
+    return arrays if pack.edge_attr is None else arrays | {"edge_attr": pack.edge_attr.numpy()}
+
+
+def _of_items(data: NodeData | LinkData | GraphData) -> dict[str, Any]:
+    """Labels, which of them are known, split and attributes. What -1 means is known of a data set, and not of a file."""
+    arrays: dict[str, Any] = {"y": data.y.numpy(), "n_classes": np.array(data.n_classes)}
+    if data.y.dim() == 1:
+        arrays |= {"known": data.y.numpy() >= 0}
+    elif data.known is not None:
+        arrays |= {"known": data.known.numpy()}
     if data.official_split is not None:
         split = data.official_split.numpy()
-        arrays |= {mask: split == part for part, mask in enumerate(("train", "validation", "test"))}
+        arrays |= {mask: split == part for part, mask in enumerate(MASKS)}
     return arrays | {key: values.numpy() for key, values in data.keys.items()}
 
 
@@ -131,6 +193,7 @@ def build_stream(
     split: int = 0,
     overrides: Mapping[str, Any] | None = None,
     name: str = "",
+    **data_options: Any,
 ) -> TaskStream | TaskFreeStream:
     """The stream of a scenario: ``for k in range(len(stream)): stream.view(k)`` gives what a method sees of each task.
 
@@ -139,14 +202,16 @@ def build_stream(
         data: data of your own (see :func:`cglsuite.run`).
         order: seed of the order of classes or tasks. split: seed of the split.
         overrides: switches and the data set's hyper-parameters by dotted name.
-        name: the name of ``data``.
+        name: the name of ``data``. data_options: what the data leave open (see :func:`cglsuite.run`).
 
     Raises:
         UsageError: the scenario is unknown or an override does not fit.
     """
     files = [] if data is None else [as_data_file(data, name)]
-    with named(data=files):
+    with named(data=files, options=options_by_name(files, data_options)):
         catalogue = load_catalogue()
+        for warning in data_warnings(catalogue.specs(DatasetSpec).values()):
+            _log.warning("%s", warning)
         if files and "/" not in scenario:
             scenario = f"{next(r.provides['dataset'][0] for r in catalogue.records if r.source == files[0])}/{scenario}"
         resolved, seeds = resolve_scenario(catalogue, scenario, dict(overrides or {})), Seeds(order=order, split=split)

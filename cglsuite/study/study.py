@@ -18,11 +18,13 @@ from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign
 from cglsuite.cells.storage.store import Store
+from cglsuite.graphs.files.given import data_warnings
 from cglsuite.graphs.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.learning import Method
+from cglsuite.specs import DatasetSpec
 from cglsuite.study.classes import GivenMethod, as_plugin_file, unsent
-from cglsuite.study.data import LIBRARIES, as_data_file
+from cglsuite.study.data import LIBRARIES, as_data_file, options_by_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +58,7 @@ def run(
     store: str | Path | None = None,
     progress: bool = True,
     observers: Sequence[str | Observer | type[Observer]] = (),
+    **data_options: Any,
 ) -> Study:
     """Run methods on data under protocols; what the store has already is not run again.
 
@@ -74,6 +77,8 @@ def run(
         progress: whether to show how far the cells are, on a terminal or in a notebook.
         observers: told of epochs and tasks while cells run: objects or classes derived from :class:`cglsuite.cells.Observer`, or names as
             in ``--watch`` (``"csv"``, ``"tensorboard=logs"``). They run in this process.
+        data_options: what the data leave open: ``id``, ``labels``, ``unlabelled``, ``time_unit``, ``keys`` (see
+            :class:`cglsuite.graphs.files.options.FileOptions`).
 
     Raises:
         UsageError: an unknown name, or data or methods of a form that is not listed above.
@@ -104,8 +109,11 @@ def run(
     protocols = [protocol] if isinstance(protocol, str) else list(protocol)
     known = isinstance(data, str) and not data.startswith(LIBRARIES) and not Path(data).exists()
     files = [] if data is None or known else [as_data_file(data, name)]
-    with _named(files, plugins, folders):
+    options = options_by_name(files, data_options)
+    with _named(files, plugins, folders, options):
         catalogue = load_catalogue()
+        for warning in data_warnings(catalogue.specs(DatasetSpec).values()):
+            logger.warning("%s", warning)
         if data is None:
             scenarios = protocols
         else:
@@ -116,6 +124,7 @@ def run(
             "title": f"{', '.join(names)} on {', '.join(scenarios)}",
             "plugins": [str(path) for path in plugins],
             "data": [str(path) for path in files],
+            "data_options": options,
             "grid": {"scenarios": scenarios, "methods": names, "backbones": [backbone] if backbone else []},
             "seeds": _seeds(orders, seeds),
             "set": dict(overrides or {}),
@@ -315,17 +324,19 @@ class Study:
         return study(self.results, Question(**question)).comparisons
 
     def _files(self) -> contextlib.AbstractContextManager[None]:
-        return _named(self.content["data"], self.content["plugins"], self.folders)
+        return _named(self.content["data"], self.content["plugins"], self.folders, self.content["data_options"])
 
 
 @contextlib.contextmanager
-def _named(data: Sequence[str | Path], plugins: Sequence[str | Path], folders: Sequence[Path]) -> Iterator[None]:
+def _named(
+    data: Sequence[str | Path], plugins: Sequence[str | Path], folders: Sequence[Path], options: Mapping[str, Any]
+) -> Iterator[None]:
     """The files of a study are named, and the modules of its classes can be imported by worker processes, for the length of a block."""
     before = os.environ.get("PYTHONPATH")
     if folders:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [before, *map(str, folders)]))
     try:
-        with named(data=data, plugins=plugins):
+        with named(data=data, plugins=plugins, options=options):
             yield
     finally:
         if before is None:

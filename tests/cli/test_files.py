@@ -176,3 +176,72 @@ def test_a_data_file_does_not_replace_a_data_set(tmp_path: Path, capsys: pytest.
     message = refused(capsys, "--data", str(data_file(tmp_path, "cora.npz")))
     assert "would make the data set 'cora', which cglsuite-node" in message
     assert message.endswith("rename the file")
+
+
+def test_options_of_a_file_are_in_its_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """-1 is asked about, and the answer makes another cell; what was understood and what is not used are said."""
+    rng, n = np.random.default_rng(0), 60
+    arrays = {"x": rng.normal(size=(n, 3)), "edge_index": rng.integers(0, n, (2, 90)), "edge_weight": rng.random(90)}
+    np.savez(tmp_path / "mail.npz", **arrays, y=np.where(np.arange(n) % 2, 1, -1), domain=np.arange(n) // 2 % 2)
+    cell = ["cell", "--scenario", "mail/domain-il@begin-2", "--method", "bare", "--set", "training.epochs=1", "--json"]
+    assert main.run([*cell, "--data", "mail.npz"]) == 1
+    assert "y holds -1, 1: -1 is a class, or it marks items without a label: say unlabelled = none" in capsys.readouterr().err
+    keys = []
+    for options in (
+        ["--data-option", "mail.unlabelled=none"],
+        ["--data-option", "unlabelled=none"],
+        ["--data-option", "mail.unlabelled=-1"],
+    ):
+        assert main.run([*cell, *options, "--data", "mail.npz"]) == 0
+        said = capsys.readouterr()
+        record = json.loads(said.out)
+        keys.append((record["key"], record["cell"]["configuration"]["dataset.options"]))
+        assert "mail.npz: not used: edge_weight (weights of edges: message graphs have none)" in said.err
+    assert "nodes: 60, 3 features; edges: 90, directed, weights not used" in said.err
+    assert "all labels are of one class: every method scores 100 %" in said.err
+    assert keys[0] == keys[1] != keys[2]
+    assert [options for _, options in keys] == ['{"unlabelled": "none"}', '{"unlabelled": "none"}', '{"unlabelled": "-1"}']
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--data-option", "photo.label=multi"], "no option 'label'; did you mean labels?"),
+        (["--data-option", "photo.labels=many"], "labels = 'many': expected single, multi, real"),
+        (["--data-option", "photos.labels=multi"], "options of the data set photos: no data file has this name; data files are photo"),
+        (["--data-option", "labels"], "--data-option labels: expected NAME.KEY=VALUE"),
+    ],
+)
+def test_options_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], says: str) -> None:
+    data_file(tmp_path)
+    assert main.run(["show", "dataset", "photo", *given, "--data", "photo.npz"]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_campaign_says_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside ``data``, in a file with a byte-order mark too."""
+    rows = "".join(f"{k},{k % 5},{k % 4}\n" for k in range(30))
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "nodes.csv").write_text(f"nr,a,y\n{rows}")
+    (tmp_path / "shop" / "edges.csv").write_text("source,target\n0,1\n2,3\n")
+    text = 'name = "a"\ndata = ["shop"]\n[grid]\nscenarios = ["shop/task-il@cglb-1"]\nmethods = ["bare"]\n'
+    (tmp_path / "a.toml").write_text(text)
+    assert main.run(["status", "a.toml"]) == 1
+    assert "column 'nr' holds every end of an edge exactly once" in capsys.readouterr().err
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        (tmp_path / "b.toml").write_text(text + '[data_options.shop]\nid = "nr"\n', encoding=encoding)
+        assert main.run(["status", "b.toml"]) == 0
+    (tmp_path / "c.toml").write_text(text + '[data_options.shops]\nid = "nr"\n')
+    assert main.run(["status", "c.toml"]) == 2
+    assert "c.toml: options of the data set shops: no data file has this name; data files are shop" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")
+def test_a_fifo_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "f.npz")
+    assert main.run(["show", "dataset", "f", "--data", "f.npz"]) == 2
+    assert "f.npz: it is a FIFO, not a regular file; expected a file or a folder" in capsys.readouterr().err
+    (tmp_path / "shop").mkdir()
+    os.mkfifo(tmp_path / "shop" / "nodes.csv")
+    assert main.run(["show", "dataset", "shop", "--data", "shop"]) != 0
+    assert "nodes.csv cannot be read: it is a FIFO" in capsys.readouterr().err

@@ -152,7 +152,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "empty mask": ({**NODES, "train": Y == 1, "val": Y == 5, "test": Y == 0}, r"validation is empty"),
     "twice": ({**NODES, "labels": Y}, r"two arrays that stand for 'y'"),
     "parts": ({"edge_index": EDGES, "y": Y, "x_data": X[0]}, r"x_data but not x_indices, x_indptr, x_shape"),
-    "time": ({**NODES, "time": np.array([1.5, 2, 3, 4])}, r"time is float64 \[4\]; expected whole numbers or dates"),
+    "time": ({**NODES, "time": np.array([1.5, 2, 3, 4])}, r"the time of item 0 is 1\.5; expected whole numbers up to 2\^53, or dates"),
     "both": ({**NODES, "links": EDGES, "graph": Y}, r"has links and graph"),
     "graphs mixed": ({**NODES, "graph": np.array([0, 1, 0, 1])}, r"graph must number the graphs 0, 0, 1, 1"),
     "edge between graphs": ({**NODES, "graph": np.array([0, 0, 1, 1]), "y": np.array([0, 1])}, r"edge 1 joins nodes of two graphs"),

@@ -50,7 +50,6 @@ def message(**arrays: Any) -> str:
         ({**GRAPHS, "y": np.array([[0, 1, 0], [1, 0, 0]])}, "GC", "multi", 4, 3),
         ({**GRAPHS, "y": np.array([0.5, 1.0])}, "GR", "real", 4, 1),
         ({**GRAPHS, "y": np.array([[0.5], [1.0]])}, "GR", "real", 4, 1),
-        ({**GRAPHS, "y": np.array([[0.5, 2.0], [1.0, np.nan]])}, "GR", "real", 4, 2),
         ({**GRAPHS, "y": np.array([[0.0, 2.0], [1.0, 3.0]])}, "GR", "real", 4, 2),
     ],
 )
@@ -81,8 +80,9 @@ def test_an_empty_graph_of_links_has_no_nodes() -> None:
     [
         (np.array([0.0, np.nan, 1.0, 2.0]), [0, -1, 1, 2]),
         (np.array([True, False, True, False]), [1, 0, 1, 0]),
-        (np.array([-1, -1, -1, 0]), [-1, -1, -1, 0]),
-        (np.array([2, -1, 2, 2]), [2, -1, 2, 2]),  # 1 of 3 numbers: the least that is taken
+        (np.array([0, 2, -1, 2]), [0, 2, -1, 2]),
+        (np.array([2, np.nan, 2, 2]), [2, -1, 2, 2]),  # 1 of 3 numbers: the least that is taken
+        (np.array(["NA", "", "a", "NA"]), [0, -1, 1, 0]),
         (np.array([0, 5, 0, 5]), [0, 5, 0, 5]),  # 2 of 6
     ],
 )
@@ -112,14 +112,17 @@ def test_class_numbers_as_they_come(y: Any, read: list[int]) -> None:
         ({**NODES, "x": scipy.sparse.csr_matrix(np.where(X > 2, np.nan, X))}, "x holds 2 NaN or infinite values; impute them first"),
         ({**NODES, "y": Y[:3]}, "y has shape [3]; expected [4] (a class each) or [4, L] (labels each)"),
         ({**NODES, "y": Y.reshape(4, 1, 1)}, "y has shape [4, 1, 1]; expected [4]"),
-        ({**NODES, "y": WORDS[:, 0]}, "y has type <U1; expected whole numbers from 0, -1 where there is no label"),
+        (
+            {**NODES, "y": np.array([0, 1j, 0, 1])},
+            "y has type complex128; expected whole numbers from 0, -1 where there is no label, or words",
+        ),
         ({**NODES, "y": Y + 0.5}, "y holds 0.5; expected class numbers (real targets are for whole graphs)"),
         ({**NODES, "y": np.array([0, 1.5, 1, 2])}, "y holds 1.5; expected class numbers"),
         ({**NODES, "y": np.eye(4, 2) * 2}, "y holds 2.0; expected 0 and 1 (real targets are for whole graphs)"),
         ({**NODES, "y": np.array([[0, 1], [0.25, 1], [0, 1], [1, 1]])}, "y holds 0.25; expected 0 and 1"),
         ({**NODES, "y": np.array([0, 1, -2, -1])}, "y holds -2; expected classes from 0, and -1 where there is no label"),
         ({**NODES, "y": np.full(4, -1)}, "y has no label at all: every entry is -1"),
-        ({**NODES, "y": np.array([3, 3, -1, 3])}, "y names 1 classes with numbers up to 3; expected them numbered 0 to 0"),
+        ({**NODES, "y": np.array([3, 3, 3, 3])}, "y names 1 classes with numbers up to 3; expected them numbered 0 to 0"),
         ({**NODES, "y": np.array([0, 6, 0, 6])}, "y names 2 classes with numbers up to 6; expected them numbered 0 to 1"),
         ({**GRAPHS, "graph": np.array([0, 0, 1])}, "graph has 3 entries; expected one per node, 4"),
         ({**GRAPHS, "graph": np.array([1, 1, 2, 2])}, "graph must number the graphs 0, 0, 1, 1, 1, 2, ..."),
@@ -127,6 +130,19 @@ def test_class_numbers_as_they_come(y: Any, read: list[int]) -> None:
         ({**GRAPHS, "graph": np.array([0, 1, 0, 1])}, "graph must number the graphs 0, 0, 1, 1, 1, 2, ..."),
         ({**GRAPHS, "edge_index": np.array([[0, 1], [1, 2]])}, "edge 1 joins nodes of two graphs"),
         ({**GRAPHS, "y": Y}, "y has shape [4]; expected [2] (a class each)"),
+        ({**GRAPHS, "y": np.array([[0.5, 2.0], [1.0, np.nan]])}, "the target of graph 1 is not known; leave such graphs out"),
+        ({**NODES, "x": X[:, :0]}, "x has no column; expected at least one feature, as numpy.ones((N, 1))"),
+        ({**NODES, "x": X * 1e39}, "x holds 1e+39, which float32 cannot hold; scale the features"),
+        ({**LINKS, "n_nodes": np.arange(3)}, "n_nodes is 'int64 [3]'; expected one whole number"),
+        ({**LINKS, "n_nodes": np.array("many")}, "n_nodes is 'many'; expected one whole number"),
+        ({**LINKS, "n_nodes": np.array(np.nan)}, "n_nodes is nan; expected a finite whole number"),
+        ({**NODES, "time": np.full(4, 1e300)}, "the time of item 0 is 1e+300; expected whole numbers up to 2^53, or dates"),
+        ({**NODES, "time": np.array([1, np.nan, 2, 3])}, "the time of item 1 is nan; every item needs a time"),
+        (
+            {**NODES, "time": np.array(["2020-01-01", "2020-01-02", "NaT", "NaT"], dtype="datetime64[D]")},
+            "2 times are NaT, the first that of item 2; every item needs a time",
+        ),
+        ({**GRAPHS, "edge_attr": np.array([1.0, np.nan])}, "edge_attr of edge 1 holds nan, no finite float32; repair it"),
     ],
 )
 def test_what_is_refused_and_how(arrays: dict[str, Any], says: str) -> None:
@@ -176,7 +192,7 @@ def test_masks_and_positions(change: dict[str, Any], split: list[int]) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"validation": None}, "has train, test but no validation: expected all of train, validation, test, or none"),
+        ({"validation": None}, "has train and test but no validation: expected all of train, validation, test, or none"),
         ({"train": None, "validation": None}, "has test but no train: expected all of"),
         ({"test": np.array([0, 1, 1, 0])}, "item 1 is in validation and in test; expected disjoint masks"),
         ({"test": np.array([3])}, "item 3 is in train and in test; expected disjoint masks"),
@@ -217,10 +233,10 @@ def test_attributes_and_what_is_not_used() -> None:
         "whole": [1, 2, 3, -4],
     }
     assert {values.dtype for values in made.keys.values()} == {np.dtype(np.int64)}
-    assert made.ignored == ("half", "matrix", "short", "wide", "words")
+    assert made.ignored == ("edge_attr", "half", "matrix", "short", "wide", "words")
 
 
-@pytest.mark.parametrize("time", [np.array([1.5, 2, 3, 4]), np.array([1, 2, 3]), np.ones((4, 2))])
+@pytest.mark.parametrize("time", [np.array([1j, 2, 3, 4]), np.array([1, 2, 3]), np.ones((4, 2))])
 def test_time_must_be_one_number_per_item(time: Any) -> None:
     says = f"time is {time.dtype} {list(time.shape)}; expected whole numbers or dates, one per item [4]"
     assert re.search(re.escape(says), message(**NODES, time=time))

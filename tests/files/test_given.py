@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,9 @@ def test_every_field_of_the_spec(
 ) -> None:
     path = npz(tmp_path, **arrays)
     spec = data_spec(path)
-    (content,) = spec.hyperparameters
-    assert (content.name, content.default) == ("content", hashlib.sha256(path.read_bytes()).hexdigest())
-    assert spec == DatasetSpec(
+    values = {h.name: h.default for h in spec.hyperparameters}
+    assert values == {"content": hashlib.sha256(path.read_bytes()).hexdigest(), "options": "{}", "reader": 2}
+    declared = DatasetSpec(
         name="photo",
         summary=f"photo.npz: {size}",
         factory="cglsuite.graphs.loading.given:given_data",
@@ -79,8 +80,9 @@ def test_every_field_of_the_spec(
         keys=keys,
         official_split=split,
         embedded=True,
-        hyperparameters=(content,),
+        hyperparameters=spec.hyperparameters,
     )
+    assert [getattr(spec, field.name) for field in fields(DatasetSpec)] == [getattr(declared, field.name) for field in fields(DatasetSpec)]
 
 
 @pytest.mark.parametrize(

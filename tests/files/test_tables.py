@@ -19,7 +19,7 @@ from cglsuite.graphs.files.tables import arrays_of, read_arrays, together
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CGLSUITE_DATA_FILES", "CGLSUITE_PLUGIN_FILES"):
+    for name in ("CGLSUITE_DATA_FILES", "CGLSUITE_DATA_OPTIONS", "CGLSUITE_PLUGIN_FILES"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -50,9 +50,15 @@ ALIASES = {
     "val": "validation",
     "valid": "validation",
     "val_mask": "validation",
+    "valid_mask": "validation",
     "validation_mask": "validation",
     "test_mask": "test",
+    "train_idx": "train",
+    "val_idx": "validation",
+    "valid_idx": "validation",
+    "test_idx": "test",
     "batch": "graph",
+    "num_nodes": "n_nodes",
 }
 
 
@@ -71,7 +77,7 @@ def test_sparse_matrices_in_parts(tmp_path: Path) -> None:
         np.savez(tmp_path / "a.npz", **parts, y=np.arange(3))
         read = read_arrays(tmp_path / "a.npz")
         if prefix == "adj":
-            assert plain(read) == {"edge_index": [[0, 1], [1, 0]], "y": [0, 1, 2]}
+            assert plain(read) == {"edge_index": [[0, 1], [1, 0]], "y": [0, 1, 2], "adj_data": None}
         else:
             assert sorted(read) == ["x", "y"]
             np.testing.assert_array_equal(read["x"].toarray(), matrix.toarray())
@@ -88,9 +94,10 @@ NODES = "id,a,b,y p,1,0,cat q,0,2,dog r,3,0,dog"
 
 
 def test_a_folder_of_nodes(tmp_path: Path) -> None:
-    """Words are classes by the alphabet; ids may be anything; what is no label, mask or time is a feature."""
+    """Words stay words; ids may be anything; what is no label, mask or time is a feature; columns of edges that are not used are named."""
     read = read_arrays(folder(tmp_path / "a", nodes=NODES, edges="target,source,w q,p,1 r,q,1"))
-    assert plain(read) == {"x": [[1, 0], [0, 2], [3, 0]], "y": [0, 1, 1], "edge_index": [[0, 1], [1, 2]]}
+    words = ["cat", "dog", "dog"]
+    assert plain(read) == {"x": [[1, 0], [0, 2], [3, 0]], "y": words, "edge_index": [[0, 1], [1, 2]], "edges.csv: w": None}
     assert read["x"].dtype == np.float64
     numbered = folder(tmp_path / "b", nodes="a,label 1,7 0,3", edges="source,target 0,1")
     assert plain(read_arrays(numbered)) == {"x": [[1], [0]], "y": [7, 3], "edge_index": [[0], [1]]}
@@ -119,13 +126,13 @@ def test_masks_times_and_labels_of_a_folder(tmp_path: Path) -> None:
     several = folder(tmp_path / "c", nodes="y_a,y_b,yes 1,0,4 0,1,5", edges="source,target 0,1")
     assert plain(read_arrays(several)) == {"y": [[1, 0], [0, 1]], "x": [[4], [5]], "edge_index": [[0], [1]]}
     (tmp_path / "c" / "nodes.csv").write_text("y,a\ncat,1\n,2\nant,3\n")
-    assert plain(read_arrays(tmp_path / "c"))["y"] == [1, -1, 0]
+    assert plain(read_arrays(tmp_path / "c"))["y"] == ["cat", "", "ant"]
 
 
 def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
     """Items are rows of links.csv or graphs.csv; nodes then have features only, or are counted."""
     links = folder(tmp_path / "a", nodes="id,a p,1 q,2 r,3", links="source,target,y,time p,r,1,7 q,p,0,8", edges="source,target p,q")
-    assert plain(read_arrays(links)) == {"links": [[0, 1], [2, 0]], "y": [1, 0], "time": [7, 8], "x": [[1], [2], [3]]}
+    assert plain(read_arrays(links)) == {"links": [[0, 1], [2, 0]], "y": [1, 0], "time": [7, 8], "x": [[1], [2], [3]], "n_nodes": 3}
     bare = folder(tmp_path / "b", nodes="id p q r", links="source,target p,r")
     assert plain(read_arrays(bare)) == {"links": [[0], [2]], "n_nodes": 3}
     graphs = folder(tmp_path / "c", nodes="graph,a 0,1 0,2 1,3", edges="source,target 0,1", graphs="y,split 1,train 0,test")
@@ -133,8 +140,8 @@ def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
     assert read == {
         "y": [1, 0],
         "train": [True, False],
-        "validation": [False, False],
         "test": [False, True],
+        "n_nodes": 3,
         "x": [[1], [2], [3]],
         "edge_index": [[0], [1]],
         "graph": [0, 0, 1],
@@ -146,21 +153,21 @@ def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
     [
         ({"nodes": NODES}, "edges.csv is absent: a folder of data holds nodes.csv with edges.csv or links.csv"),
         ({"edges": "source,target"}, "nodes.csv is absent: a folder of data holds"),
-        ({"nodes": "id,y p,0 p,1", "edges": "source,target"}, "nodes.csv: ids in column id repeat: every node needs its own"),
+        ({"nodes": "id,y p,0 p,1", "edges": "source,target"}, "nodes.csv, row 3, column 'id': ids repeat: 'p' is that of row 2 too"),
         (
             {"nodes": NODES, "edges": "source,to p,q"},
             "edges.csv has the columns source, to; expected source and target (target is missing)",
         ),
         ({"nodes": NODES, "edges": "from,to p,q"}, "edges.csv has the columns from, to; expected source and target (source is missing)"),
-        ({"nodes": NODES, "edges": "source,target p,q r,z"}, "edges.csv, row 3: target 'z' is no id of nodes.csv"),
-        ({"nodes": NODES, "edges": "source,target z,q"}, "edges.csv, row 2: source 'z' is no id of nodes.csv"),
+        ({"nodes": NODES, "edges": "source,target p,q r,z"}, "edges.csv, row 3, column 'target': target 'z' is no id of nodes.csv"),
+        ({"nodes": NODES, "edges": "source,target z,q"}, "edges.csv, row 2, column 'source': source 'z' is no id of nodes.csv"),
         (
             {"nodes": "a,y 1,0", "edges": "source,target", "graphs": "y 0"},
             "nodes.csv: with graphs.csv expected a column graph, the row (from 0)",
         ),
         (
             {"nodes": "a,y x,0 1,1", "edges": "source,target 0,1"},
-            "nodes.csv: column 'a' holds 'x'; expected numbers: encode it, or leave it out",
+            "nodes.csv, row 2, column 'a': it holds 'x'; expected numbers: encode the column, name it in the option keys, or leave it out",
         ),
         (
             {"nodes": "a,y,y_b 1,0,1", "edges": "source,target 0,0"},
@@ -168,13 +175,13 @@ def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
         ),
         (
             {"nodes": "a,y,split 1,0,dev", "edges": "source,target 0,0"},
-            "nodes.csv: column split holds 'dev'; expected train, validation, test",
+            "nodes.csv, row 2, column 'split': it holds 'dev'; expected train, validation, test",
         ),
         (
             {"nodes": NODES, "links": "source,to p,q"},
             "links.csv has the columns source, to; expected source and target (target is missing)",
         ),
-        ({"nodes": NODES, "links": "source,target p,z"}, "links.csv, row 2: target 'z' is no id of nodes.csv"),
+        ({"nodes": NODES, "links": "source,target p,z"}, "links.csv, row 2, column 'target': target 'z' is no id of nodes.csv"),
     ],
 )
 def test_folders_that_are_refused(tmp_path: Path, tables: dict[str, str], says: str) -> None:
@@ -207,7 +214,8 @@ def test_saved_graphs(tmp_path: Path) -> None:
     """Tensors only, whatever the extension; sparse ones as SciPy matrices; a list as its disjoint union."""
     graph = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([1, 0]), name="n", n_nodes=3)
     for name in ("a.pt", "a.pth", "a.PT"):
-        assert plain(read_arrays(saved(tmp_path / name, graph))) == {"x": [[1, 0], [0, 1]], "edge_index": [[0], [1]], "y": [1, 0]}
+        read = plain(read_arrays(saved(tmp_path / name, graph)))
+        assert read == {"x": [[1, 0], [0, 1]], "edge_index": [[0], [1]], "y": [1, 0], "n_nodes": 3, "name": None}
     other = Data(x=torch.zeros(3, 2), edge_index=torch.tensor([[2, 0], [1, 2]]), y=torch.tensor([0, 1]))
     union = plain(read_arrays(saved(tmp_path / "b.pt", [graph, other, graph])))
     assert union == {
@@ -215,9 +223,10 @@ def test_saved_graphs(tmp_path: Path) -> None:
         "edge_index": [[0, 4, 2, 5], [1, 3, 4, 6]],
         "graph": [0, 0, 1, 1, 1, 2, 2],
         "y": [[1, 0], [0, 1], [1, 0]],
+        "name": None,
     }
     sparse = Data(x=torch.tensor([[0.0, 2.0]]).to_sparse(), z=torch.tensor([[0.0, 3.0]], requires_grad=True))
-    arrays = arrays_of(sparse)
+    arrays = arrays_of(sparse, "d")
     assert scipy.sparse.issparse(arrays["x"])
     assert (arrays["x"].toarray().tolist(), arrays["z"].tolist()) == ([[0, 2]], [[0, 3]])
 

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from cglsuite.base.errors import SpecError, UnknownNameError
+from cglsuite.graphs.files.given import FileDatasetSpec
 from cglsuite.host import load_catalogue
 from cglsuite.host.derived import derivable, derive, form_of, needs_protocol
-from cglsuite.specs import DatasetSpec, ScenarioSpec
+from cglsuite.specs import DatasetSpec, Hyperparameter, ScenarioSpec
+from cglsuite.specs.levels import LinkPredictionSpec
 
 PHOTO = DatasetSpec(name="photo", summary="a graph", factory="a.b:c", labels="single", keys=(), official_split=False)
 
@@ -86,6 +88,48 @@ def test_what_does_not_fit() -> None:
     with pytest.raises(UnknownNameError, match="unknown scenario .photo.class-il@y-1"):
         derive("photo/class-il@y-1", PHOTO, [of_graphs])
     assert form_of("photo") is form_of("photo/task-il") is form_of("/x@1") is None
+
+
+def file_spec(**changes: Any) -> FileDatasetSpec:
+    return FileDatasetSpec(**{"name": "mine", "summary": "s", "factory": "a:b", "keys": (), "official_split": False} | changes)
+
+
+def test_a_file_with_several_attributes() -> None:
+    """Time steps are times, domains another attribute."""
+    dataset = file_spec(labels="single", keys=("domain", "region", "time"))
+    times, domains = preset("a", setting="time-il", task_key="year"), preset("a", setting="domain-il", task_key="community")
+    assert derive("mine/class-il@x-1", dataset, [times]).spec.task_key == "time"
+    made = derive("mine/class-il@x-1", dataset, [domains])
+    assert made.spec.task_key == "domain"
+    assert made.left_out == ("the attribute community: tasks are the values of domain (or --set scenario.task_key=region)",)
+
+
+def test_negatives_follow_the_graph() -> None:
+    """A quarter of the pairs without a link, for test and validation each with room to be drawn."""
+    ranking = LinkPredictionSpec(hits_k=50, negatives=100_000)
+    parent = preset("a", level="LP", labels="multi", setting="time-il", task_key="time", level_spec=ranking, performance="hits")
+    for pairs, negatives, hits_k in ((400_000, 100_000, 50), (399_999, 99_999, 50), (400, 100, 25), (4, 1, 1)):
+        spec = file_spec(levels=("LP",), labels="multi", keys=("time",), absent_pairs=pairs)
+        made = derive("mine/class-il@x-1", spec, [parent]).spec
+        assert made.level_spec == LinkPredictionSpec(hits_k=hits_k, negatives=negatives)
+
+
+def test_edges_of_a_file_have_the_features_that_they_have() -> None:
+    parent = preset("a", level="GC", backbone_hyperparameters=(("edge_features", 4), ("width", 8)))
+    for features in (0, 4, 2):
+        made = derive("mine/class-il@x-1", file_spec(levels=("GC",), labels="single", edge_features=features), [parent]).spec
+        assert dict(made.backbone_hyperparameters) == {"edge_features": features, "width": 8}
+
+
+def test_two_classes_of_links_are_one_label() -> None:
+    """Where a protocol has labels only: the file is read with ``labels = multi``."""
+    options = Hyperparameter(name="options", default='{"unlabelled": "none"}', doc="d")
+    parent = preset("a", level="LC", labels="multi", setting="time-il", task_key="time", performance="average-precision")
+    spec = file_spec(levels=("LC",), labels="single", keys=("time",), binary=True, hyperparameters=(options,))
+    made = derive("mine/class-il@x-1", spec, [parent]).spec
+    assert (made.labels, made.dataset_hyperparameters) == ("multi", (("options", '{"labels": "multi", "unlabelled": "none"}'),))
+    with pytest.raises(SpecError, match="labels of mine are single"):
+        derive("mine/class-il@x-1", dataclasses.replace(spec, binary=False), [parent])
 
 
 @pytest.mark.plugins

@@ -80,7 +80,7 @@ def test_a_graph_with_training_nodes_only_has_no_split() -> None:
     masks = {name: torch.tensor([k == n for k in range(3)]) for n, name in enumerate(("train_mask", "val_mask", "test_mask"))}
     assert stored(as_data_file(graph(train_mask=masks["train_mask"]))) == PLAIN
     two = {name: masks[name] for name in ("train_mask", "val_mask")}
-    assert sorted(stored(as_data_file(graph(**two)))) == ["edge_index", "val_mask", "x", "y"]
+    assert sorted(stored(as_data_file(graph(**two)))) == ["edge_index", "train_mask", "val_mask", "x", "y"]  # refused where it is read
     whole = stored(as_data_file(graph(**masks)))
     assert {name: whole[name] for name in masks} == {name: mask.tolist() for name, mask in masks.items()}
     # What the user gives as arrays is taken as it is.
@@ -88,13 +88,17 @@ def test_a_graph_with_training_nodes_only_has_no_split() -> None:
 
 
 def test_a_list_of_graphs_is_their_union() -> None:
-    made = stored(as_data_file([graph(), graph()], "mine"))
+    whole = Data(**{**graph().to_dict(), "y": torch.tensor([1])}, domain=torch.tensor([2]), time=3)
+    made = stored(as_data_file([whole, whole], "mine"))
+    assert (made["y"], made["domain"], made["time"]) == ([[1], [1]], [2, 2], [3, 3])
     assert made["graph"] == [0, 0, 0, 1, 1, 1]
     assert made["edge_index"] == [[0, 1, 3, 4], [1, 2, 4, 5]]
     assert made["x"] == PLAIN["x"] * 2
-    assert stored(as_data_file((graph(),)))["graph"] == [0, 0, 0]
+    assert stored(as_data_file((whole,)))["graph"] == [0, 0, 0]
+    # One graph with labels of its nodes, as list(KarateClub()).
+    assert stored(as_data_file([graph()])) == PLAIN
     with pytest.raises(DataError, match="^mine: graph 1 has no y; expected"):
-        as_data_file([graph(), Data(x=torch.eye(2), edge_index=torch.zeros(2, 0))], "mine")
+        as_data_file([whole, Data(x=torch.eye(2), edge_index=torch.zeros(2, 0))], "mine")
     with pytest.raises(DataError, match="^data: graph 0 has no y; expected"):
         as_data_file([Data(x=torch.eye(2), edge_index=torch.zeros(2, 0))])
 
@@ -142,7 +146,8 @@ def test_node_data(sparse: bool) -> None:
     np.testing.assert_array_equal(read.toarray() if sparse else read, X)
     assert (made["edge_index"], made["y"]) == (PLAIN["edge_index"], PLAIN["y"])
     bare = NodeData(x=x, edge_index=given.edge_index, y=given.y, n_classes=2)
-    assert (stored(as_data_file(bare)), as_data_file(bare).name) == (PLAIN, "graph.npz")
+    said = {"n_classes": 2, "known": [True, True, True]}
+    assert (stored(as_data_file(bare)), as_data_file(bare).name) == (PLAIN | said, "graph.npz")
 
 
 def test_data_of_a_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,6 +170,8 @@ def _page(entry: Entry) -> Iterable[str]:
     revealed = leak_of(spec.name) if isinstance(spec, ScenarioSpec) else ""
     facts = [("task found by a probe", revealed)] if revealed else []
     yield properties([("provider", entry.provider), *spec_facts(spec), *facts])
+    if understood := getattr(spec, "facts", ()):
+        yield from ("", heading("what was understood"), properties(understood))
     if isinstance(spec, ScenarioSpec):
         yield from _scenario(spec)
     prefix = f"run.{spec.name}" if isinstance(spec, ExecutorSpec) else entry.kind

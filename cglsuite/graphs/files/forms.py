@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from cglsuite.base.errors import DataError
+from cglsuite.base.inputs import whole_number
+from cglsuite.graphs.files.labels import Items, read_labels
+from cglsuite.graphs.files.named import name_of
+from cglsuite.graphs.files.options import FileOptions
 from cglsuite.graphs.files.tables import MASKS, Array
+from cglsuite.graphs.files.times import parsed_times, time_numbers
 
 __all__ = ["Form", "form_of_arrays"]
 
-_KNOWN = frozenset({"x", "edge_index", "y", "links", "graph", "n_nodes", "edge_attr", *MASKS})
-_SMALLEST_SHARE = 1 / 3
+_KNOWN = frozenset({"x", "edge_index", "y", "known", "links", "graph", "n_nodes", "n_classes", *MASKS})
+_OF_LINKS = frozenset({"base_edges", "node_types"})
+_OF_GRAPHS = frozenset({"edge_attr"})
+_OF_EDGES = frozenset({"edge_attr", "edge_weight"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +40,12 @@ class Form:
         split: int8 [M], 0 training, 1 validation, 2 test, -1 unused; ``None`` where the file has no masks.
         keys: further int64 [M] by name.
         ignored: names of arrays that were not used.
+        known: bool [M, C], which labels of a multi-label link or graph are known; ``None``: all.
+        base_edges: int64 [2, B], edges beside the links that are items. node_types: int64 [N], of links.
+        edge_attr: float32 [E, D], features of the edges of whole graphs.
+        classes: names of the classes where the file has others than their numbers.
+        time_unit: the unit of ``keys["time"]``; empty where times are plain numbers.
+        declared_classes: number of outputs C where the file says it.
     """
 
     level: str
@@ -45,21 +58,37 @@ class Form:
     split: Array | None = None
     keys: Mapping[str, Array] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    known: Any = None
+    base_edges: Any = None
+    node_types: Any = None
+    edge_attr: Any = None
+    classes: tuple[str, ...] = ()
+    time_unit: str = ""
+    declared_classes: int | None = None
+
+    @property
+    def n_items(self) -> int:
+        """Number of items M."""
+        return self.edges.shape[1] if self.level in ("LC", "LP") else self.n_nodes if self.graph is None else len(self.y)
 
     @property
     def n_classes(self) -> int:
         """Number of outputs C."""
+        if self.declared_classes is not None:
+            return self.declared_classes
         if self.y is None:
             return 1
         return int(self.y.max(initial=0)) + 1 if self.y.ndim == 1 else int(self.y.shape[1])
 
 
-def form_of_arrays(path: Path, arrays: Mapping[str, Any]) -> Form:
+def form_of_arrays(path: Path, given: Mapping[str, Any], options: FileOptions = FileOptions()) -> Form:  # noqa: B008 - frozen
     """The items of a file.
 
     Raises:
-        DataError: an array is missing, or does not fit the others; the message names the file, the array, its shape and what was expected.
+        DataError: an array is missing, does not fit the others, or can be read in two ways; the message names the file, the array and
+            what was expected.
     """
+    arrays = {name: values for name, values in given.items() if values is not None}
     of_links, of_graphs = "links" in arrays, "graph" in arrays
     if of_links and of_graphs:
         raise DataError(f"{path} has links and graph: expected links (items are pairs of nodes) or graph (items are whole graphs)")
@@ -71,39 +100,86 @@ def form_of_arrays(path: Path, arrays: Mapping[str, Any]) -> Form:
             "links [2, M] for links, or x, edge_index, graph [N] and y [n] for whole graphs"
         )
     edges = _edges(path, "links" if of_links else "edge_index", arrays["links" if of_links else "edge_index"])
-    n_nodes = _node_count(path, arrays, edges)
+    base = _edges(path, "base_edges", arrays["base_edges"]) if of_links and "base_edges" in arrays else None
+    n_nodes = _node_count(path, arrays, edges if base is None else np.concatenate([edges, base], axis=1))
     _check_range(path, edges, n_nodes)
     graph = _graphs(path, arrays["graph"], edges, n_nodes) if of_graphs else None
     items = edges.shape[1] if of_links else n_nodes if graph is None else int(graph.max(initial=-1)) + 1
-    y = _labels(path, arrays["y"], items, real=of_graphs) if "y" in arrays else None
-    labels = "multi" if y is None or y.dtype == np.bool_ else "single" if y.ndim == 1 else "real"
-    keys, ignored = _keys(path, arrays, items)
+    kind: Items = "links" if of_links else "graphs" if of_graphs else "nodes"
+    n_classes = _count(path, "n_classes", arrays["n_classes"]) if "n_classes" in arrays else None
+    labels = None
+    if "y" in arrays:
+        labels = read_labels(str(path), name_of(path), arrays["y"], items, kind, options, arrays.get("known"), n_classes)
+    read = _KNOWN | (_OF_LINKS if of_links else _OF_GRAPHS if of_graphs else frozenset())
+    keys, ignored, unit = _keys(path, {name: values for name, values in arrays.items() if name not in read}, items, options.time_unit)
+    level = (
+        ("LP" if labels is None else "LC") if of_links else "NC" if graph is None else "GR" if labels and labels.kind == "real" else "GC"
+    )
     return Form(
-        level=("LP" if y is None else "LC") if of_links else "NC" if graph is None else "GR" if labels == "real" else "GC",
-        labels=labels,
+        level=level,
+        labels="multi" if labels is None else labels.kind,
         n_nodes=n_nodes,
         x=_features(path, arrays["x"], n_nodes) if "x" in arrays else None,
         edges=edges,
-        y=y,
+        y=None if labels is None else labels.y,
         graph=graph,
         split=_split(path, arrays, items),
         keys=keys,
-        ignored=ignored,
+        ignored=tuple(sorted({*ignored, *(given.keys() - arrays.keys()), *({"edge_index"} & arrays.keys() if of_links else ())})),
+        known=None if labels is None else labels.known,
+        base_edges=base,
+        node_types=_types(path, arrays["node_types"], n_nodes) if of_links and "node_types" in arrays else None,
+        edge_attr=_edge_features(path, arrays["edge_attr"], edges.shape[1]) if of_graphs and "edge_attr" in arrays else None,
+        classes=() if labels is None else labels.classes,
+        time_unit=unit,
+        declared_classes=None if labels is None else n_classes,
     )
 
 
 def _node_count(path: Path, arrays: Mapping[str, Any], edges: Array) -> int:
+    least = int(edges.max(initial=-1)) + 1
     if "x" in arrays:
         if len(arrays["x"].shape) != 2:
             raise DataError(f"{path}: x has shape {list(arrays['x'].shape)}; expected [N, F], one row per node")
         return int(arrays["x"].shape[0])
-    if "n_nodes" in arrays:
-        return int(arrays["n_nodes"])
-    return int(edges.max(initial=-1)) + 1
+    return _count(path, "n_nodes", arrays["n_nodes"]) if "n_nodes" in arrays else least
+
+
+def _count(path: Path, name: str, given: Any) -> int:
+    array = np.asarray(given)
+    try:
+        if array.size != 1 or array.dtype.kind not in "iuf":
+            raise ValueError("expected one whole number")
+        return whole_number(array.reshape(-1)[0].item(), minimum=0)
+    except ValueError as error:
+        shown = array.reshape(-1)[0].item() if array.size == 1 else f"{array.dtype} {list(array.shape)}"
+        raise DataError(f"{path}: {name} is {shown!r}; {error}") from None
+
+
+def _types(path: Path, given: Any, n_nodes: int) -> Array:
+    array = np.asarray(given).reshape(-1)
+    if array.dtype.kind in "iuU":
+        array = np.unique(array, return_inverse=True)[1]
+    if len(array) != n_nodes:
+        raise DataError(f"{path}: node_types has {len(array)} entries; expected one per node, {n_nodes}")
+    return _whole(path, "node_types", array)
+
+
+def _edge_features(path: Path, given: Any, n_edges: int) -> Array:
+    array = np.asarray(given)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or len(array) != n_edges or array.dtype.kind not in "biuf":
+        raise DataError(f"{path}: edge_attr is {array.dtype} {list(array.shape)}; expected numbers [{n_edges}, D], one row per edge")
+    with np.errstate(over="ignore"):
+        narrow = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(narrow).all():
+        row = int(np.flatnonzero(~np.isfinite(narrow).all(axis=1))[0])
+        raise DataError(f"{path}: edge_attr of edge {row} holds {array[row][~np.isfinite(narrow[row])][0]}, no finite float32; repair it")
+    return narrow
 
 
 def _edges(path: Path, name: str, given: Any) -> Array:
-    array = np.asarray(given)
+    array = np.asarray(given.toarray() if hasattr(given, "toarray") else given)
     if array.ndim != 2 or array.shape[0] != 2:
         hint = f"; give {name}.T" if array.ndim == 2 and array.shape[1] == 2 else ""
         raise DataError(f"{path}: {name} has shape {list(array.shape)}; expected [2, E], sources above targets{hint}")
@@ -132,50 +208,21 @@ def _features(path: Path, given: Any, n_nodes: int) -> Any:
     import scipy.sparse
 
     x = given if scipy.sparse.issparse(given) else np.asarray(given)
+    if x.shape[1] == 0:
+        raise DataError(f"{path}: x has no column; expected at least one feature, as numpy.ones((N, 1)), or for links no x")
     if x.dtype.kind not in "biuf":
         raise DataError(f"{path}: x has type {x.dtype}; expected numbers")
+    if x.dtype.kind == "f" and not scipy.sparse.issparse(x):
+        x = x + np.zeros((), x.dtype)  # -0.0 is 0.0, as in a sparse matrix
     values: Any = x.data if scipy.sparse.issparse(x) else x
+    if values.dtype.kind == "f" and values.dtype.itemsize > 4 and (large := np.abs(values) > np.finfo(np.float32).max).any():
+        finite = values[large & np.isfinite(values)]
+        if finite.size:
+            raise DataError(f"{path}: x holds {finite[0]:g}, which float32 cannot hold; scale the features")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = "" if scipy.sparse.issparse(x) else f", the first at node {int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])}"
         raise DataError(f"{path}: x holds {int((~np.isfinite(values)).sum())} NaN or infinite values{row}; impute them first")
     return x
-
-
-def _labels(path: Path, given: Any, items: int, *, real: bool) -> Array:
-    y = np.asarray(given)
-    if y.ndim == 2 and y.shape[1] == 1 and not (real and y.dtype.kind == "f" and (y % 1 != 0).any()):
-        y = y[:, 0]
-    if y.ndim not in (1, 2) or len(y) != items:
-        raise DataError(f"{path}: y has shape {list(y.shape)}; expected [{items}] (a class each) or [{items}, L] (labels each)")
-    if y.dtype.kind not in "biuf":
-        raise DataError(f"{path}: y has type {y.dtype}; expected whole numbers from 0, -1 where there is no label")
-    fractions = y.dtype.kind == "f" and bool((np.nan_to_num(y) % 1 != 0).any())
-    if y.ndim == 2 or fractions:
-        if fractions or (y.ndim == 2 and not np.isin(y, (0, 1)).all()):
-            if not real:
-                what = "class numbers" if y.ndim == 1 else "0 and 1"
-                raise DataError(f"{path}: y holds {_strange(y)}; expected {what} (real targets are for whole graphs)")
-            return np.ascontiguousarray(y.reshape(items, -1), dtype=np.float32)
-        return np.ascontiguousarray(y.astype(np.bool_))
-    if y.dtype.kind == "f":
-        y = np.where(np.isnan(y), -1, y)
-    y = y.astype(np.int64)
-    if y.size and y.min() < -1:
-        raise DataError(f"{path}: y holds {y.min()}; expected classes from 0, and -1 where there is no label")
-    classes = len(np.unique(y[y >= 0]))
-    if classes == 0:
-        raise DataError(f"{path}: y has no label at all: every entry is -1")
-    if classes < _SMALLEST_SHARE * (int(y.max()) + 1):
-        raise DataError(
-            f"{path}: y names {classes} classes with numbers up to {y.max()}; expected them numbered 0 to {classes - 1}: "
-            "y = numpy.unique(y, return_inverse=True)[1]"
-        )
-    return np.ascontiguousarray(y)
-
-
-def _strange(y: Array) -> Any:
-    wrong = y[(np.nan_to_num(y) % 1 != 0) | ~np.isfinite(y)] if y.ndim == 1 else y[~np.isin(y, (0, 1))]
-    return wrong.flat[0]
 
 
 def _split(path: Path, arrays: Mapping[str, Any], items: int) -> Array | None:
@@ -183,7 +230,7 @@ def _split(path: Path, arrays: Mapping[str, Any], items: int) -> Array | None:
     if not given:
         return None
     if missing := [name for name in MASKS if name not in given]:
-        raise DataError(f"{path} has {', '.join(given)} but no {missing[0]}: expected all of {', '.join(MASKS)}, or none")
+        raise DataError(f"{path} has {' and '.join(given)} but no {missing[0]}: expected all of {', '.join(MASKS)}, or none")
     split = np.full(items, -1, dtype=np.int8)
     for part, name in enumerate(MASKS):
         mask = _mask(path, name, np.asarray(arrays[name]), items)
@@ -207,26 +254,41 @@ def _mask(path: Path, name: str, given: Array, items: int) -> Array:
     raise DataError(f"{path}: {name} is {given.dtype} {list(given.shape)}; expected a mask bool [{items}], or positions below {items}")
 
 
-def _keys(path: Path, arrays: Mapping[str, Any], items: int) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Whole numbers, one per item: attributes that a stream can be cut by. ``time`` must be one."""
-    keys, ignored = {}, []
-    for name in sorted(set(arrays) - _KNOWN):
-        values = np.asarray(arrays[name]) if not hasattr(arrays[name], "tocsr") else np.empty(0)
+def _keys(path: Path, arrays: Mapping[str, Any], items: int, unit: str | None) -> tuple[dict[str, Array], tuple[str, ...], str]:
+    """Whole numbers, one per item: attributes that a stream can be cut by. ``time`` must be one; with its unit."""
+    keys, ignored, time_unit = {}, [], ""
+    for name in sorted(arrays):
+        values: Array = np.asarray(arrays[name]) if not hasattr(arrays[name], "tocsr") else np.empty(0)
         if values.ndim == 2 and values.shape[1:] == (1,):
             values = values[:, 0]
-        if values.dtype.kind == "M":
-            values = values.astype("datetime64[D]").astype(np.int64)
-        fits = values.shape == (items,) and values.dtype.kind in "biuf" and bool((values % 1 == 0).all())
-        if name == "time" and not fits:
-            raise DataError(f"{path}: time is {values.dtype} {list(values.shape)}; expected whole numbers or dates, one per item [{items}]")
-        if fits:
+        if name in _OF_EDGES:
+            ignored.append(name)
+        elif name == "time":
+            if values.dtype.kind == "U" and values.shape == (items,):
+                values = parsed_times(values.tolist(), lambda item: f"{path}: time of item {item}")
+            if values.shape != (items,) or values.dtype.kind not in "biufM":
+                raise DataError(
+                    f"{path}: time is {values.dtype} {list(values.shape)}; expected whole numbers or dates, one per item [{items}]"
+                )
+            keys[name], time_unit = time_numbers(str(path), values, unit)
+        elif values.dtype.kind == "M" and values.shape == (items,) and not np.isnat(values).any():
+            keys[name] = time_numbers(f"{path}: {name}", values, unit)[0]
+        elif values.shape == (items,) and values.dtype.kind in "biuf" and _is_whole(values):
             keys[name] = np.ascontiguousarray(values.astype(np.int64))
         else:
             ignored.append(name)
-    return keys, tuple(ignored)
+    if unit is not None and not time_unit:
+        raise DataError(f"{path}: time_unit = {unit} rounds dates and times, but there is no array time: leave the option out")
+    return keys, tuple(ignored), time_unit
+
+
+def _is_whole(values: Array) -> bool:
+    if values.dtype.kind != "f":
+        return values.dtype.kind != "u" or not values.size or int(values.max()) < 2**63
+    return bool(np.isfinite(values).all() and (values % 1 == 0).all() and (np.abs(values) <= 2**53).all())
 
 
 def _whole(path: Path, name: str, array: Array) -> Array:
-    if array.dtype.kind not in "iu" and not (array.dtype.kind == "f" and np.isfinite(array).all() and (array % 1 == 0).all()):
+    if array.dtype.kind not in "iuf" or not _is_whole(array):
         raise DataError(f"{path}: {name} has type {array.dtype}; expected whole numbers")
     return np.ascontiguousarray(array.astype(np.int64))

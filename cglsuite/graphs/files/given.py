@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataError
-from cglsuite.graphs.files.named import data_files
+from cglsuite.base.inputs import check_regular
+from cglsuite.graphs.files.named import data_files, name_of, options_of
+from cglsuite.graphs.files.options import FileOptions
 from cglsuite.specs import DatasetSpec, Hyperparameter
 
 if TYPE_CHECKING:
     from cglsuite.graphs.files.forms import Form
 
-__all__ = ["content_of", "data_spec", "file_with_content"]
+__all__ = ["FileDatasetSpec", "content_of", "data_spec", "data_warnings", "file_with_content"]
 
 FACTORY = "cglsuite.graphs.loading.given:given_data"
+READER = 2
+"""The version of the reader. Raise it when a file is read in another way: results of what was read before are not handed out."""
 
 
 def content_of(path: Path) -> str:
@@ -27,9 +33,17 @@ def content_of(path: Path) -> str:
         DataError: it cannot be read.
     """
     root = DataRoot.from_environment()
+    files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+    for file in files:
+        try:
+            check_regular(file)
+        except FileNotFoundError:
+            pass  # said below
+        except OSError as error:
+            raise DataError(f"{file} cannot be read: {error.strerror or error}") from error
     if not path.is_dir():
         return root.sha256(path)
-    parts = [(file.name, root.sha256(file)) for file in sorted(path.glob("*.csv"))]
+    parts = [(file.name, root.sha256(file)) for file in files]
     return hashlib.sha256("".join(f"{name}\0{content}\n" for name, content in parts).encode()).hexdigest()
 
 
@@ -47,18 +61,53 @@ def file_with_content(content: str) -> Path:
     raise DataError(f"no data file that was named has sha256 {content[:12]}...: named with --data are {there}. Did it change meanwhile?")
 
 
-def data_spec(path: Path) -> DatasetSpec:
-    """What a data file declares: a data set named after it, whose content is part of every key.
+@dataclass(frozen=True, kw_only=True)
+class FileDatasetSpec(DatasetSpec):
+    """The data set of a file, with what was understood of it.
+
+    Attributes:
+        facts: (what, value) in words. warnings: what a user should know before trusting a result.
+        edge_features: number of features of an edge. absent_pairs: pairs of nodes without a link; ``None`` where links are not predicted.
+        binary: whether links or graphs have two classes, so that they have one label or not (option ``labels = multi``).
+        distinct: number of distinct values by attribute. deciles: of these values, the least of each tenth of the items.
+    """
+
+    facts: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    edge_features: int = 0
+    absent_pairs: int | None = None
+    binary: bool = False
+    distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
+    deciles: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
+
+
+def data_spec(path: Path) -> FileDatasetSpec:
+    """What a data file declares: a data set named after it, whose content and options are part of every key.
 
     Raises:
         DataError: it cannot be read, or its arrays do not fit together.
+        UsageError: an option that was given for it is unknown.
     """
-    from cglsuite.graphs.files.forms import form_of_arrays  # with NumPy
-    from cglsuite.graphs.files.tables import read_arrays
+    return _spec(path, content_of(path), options_of(path))
 
-    form = form_of_arrays(path, read_arrays(path))
-    return DatasetSpec(
-        name=_name(path),
+
+def data_warnings(specs: Iterable[DatasetSpec]) -> list[str]:
+    """What the users of these data sets should know, as lines that begin with the file; of files only."""
+    return [f"{spec.summary.partition(':')[0]}: {text}" for spec in specs if isinstance(spec, FileDatasetSpec) for text in spec.warnings]
+
+
+@lru_cache(maxsize=32)
+def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec:
+    import numpy as np
+
+    from cglsuite.graphs.files.forms import form_of_arrays
+    from cglsuite.graphs.files.tables import read_arrays
+    from cglsuite.graphs.files.understood import facts_of, warnings_of
+
+    form = form_of_arrays(path, read_arrays(path, options), options)
+    tenths = [0.1 * k for k in range(1, 10)]
+    return FileDatasetSpec(
+        name=name_of(path),
         summary=f"{path.name}: {_size(form)}",
         factory=FACTORY,
         levels=(form.level,),
@@ -67,9 +116,36 @@ def data_spec(path: Path) -> DatasetSpec:
         official_split=form.split is not None,
         embedded=True,
         hyperparameters=(
-            Hyperparameter(name="content", default=content_of(path), doc="SHA-256 (hex) of the file, which names it wherever it lies"),
+            Hyperparameter(name="content", default=content, doc="SHA-256 (hex) of the file, which names it wherever it lies"),
+            Hyperparameter(name="options", default=options.text, doc="what was said of the file (--data-option), as JSON"),
+            Hyperparameter(name="reader", default=READER, doc="version of the reader of data files", choices=(READER,)),
         ),
+        facts=facts_of(form),
+        warnings=warnings_of(form),
+        edge_features=0 if form.edge_attr is None else form.edge_attr.shape[1],
+        absent_pairs=_absent_pairs(form) if form.level == "LP" else None,
+        binary=form.level in ("LC", "GC") and form.labels == "single" and form.n_classes == 2,
+        distinct={name: len(np.unique(values)) for name, values in form.keys.items()},
+        deciles={
+            name: tuple(np.unique(np.quantile(values, tenths, method="higher")).tolist())
+            for name, values in form.keys.items()
+            if values.size
+        },
     )
+
+
+def _absent_pairs(form: Form) -> int:
+    """Pairs of different nodes, in no order, that no link joins."""
+    import numpy as np
+
+    ends = np.sort(form.edges, axis=0)
+    pairs = np.unique(ends[0] * max(form.n_nodes, 1) + ends[1])[None]
+    proper = int((pairs // max(form.n_nodes, 1) != pairs % max(form.n_nodes, 1)).sum())
+    if form.node_types is None:
+        return form.n_nodes * (form.n_nodes - 1) // 2 - proper
+    counts = np.bincount(form.node_types - form.node_types.min())
+    joined = np.unique(np.sort((form.node_types - form.node_types.min())[form.edges], axis=0), axis=1).T.tolist()
+    return sum(int(counts[a] * counts[b] if a != b else counts[a] * (counts[a] - 1) // 2) for a, b in joined) - proper
 
 
 def _size(form: Form) -> str:
@@ -79,10 +155,3 @@ def _size(form: Form) -> str:
     outputs = {"single": "classes", "multi": "labels", "real": "targets"}[form.labels]
     edges = "" if form.level in ("LC", "LP") else f"{form.edges.shape[1]:,} edges, "
     return f"{items.get(form.level, graphs)}{form.n_nodes:,} nodes, {edges}{features}, {form.n_classes} {outputs}"
-
-
-def _name(path: Path) -> str:
-    name = re.sub(r"[^a-z0-9._+-]+", "-", path.stem.lower() if path.is_file() else path.name.lower()).strip("-._+")
-    if not name:
-        raise DataError(f"{path}: a data set is named after its file; expected letters or digits in it")
-    return name

@@ -1,18 +1,24 @@
-"""Which data files and plugin files the user named: environment variables, so that child processes see the same ones."""
+"""Which data files and plugin files the user named, and options of the former: environment variables, for child processes too."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from cglsuite.base.errors import UsageError
+from cglsuite.base.errors import DataError, UsageError
+from cglsuite.base.inputs import check_regular
+from cglsuite.graphs.files.options import FileOptions
 
-__all__ = ["DATA", "PLUGINS", "data_files", "named", "naming", "plugin_files"]
+__all__ = ["DATA", "OPTIONS", "PLUGINS", "data_files", "name_of", "named", "naming", "options_of", "plugin_files"]
 
-DATA, PLUGINS = "CGLSUITE_DATA_FILES", "CGLSUITE_PLUGIN_FILES"
-"""Names of the environment variables; paths are separated as in ``PATH``."""
+DATA, PLUGINS, OPTIONS = "CGLSUITE_DATA_FILES", "CGLSUITE_PLUGIN_FILES", "CGLSUITE_DATA_OPTIONS"
+"""Names of the environment variables. Paths are separated as in ``PATH``; options are a JSON object of objects, by data set."""
+Options = Mapping[str, Mapping[str, Any]]
 
 
 def data_files() -> list[Path]:
@@ -30,18 +36,53 @@ def _named(variable: str) -> list[Path]:
     return list(dict.fromkeys(Path(word).expanduser().absolute() for word in words))
 
 
-def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = ()) -> None:
-    """Add files to those named, for this process and its children.
+def name_of(path: Path) -> str:
+    """The name of the data set in a file: the file's, in the form that names have.
 
     Raises:
-        UsageError: nothing is there, or a plugin file is no Python module.
+        DataError: no letter or digit is left of it.
+    """
+    name = re.sub(r"[^a-z0-9._+-]+", "-", path.name.lower() if path.is_dir() else path.stem.lower()).strip("-._+")
+    if not name:
+        raise DataError(f"{path}: a data set is named after its file; expected letters or digits in it")
+    return name
+
+
+def options_of(path: Path) -> FileOptions:
+    """What was said of a data file."""
+    name = name_of(path)
+    return FileOptions.of(_all_options().get(name, {}), f"options of the data set {name}")
+
+
+def _all_options() -> dict[str, dict[str, Any]]:
+    text = os.environ.get(OPTIONS, "")
+    if not text.strip():
+        return {}
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or not all(isinstance(inner, dict) for inner in given.values()):
+        raise UsageError(f'{OPTIONS}: expected a JSON object of objects, as {{"photo": {{"labels": "multi"}}}}')
+    return given
+
+
+def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (), options: Options | None = None) -> None:
+    """Add files to those named, for this process and its children, and options by the data sets' names.
+
+    Raises:
+        UsageError: nothing is there, a plugin file is no Python module, or an option is unknown or of no data file.
     """
     for variable, paths in ((DATA, data), (PLUGINS, plugins)):
         known = _named(variable)
         for given in paths:
             path = Path(given).expanduser().absolute()
-            if not path.exists():
-                raise UsageError(f"{given}: there is no such file (in {path.parent})")
+            try:
+                check_regular(path)
+            except FileNotFoundError:
+                raise UsageError(f"{given}: there is no such file (in {path.parent})") from None
+            except OSError as error:
+                raise UsageError(f"{given}: {error.strerror or error}; expected a file or a folder") from None
             if variable == PLUGINS and (path.suffix != ".py" or not path.stem.isidentifier()):
                 raise UsageError(f"{given}: a plugin file is a Python module whose name can be imported, such as my_method.py")
             if os.pathsep in str(path):
@@ -49,14 +90,28 @@ def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (
             known.append(path)
         if known:
             os.environ[variable] = os.pathsep.join(dict.fromkeys(map(str, known)))
+    if options:
+        _name_options(options)
+
+
+def _name_options(options: Options) -> None:
+    known = _all_options()
+    files = {name_of(path) for path in data_files()}
+    for name, values in options.items():
+        if name not in files:
+            there = ", ".join(sorted(files)) or "none"
+            raise UsageError(f"options of the data set {name}: no data file has this name; data files are {there}")
+        FileOptions.of(values, f"options of the data set {name}")
+        known[name] = {**known.get(name, {}), **values}
+    os.environ[OPTIONS] = json.dumps(known, sort_keys=True)
 
 
 @contextmanager
-def named(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = ()) -> Iterator[None]:
+def named(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (), options: Options | None = None) -> Iterator[None]:
     """:func:`naming` for the length of a block."""
-    before = {variable: os.environ.get(variable) for variable in (DATA, PLUGINS)}
+    before = {variable: os.environ.get(variable) for variable in (DATA, PLUGINS, OPTIONS)}
     try:
-        naming(data=data, plugins=plugins)
+        naming(data=data, plugins=plugins, options=options)
         yield
     finally:
         for variable, value in before.items():

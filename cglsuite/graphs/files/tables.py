@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cglsuite.base.errors import DataError, nearest
-
-if TYPE_CHECKING:
-    import pandas as pd
+from cglsuite.base.inputs import check_regular, quoted
+from cglsuite.graphs.files.csv_tables import read_folder
+from cglsuite.graphs.files.options import FileOptions
 
 __all__ = ["FORMATS", "MASKS", "Array", "arrays_of", "read_arrays", "together"]
 
@@ -28,21 +30,27 @@ _ALIASES = {
     "label": "y",
     "labels": "y",
     "train_mask": "train",
+    "train_idx": "train",
     "val": "validation",
     "valid": "validation",
     "val_mask": "validation",
+    "valid_mask": "validation",
     "validation_mask": "validation",
+    "val_idx": "validation",
+    "valid_idx": "validation",
     "test_mask": "test",
+    "test_idx": "test",
     "batch": "graph",
+    "num_nodes": "n_nodes",
 }
 """Names that other tools give to the same arrays."""
 _PARTS = ("data", "indices", "indptr", "shape")
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
-def read_arrays(path: Path) -> dict[str, Any]:
+def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
     """The arrays of a data file by name: ``x`` (NumPy or SciPy sparse), ``edge_index``, ``y``, ``train``, ``validation``, ``test``, and
-    further ones under their own names.
+    further ones under their own names; ``None`` stands for what is there and cannot be used.
 
     Args:
         path: see :data:`FORMATS`.
@@ -53,10 +61,20 @@ def read_arrays(path: Path) -> dict[str, Any]:
     if not path.exists():
         close = nearest(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], 1)
         raise DataError(f"there is no data file {path}{f'; did you mean {close[0]}?' if close else ''}")
+    try:
+        check_regular(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    if path.is_dir():
+        return read_folder(path, options, _ALIASES)
+    for name, value in (("id", options.id), ("keys", options.keys)):
+        if value is not None:
+            raise DataError(f"{path}: {name} = {value} names columns of a folder of CSV tables; leave the option out")
     readers: dict[str, Callable[[Path], Mapping[str, Any]]] = {".npz": _npz, ".pt": _pyg, ".pth": _pyg}
-    reader = _folder if path.is_dir() else readers.get(path.suffix.lower())
+    reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise DataError(f"{path}: data are read from {FORMATS}")
+        hint = f": name its folder, {path.parent}" if path.name in ("nodes.csv", "edges.csv", "links.csv", "graphs.csv") else ""
+        raise DataError(f"{path}: data are read from {FORMATS}{hint}")
     return _renamed(path, reader(path))
 
 
@@ -77,6 +95,8 @@ def _npz(path: Path) -> dict[str, Any]:
                 raise ValueError("it is no zip archive")
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as opened:
+                if twice := sorted({name for name in opened.files if opened.files.count(name) > 1}):
+                    raise DataError(f"{path} holds two arrays of the name {twice[0]!r}: write it again with numpy.savez")
                 arrays = {name: opened[name] for name in opened.files}
     except ValueError as error:
         if "allow_pickle" in str(error):
@@ -100,6 +120,8 @@ def _without_parts(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
         matrix = _csr(path, prefix, *(arrays.pop(name) for name in names))
         if prefix == "adj":
             arrays["edge_index"] = np.stack(matrix.nonzero())
+            if not np.isin(matrix.data, (0, 1)).all():
+                arrays["adj_data"] = None
         else:
             arrays["x"] = matrix
     return arrays
@@ -108,112 +130,19 @@ def _without_parts(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
 def _csr(path: Path, prefix: str, data: Array, indices: Array, indptr: Array, shape: Array) -> Any:
     import scipy.sparse
 
+    for part, values in (("indices", indices), ("indptr", indptr), ("shape", shape)):
+        whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and np.isfinite(values).all() and (values % 1 == 0).all())
+        if not whole:
+            raise DataError(f"{path}: {prefix}_{part} is {values.dtype}; expected whole numbers, a part of a SciPy CSR matrix")
+    if shape.shape != (2,):
+        raise DataError(f"{path}: {prefix}_shape has shape {list(shape.shape)}; expected [2], the rows and columns of a CSR matrix")
+    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
     try:
         matrix = scipy.sparse.csr_matrix((data, indices, indptr), shape=tuple(int(size) for size in shape))
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
         raise DataError(f"{path}: {prefix}_data, _indices, _indptr and _shape are no CSR matrix ({error})") from error
     return matrix
-
-
-# --- tables ------------------------------------------------------------------------------------------------------------------------
-
-
-def _folder(path: Path) -> dict[str, Any]:
-    """``nodes.csv``, a row per node, and ``edges.csv`` or ``links.csv`` (``source``, ``target``); ``graphs.csv`` where items are graphs."""
-    nodes = _table(path / "nodes.csv")
-    names = {str(value): row for row, value in enumerate(nodes.pop("id"))} if "id" in nodes else None
-    if names is not None and len(names) != len(nodes):
-        raise DataError(f"{path / 'nodes.csv'}: ids in column id repeat: every node needs its own")
-    links, graphs = path / "links.csv", path / "graphs.csv"
-    if links.is_file():
-        table = _table(links)
-        ends = _ends(links, table, names)  # before the columns: one that is missing is not told of as a feature
-        return {**_columns(links, table, {"source", "target"}), "links": ends, **_features_only(path, nodes)}
-    if graphs.is_file():
-        if "graph" not in nodes:
-            raise DataError(f"{path / 'nodes.csv'}: with graphs.csv expected a column graph, the row (from 0) of each node's graph")
-        features = _features_only(path, nodes.drop(columns="graph"))
-        edges = {"edge_index": _ends(path / "edges.csv", _table(path / "edges.csv"), names), "graph": nodes["graph"].to_numpy()}
-        return {**_columns(graphs, _table(graphs), set()), **features, **edges}
-    return {**_columns(path / "nodes.csv", nodes, set()), "edge_index": _ends(path / "edges.csv", _table(path / "edges.csv"), names)}
-
-
-def _table(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        return pd.read_csv(path)
-    except FileNotFoundError as error:
-        raise DataError(f"{path} is absent: a folder of data holds nodes.csv with edges.csv or links.csv") from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is no CSV table with a header ({error})") from error
-
-
-def _ends(path: Path, table: pd.DataFrame, names: Mapping[str, int] | None) -> Array:
-    if missing := [column for column in ("source", "target") if column not in table]:
-        raise DataError(
-            f"{path} has the columns {', '.join(map(str, table.columns))}; expected source and target ({missing[0]} is missing)"
-        )
-    ends = table[["source", "target"]]
-    if names is None:
-        return np.ascontiguousarray(ends.to_numpy().T)
-    rows = ends.astype(str).apply(lambda column: column.map(names))
-    if rows.isna().to_numpy().any():
-        row, column = np.argwhere(rows.isna().to_numpy())[0]
-        raise DataError(f"{path}, row {row + 2}: {ends.columns[column]} {ends.iloc[row, column]!r} is no id of nodes.csv")
-    return np.ascontiguousarray(rows.to_numpy(dtype=np.int64).T)
-
-
-def _columns(path: Path, table: pd.DataFrame, skip: set[str]) -> dict[str, Any]:
-    """What the columns of a table of items stand for: ``y`` or ``y_*``, ``split`` or masks, ``time``; the others are features."""
-    table = table.drop(columns=[column for column in skip if column in table])
-    out: dict[str, Any] = {}
-    taken: list[str] = []
-    for column in table.columns:
-        name = _ALIASES.get(str(column), str(column))
-        if name in ("y", "time", *MASKS):
-            out[name] = _classes(table[column]) if name == "y" else table[column].to_numpy()
-            taken.append(column)
-    labels = [column for column in table.columns if str(column).startswith("y_")]
-    if labels:
-        if "y" in out:
-            raise DataError(f"{path} has a column y and columns y_...: expected one class per row, or one column per label")
-        out["y"] = _numbers(path, table[labels])
-    if "split" in table:
-        out |= _masks(path, table["split"])
-    features = table.drop(columns=[*taken, *labels, *(["split"] if "split" in table else [])])
-    if len(features.columns):
-        out["x"] = _numbers(path, features)
-    return out
-
-
-def _features_only(path: Path, nodes: pd.DataFrame) -> dict[str, Any]:
-    return {"x": _numbers(path / "nodes.csv", nodes)} if len(nodes.columns) else {"n_nodes": np.array(len(nodes))}
-
-
-def _numbers(path: Path, table: pd.DataFrame) -> Array:
-    for column in table.columns:
-        if table[column].dtype.kind not in "biuf":
-            example = next(iter(table[column].dropna()), "")
-            raise DataError(f"{path}: column {column!r} holds {example!r}; expected numbers: encode it, or leave it out")
-    return np.asarray(table.to_numpy(dtype=np.float64))
-
-
-def _classes(column: pd.Series[Any]) -> Array:
-    """Numbers as they are; words as positions in their sorted list, an empty cell as -1."""
-    import pandas as pd
-
-    if column.dtype.kind in "biuf":
-        return column.to_numpy()
-    return np.asarray(pd.factorize(column, sort=True)[0])
-
-
-def _masks(path: Path, column: pd.Series[Any]) -> dict[str, Array]:
-    words = column.fillna("").astype(str).str.strip().replace({"val": "validation", "valid": "validation", "none": ""})
-    if unknown := sorted(set(words) - {*MASKS, ""}):
-        raise DataError(f"{path}: column split holds {unknown[0]!r}; expected {', '.join(MASKS)} or nothing")
-    return {mask: (words == mask).to_numpy() for mask in MASKS}
 
 
 # --- PyG ---------------------------------------------------------------------------------------------------------------------------
@@ -231,47 +160,149 @@ def _pyg(path: Path) -> dict[str, Any]:
     known = {Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage}
     registered = {*torch.serialization.get_safe_globals()}  # by PyG itself; torch would drop these too when the reading ends
     try:
-        with torch.serialization.safe_globals(list(known - registered)):
+        with torch.serialization.safe_globals(list(known - registered)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch, about formats of its own
             data = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, *_DAMAGED) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path} is no saved PyG Data that can be read without running its code ({first}): save Data, or an npz") from error
+    except (pickle.UnpicklingError, *_DAMAGED, AttributeError, TypeError) as error:
+        name = re.search(r"GLOBAL ([\w.]+)", str(error))
+        what = f"it needs {name[1]}" if name else "it is damaged, or not written by torch.save"
+        raise DataError(f"{path} is no saved PyG Data that can be read without running its code ({what}): save Data, or an npz") from error
     if isinstance(data, Data):
-        return arrays_of(data)
+        return arrays_of(data, path)
     if isinstance(data, (list, tuple)) and data and all(isinstance(graph, Data) for graph in data):
-        return together(path, [arrays_of(graph) for graph in data])
+        return together(path, [arrays_of(graph, f"{path}: graph {number}") for number, graph in enumerate(data)])
     raise DataError(f"{path} holds a {type(data).__name__}; expected a torch_geometric.data.Data, or a list of them for whole graphs")
 
 
-def arrays_of(data: Any) -> dict[str, Any]:
-    """The tensors of a PyG ``Data`` by name, as NumPy arrays or SciPy CSR matrices."""
+def arrays_of(data: Any, where: str | Path) -> dict[str, Any]:
+    """What a PyG ``Data`` holds by name, as NumPy arrays or SciPy CSR matrices; ``None`` for what is none.
+
+    A mask of training nodes alone, as KarateClub has it, is no split.
+    """
+    out: dict[str, Any] = {}
+    for name, value in data.to_dict().items():
+        if type(value).__module__.startswith("torch") and hasattr(value, "layout"):
+            out[name] = _array(f"{where}: {name}", value)
+        elif isinstance(value, (bool, int, float, np.ndarray, np.generic)):
+            out[name] = plain_array(f"{where}: {name}", value)
+        elif value is not None:
+            out[name] = None
+    split = {name for name in out if _ALIASES.get(name, name) in MASKS}
+    return {**out, "train_mask": None} if split == {"train_mask"} else out
+
+
+def plain_array(where: str, value: Any) -> Any:
+    """An array of numbers, truth values, dates or text; a sparse matrix as it is.
+
+    Raises:
+        DataError: it holds Python objects, or lists of unequal lengths.
+    """
+    if hasattr(value, "tocsr"):
+        return value
+    if hasattr(value, "detach"):
+        return _array(where, value)
+    try:
+        array = np.asarray(value)
+        if array.dtype == object:
+            cells = array.reshape(-1).tolist()
+            text = all(isinstance(cell, str) or cell is None for cell in cells)
+            array = np.array([cell or "" for cell in cells] if text else cells).reshape(array.shape)
+    except (ValueError, TypeError, OverflowError):
+        raise DataError(f"{where} holds Python objects or lists of unequal lengths; expected an array of numbers, dates or text") from None
+    if array.dtype.kind not in "biufcMUS":
+        example = quoted(array.reshape(-1)[0]) if array.size else array.dtype
+        raise DataError(f"{where} holds Python objects, such as {example}; expected an array of numbers, dates or text")
+    return array
+
+
+def _array(where: str, value: Any) -> Any:
+    """A tensor as a NumPy array or SciPy CSR matrix.
+
+    Raises:
+        DataError: it has a layout or type that neither has.
+    """
     import scipy.sparse
     import torch
 
-    out: dict[str, Any] = {}
-    for name, value in data.to_dict().items():
-        if not isinstance(value, torch.Tensor):
-            continue
-        if value.layout != torch.strided:
+    kind = str(value.dtype).removeprefix("torch.")
+    if value.is_quantized or value.is_complex() or value.device.type == "meta" or value.is_nested:
+        what = "no values (device meta)" if value.device.type == "meta" else "nested" if value.is_nested else kind
+        raise DataError(f"{where} is a tensor of {what}; expected real or whole numbers on the CPU, such as float32 or int64")
+    value = value.detach().cpu()
+    if value.layout != torch.strided:
+        if value.dim() != 2 or (value.layout == torch.sparse_coo and value.sparse_dim() != 2):
+            raise DataError(f"{where} is a sparse tensor of shape {list(value.shape)} with dense parts; expected a matrix [N, F]")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that CSR is in beta
             csr = value.to_sparse_csr()
-            parts = (csr.values().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy())
-            out[name] = scipy.sparse.csr_matrix(parts, shape=tuple(value.shape))
-        else:
-            out[name] = value.detach().numpy()
-    return out
+        parts = (_array(where, csr.values()), csr.col_indices().numpy(), csr.crow_indices().numpy())
+        return scipy.sparse.csr_matrix(parts, shape=tuple(value.shape))
+    if value.is_floating_point() and value.dtype not in (torch.float16, torch.float32, torch.float64):
+        value = value.to(torch.float32)  # bfloat16 and float8 fit
+    return value.numpy()
 
 
 def together(path: Path, graphs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The arrays of several graphs as those of one disjoint union, with each node's graph. ``path`` names them in messages."""
+    """The arrays of several graphs as those of one disjoint union, with each node's graph. ``path`` names them in messages.
+
+    One graph whose labels are of its nodes is that graph itself.
+    """
     graphs = list(graphs)
+    if len(graphs) == 1 and _of_nodes(graphs[0]):
+        return dict(graphs[0])
     for number, graph in enumerate(graphs):
-        if missing := [name for name in ("x", "edge_index", "y") if name not in graph]:
+        if missing := [name for name in ("x", "edge_index", "y") if graph.get(name) is None]:
             raise DataError(f"{path}: graph {number} has no {missing[0]}; expected x, edge_index and y in every one")
-    sizes = np.array([len(graph["x"]) for graph in graphs])
+        _check_like(f"{path}: graph {number}", graph, graphs[0])
+    if all(map(_of_nodes, graphs)):
+        raise DataError(
+            f"{path}: y of every graph has a label per node; expected [1] or [1, L], the labels of the whole graph; where nodes are "
+            "the items, join the graphs into one Data (torch_geometric.data.Batch.from_data_list)"
+        )
+    if unlike := next((n for n, graph in enumerate(graphs) if np.size(graph["y"]) != np.size(graphs[0]["y"])), None):
+        raise DataError(
+            f"{path}: graph {unlike} has {np.size(graphs[unlike]['y'])} labels, graph 0 has {np.size(graphs[0]['y'])}; expected y of shape "
+            "[1] or [1, L], the labels of the whole graph"
+        )
+    sizes = np.array([graph["x"].shape[0] for graph in graphs])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    return {
-        "x": np.concatenate([graph["x"] for graph in graphs]),
+    out: dict[str, Any] = {
+        "x": np.concatenate([_dense(graph["x"]) for graph in graphs]),
         "edge_index": np.concatenate([graph["edge_index"] + start for graph, start in zip(graphs, starts, strict=True)], axis=1),
         "graph": np.repeat(np.arange(len(graphs)), sizes),
         "y": np.stack([np.asarray(graph["y"]).reshape(-1) for graph in graphs]),
     }
+    for name in sorted({name for graph in graphs for name in graph} - out.keys() - {"num_nodes", "n_nodes"}):
+        values: list[Any] = [graph.get(name) for graph in graphs]
+        if name == "edge_attr" and all(np.ndim(value) in (1, 2) for value in values):
+            rows = [np.asarray(value).reshape(len(value), -1) for value in values]
+            out[name] = np.concatenate(rows) if len({row.shape[1] for row in rows}) == 1 else None
+        elif all(value is not None and np.size(value) == 1 for value in values):
+            out[name] = np.array([np.asarray(value).reshape(-1)[0] for value in values])
+        else:
+            out[name] = None
+    return out
+
+
+def _of_nodes(graph: Mapping[str, Any]) -> bool:
+    """Whether the labels of a graph are those of its nodes."""
+    x: Any = graph.get("x")
+    y: Any = graph.get("y")
+    return x is not None and np.ndim(y) in (1, 2) and len(np.asarray(y)) == x.shape[0] > 1
+
+
+def _check_like(where: str, graph: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    """Refuse a graph without nodes, of another width than the first, or with edges that it has no nodes for."""
+    x, edges = graph["x"], graph["edge_index"]
+    if len(x.shape) != 2 or x.shape[0] == 0:
+        raise DataError(f"{where} has x of shape {list(x.shape)}; expected [n, F] with at least one node: leave empty graphs out")
+    if x.shape[1:] != first["x"].shape[1:]:
+        raise DataError(f"{where} has {x.shape[1]} features, graph 0 has {first['x'].shape[1]}; expected the same in every graph")
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise DataError(f"{where} has edge_index of shape {list(edges.shape)}; expected [2, E]")
+    if edges.size and (edges.min() < 0 or edges.max() >= x.shape[0]):
+        raise DataError(f"{where} has edges of nodes {edges.min()} to {edges.max()}; expected 0 to {x.shape[0] - 1}")
+
+
+def _dense(x: Any) -> Array:
+    return np.asarray(x.toarray() if hasattr(x, "toarray") else x)

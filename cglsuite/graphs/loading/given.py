@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,8 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs.collection import GraphData
 from cglsuite.graphs.data import NodeData
 from cglsuite.graphs.files.forms import Form, form_of_arrays
-from cglsuite.graphs.files.given import file_with_content
+from cglsuite.graphs.files.given import READER, file_with_content
+from cglsuite.graphs.files.options import FileOptions
 from cglsuite.graphs.files.tables import Array, read_arrays
 from cglsuite.graphs.links import LinkData
 from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
@@ -20,28 +21,28 @@ from cglsuite.graphs.packed import PackedSource
 
 __all__ = ["given_data"]
 
-_log = logging.getLogger(__name__)
 
-
-def given_data(root: DataRoot, content: str) -> NodeData | LinkData | GraphData:
+def given_data(root: DataRoot, content: str, options: str = "{}", reader: int = READER) -> NodeData | LinkData | GraphData:
     """The dataset in the named file whose content has the SHA-256 ``content``.
 
     Args:
         root: not used; users' files can be anywhere.
         content: see :func:`cglsuite.graphs.files.given.content_of`.
+        options: what was said of the file, as :attr:`cglsuite.graphs.files.options.FileOptions.text`.
+        reader: the version of the reader; there is one.
 
     Raises:
         DataError: no named file has that content, or its arrays do not fit together.
+        UsageError: an unknown option.
     """
-    del root
+    del root, reader
     path = file_with_content(content)
-    return assembled(path, form_of_arrays(path, read_arrays(path)))
+    said = FileOptions.of(json.loads(options), str(path))
+    return assembled(path, form_of_arrays(path, read_arrays(path, said), said))
 
 
 def assembled(path: Path, form: Form) -> NodeData | LinkData | GraphData:
     """A form's arrays as a validated dataset, named after the file."""
-    if form.ignored:
-        _log.info("%s: not used: %s", path, ", ".join(form.ignored))
     if form.level == "NC":
         arrays = node_arrays(x=form.x, edge_index=form.edges, y=form.y, split=form.split, keys=form.keys)
         return node_data(path.stem, arrays, form.n_classes)
@@ -55,17 +56,21 @@ def assembled(path: Path, form: Form) -> NodeData | LinkData | GraphData:
             n_classes=form.n_classes,
             n_nodes=form.n_nodes,
             x=None if form.x is None else torch.from_numpy(_dense(form.x)),
-            known=torch.ones_like(y) if y.dtype == torch.bool else None,
+            known=None if y.dtype != torch.bool else torch.ones_like(y) if form.known is None else torch.from_numpy(form.known),
+            node_types=None if form.node_types is None else torch.from_numpy(form.node_types),
+            **({} if form.base_edges is None else {"base_edges": torch.from_numpy(form.base_edges)}),
             official_split=split,
             keys=keys,
             name=path.stem,
         )
     sizes = np.bincount(form.graph)
+    edge_attr = None if form.edge_attr is None else torch.from_numpy(form.edge_attr)
+    graphs = torch.from_numpy(_dense(form.x)), torch.from_numpy(form.edges), torch.from_numpy(sizes)
     return GraphData(
-        items=PackedSource(torch.from_numpy(_dense(form.x)), torch.from_numpy(form.edges), torch.from_numpy(sizes), path.stem),
+        items=PackedSource(*graphs, path.stem, edge_attr=edge_attr),
         y=torch.from_numpy(form.y),
         n_classes=form.n_classes,
-        known=torch.ones(form.y.shape, dtype=torch.bool) if form.labels == "multi" else None,
+        known=None if form.labels != "multi" else torch.from_numpy(form.known),
         official_split=split,
         keys=keys,
         name=path.stem,

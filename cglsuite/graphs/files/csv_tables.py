@@ -1,0 +1,348 @@
+"""A folder of CSV tables to arrays: every cell is read as text and typed afterwards, so ids and class names stay what they are.
+
+Only an empty field is a missing value: ``NA``, ``null`` and ``nan`` are words like others.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cglsuite.base.errors import DataError, nearest
+from cglsuite.base.inputs import quoted, read_regular, read_text
+from cglsuite.graphs.files.options import NONE, FileOptions
+from cglsuite.graphs.files.times import parsed_times
+
+__all__ = ["read_folder"]
+
+Array = np.ndarray[Any, Any]
+_DELIMITERS = (",", ";", "\t", "|")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_DECIMAL = re.compile(r"[+-]?([0-9]*\.[0-9]+|[0-9]+\.)([eE][+-]?[0-9]+)?")
+_NUMERIC = frozenset("0123456789+-.eE")
+_TRUTH = {"true": True, "false": False}
+_FEW = 2
+"""A column of so few rows holds the numbers 0 and 1 by chance."""
+_NO_FEATURES = ("y", "time", "split", "graph", "train", "validation", "test")
+_TYPES = ("node_types", "node_type")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's columns by name, as text without surrounding space, and the line of each row."""
+
+    path: Path
+    columns: dict[str, list[str]]
+    lines: list[int]
+
+    def place(self, row: int, column: str) -> str:
+        """A cell, for messages."""
+        return f"{self.path}, row {self.lines[row]}, column {column!r}"
+
+    def without(self, names: Collection[str]) -> Table:
+        """The table without some columns."""
+        return Table(self.path, {name: cells for name, cells in self.columns.items() if name not in names}, self.lines)
+
+
+def read_folder(path: Path, options: FileOptions, known: Mapping[str, str]) -> dict[str, Any]:
+    """The arrays in ``nodes.csv``, a row per node, with ``edges.csv`` or ``links.csv`` (``source``, ``target``), and ``graphs.csv``.
+
+    Args:
+        known: names of columns to the names of the arrays that they are, such as ``train_mask`` to ``train``.
+
+    Raises:
+        DataError: a table is missing or damaged, or a cell is not what its column holds; the message names file, row and column.
+    """
+    nodes = _table(path / "nodes.csv")
+    links, graphs = path / "links.csv", path / "graphs.csv"
+    joined = _table(links if links.is_file() else path / "edges.csv")
+    ids = _ids(nodes, options)
+    read_as = {name for name in nodes.columns if known.get(name, name) in _NO_FEATURES}
+    ends = _ends(joined, nodes.without(read_as - {ids}), ids, rows_are_nodes=options.id == NONE)
+    nodes = nodes.without([] if ids is None else [ids])
+    if links.is_file():
+        arrays = _of_items(joined.without(("source", "target")), options, known)
+        return {**arrays, "links": ends, **_of_nodes(nodes, known)}
+    edges = {"edge_index": ends, **_of_edges(joined, graphs.is_file())}
+    if graphs.is_file():
+        if "graph" not in nodes.columns:
+            raise DataError(f"{nodes.path}: with graphs.csv expected a column graph, the row (from 0) of each node's graph")
+        of_nodes = {**_of_nodes(nodes.without(("graph",)), known), "graph": _whole(nodes, "graph")}
+        return {**_of_items(_table(graphs), options, known), **of_nodes, **edges}
+    return {**_of_items(nodes, options, known, features=True), **edges}
+
+
+def _table(path: Path) -> Table:
+    try:
+        text = read_text(read_regular(path))
+    except FileNotFoundError as error:
+        raise DataError(f"{path} is absent: a folder of data holds nodes.csv with edges.csv or links.csv") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
+    rows = _rows(path, text)
+    header = next(rows, None)
+    if header is None:
+        raise DataError(f"{path} is no CSV table with a header: it is empty")
+    _, names = header
+    if repeated := sorted({name for name in names if names.count(name) > 1 and name}):
+        raise DataError(f"{path}: the header names column {repeated[0]!r} twice; expected every name once")
+    lines, cells = [], []
+    for line, row in rows:
+        if len(row) != len(names):
+            raise DataError(f"{path}, row {line} has {len(row)} fields; expected {len(names)}, one per column of the header")
+        lines.append(line)
+        cells.append(row)
+    columns: list[list[str]] = [list(column) for column in zip(*cells, strict=True)] if cells else [[] for _ in names]
+    for number, (name, column) in enumerate(zip(names, columns, strict=True)):
+        counts = column == [str(row) for row in range(len(column))]
+        if not name or (counts and re.fullmatch(r"Unnamed: ?\d+", name)):
+            what = (
+                "counts the rows, as DataFrame.to_csv writes it: write it with index=False, or delete it"
+                if counts
+                else ("name it in the header (id, where it names the nodes), or delete it")
+            )
+            raise DataError(f"{path}: column {number + 1} has no name{f' ({name})' if name else ''}: {what}")
+    return Table(path, dict(zip(names, columns, strict=True)), lines)
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not empty, each with the line on which it ends."""
+    first = text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=first.count)  # of equals the first
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
+    try:
+        for row in reader:
+            if row and (len(row) > 1 or row[0].strip()):
+                yield reader.line_num, [cell.strip() for cell in row]
+    except csv.Error as error:
+        raise DataError(f"{path}, row {reader.line_num}: it is no CSV ({error})") from error
+
+
+# --- which node an edge means -------------------------------------------------------------------------------------------------------
+
+
+def _ids(nodes: Table, options: FileOptions) -> str | None:
+    """The column with the ids of the nodes; ``None`` if edges name rows."""
+    name = options.id
+    if name is not None and name != NONE and name not in nodes.columns:
+        close = nearest(name, nodes.columns, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise DataError(f"{nodes.path}: id = {name!r}, but the columns are {', '.join(nodes.columns)}{hint}")
+    if name == NONE:
+        return None
+    return name or ("id" if "id" in nodes.columns else None)
+
+
+def _ends(table: Table, nodes: Table, ids: str | None, *, rows_are_nodes: bool) -> Array:
+    """int64 [2, E], the rows of the nodes that edges join."""
+    if missing := [column for column in ("source", "target") if column not in table.columns]:
+        raise DataError(f"{table.path} has the columns {', '.join(table.columns)}; expected source and target ({missing[0]} is missing)")
+    ends = [table.columns["source"], table.columns["target"]]
+    if ids is None:
+        if not rows_are_nodes:
+            _refuse_hidden_ids(nodes, {*ends[0], *ends[1]})
+        for column, cells in zip(("source", "target"), ends, strict=True):
+            if (wrong := next((row for row, cell in enumerate(cells) if not _INTEGER.fullmatch(cell)), None)) is not None:
+                raise DataError(
+                    f"{table.place(wrong, column)}: {quoted(cells[wrong])} is no row number from 0, and {nodes.path.name} has no column id"
+                )
+        return np.array(ends, dtype=np.int64).reshape(2, -1)
+    row_of: dict[str, int] = {}
+    for row, name in enumerate(nodes.columns[ids]):
+        if not name:
+            raise DataError(f"{nodes.place(row, ids)}: the id is empty; every node needs its own")
+        if name in row_of:
+            raise DataError(f"{nodes.place(row, ids)}: ids repeat: {quoted(name)} is that of row {nodes.lines[row_of[name]]} too")
+        row_of[name] = row
+    for column, cells in zip(("source", "target"), ends, strict=True):
+        if (wrong := next((row for row, cell in enumerate(cells) if cell not in row_of), None)) is not None:
+            close = nearest(cells[wrong], row_of, 1) if len(row_of) < 10_000 else []
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise DataError(f"{table.place(wrong, column)}: {column} {quoted(cells[wrong])} is no id of nodes.csv{hint}")
+    return np.array([[row_of[cell] for cell in cells] for cells in ends], dtype=np.int64).reshape(2, -1)
+
+
+def _refuse_hidden_ids(nodes: Table, ends: set[str]) -> None:
+    for name, cells in nodes.columns.items():
+        distinct = set(cells)
+        if len(cells) > _FEW and ends and len(distinct) == len(cells) and ends <= distinct:
+            raise DataError(
+                f"{nodes.path}: column {name!r} holds every end of an edge exactly once, so it may be the id of the nodes: say "
+                f"id = {name} (or rename the column id), or id = {NONE} if edges name rows, counted from 0, and it is a feature "
+                f"(--data-option NAME.id={name}, [data_options.NAME] in a campaign, or an argument of cglsuite.run)"
+            )
+
+
+# --- what columns stand for ---------------------------------------------------------------------------------------------------------
+
+
+def _of_items(table: Table, options: FileOptions, known: Mapping[str, str], *, features: bool = False) -> dict[str, Any]:
+    """The columns of a table of items: ``y`` or ``y_*``, ``split`` or masks, ``time``; the others are features of nodes, or attributes."""
+    out: dict[str, Any] = {}
+    rest: list[str] = []
+    labels = [name for name in table.columns if name.startswith("y_")]
+    if absent := [name for name in options.key_columns if name not in table.columns]:
+        raise DataError(f"{table.path}: keys = {options.keys}, but there is no column {absent[0]!r}; it has {', '.join(table.columns)}")
+    for name in table.columns:
+        array = known.get(name, name)
+        if name in labels or name == "split":
+            continue
+        if name in options.key_columns:
+            out[name] = _codes(table, name)
+        elif array == "y":
+            out[array] = _labels(table, name, options)
+        elif array == "time":
+            out[array] = _times(table, name)
+        elif array in ("train", "validation", "test"):
+            out[array] = _mask(table, name)
+        elif features:
+            rest.append(name)
+        else:
+            out[name if array not in ("x", "edge_index", "links", "graph", "n_nodes") else f"{table.path.name}: {name}"] = _attribute(
+                table, name
+            )
+    if labels:
+        if "y" in out:
+            raise DataError(f"{table.path} has a column y and columns y_...: expected one class per row, or one column per label")
+        out["y"] = np.stack([_numbers(table, name, empty=True) for name in labels], axis=1)
+    if "split" in table.columns:
+        out |= _masks(table)
+    if rest:
+        out["x"] = np.stack([_numbers(table, name) for name in rest], axis=1)
+    return out
+
+
+def _of_nodes(nodes: Table, known: Mapping[str, str]) -> dict[str, Any]:
+    """Features of nodes that are no items. Their labels, times and splits are of no use there."""
+    out: dict[str, Any] = {"n_nodes": np.array(len(nodes.lines))}
+    features = []
+    for name in nodes.columns:
+        if name in _TYPES:
+            out["node_types"] = _codes(nodes, name)
+        elif known.get(name, name) in _NO_FEATURES or name.startswith("y_"):
+            out[f"nodes.csv: {name}"] = None
+        else:
+            features.append(_numbers(nodes, name))
+    return {**out, "x": np.stack(features, axis=1)} if features else out
+
+
+def _of_edges(table: Table, of_graphs: bool) -> dict[str, Any]:
+    """Further columns of ``edges.csv``: features of the edges of whole graphs. Elsewhere edges have none."""
+    names = [name for name in table.columns if name not in ("source", "target")]
+    numeric = [name for name in names if all(map(_is_number, table.columns[name]))] if of_graphs else []
+    unused: dict[str, Any] = {f"edges.csv: {name}": None for name in names if name not in numeric}
+    return {**unused, "edge_attr": np.stack([_numbers(table, name) for name in numeric], axis=1)} if numeric else unused
+
+
+# --- text to values -----------------------------------------------------------------------------------------------------------------
+
+
+def _whole(table: Table, name: str) -> Array:
+    cells = table.columns[name]
+    if (wrong := next((row for row, cell in enumerate(cells) if not _INTEGER.fullmatch(cell)), None)) is not None:
+        raise DataError(f"{table.place(wrong, name)}: it holds {quoted(cells[wrong])}; expected a whole number")
+    return np.array(cells, dtype=np.int64)
+
+
+def _is_number(cell: str) -> bool:
+    if not _NUMERIC.issuperset(cell):
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(table: Table, name: str, *, empty: bool = False) -> Array:
+    """float64 of a column of numbers, or of true and false; an empty cell is NaN where it is allowed."""
+    cells = table.columns[name]
+    try:
+        if _NUMERIC.issuperset("".join(cells)) and not (empty and "" in cells):
+            return np.array(list(map(float, cells)))
+    except ValueError:
+        pass  # below, where the cell is named
+    if all(cell.lower() in _TRUTH for cell in cells):
+        return np.array([float(_TRUTH[cell.lower()]) for cell in cells])
+    values = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        if _is_number(cell):
+            values[row] = float(cell)
+        elif cell or not empty:
+            comma = "; decimals have a point" if re.fullmatch(r"[+-]?\d+,\d+", cell) else ""
+            expected = (
+                "expected a number"
+                if not cell
+                else f"expected numbers{comma}: encode the column, name it in the option keys, or leave it out"
+            )
+            raise DataError(f"{table.place(row, name)}: it {f'holds {quoted(cell)}' if cell else 'is empty'}; {expected}")
+    return values
+
+
+def _labels(table: Table, name: str, options: FileOptions) -> Array:
+    """Numbers where every label is one; words otherwise, such as ``007`` or ``1e2``. An empty cell is no label."""
+    cells = table.columns[name]
+    labels = [cell for cell in cells if cell]
+    if labels and all(cell.lower() in _TRUTH for cell in labels):
+        values: Sequence[Any] = [_TRUTH.get(cell.lower(), np.nan) for cell in cells]
+        return np.array(values, dtype=np.bool_ if len(labels) == len(cells) else np.float64)
+    if all(_INTEGER.fullmatch(cell) for cell in labels):
+        return np.array(cells, dtype=np.int64) if len(labels) == len(cells) else _numbers(table, name, empty=True)
+    of_numbers = all(_INTEGER.fullmatch(cell) or _DECIMAL.fullmatch(cell) for cell in labels)
+    if of_numbers or (options.labels == "real" and all(map(_is_number, labels))):
+        return _numbers(table, name, empty=True)
+    return np.array(cells, dtype=np.str_)
+
+
+def _times(table: Table, name: str) -> Array:
+    cells = table.columns[name]
+    if all(_INTEGER.fullmatch(cell) for cell in cells):
+        return np.array(cells, dtype=np.int64)
+    if all(_is_number(cell) and float(cell).is_integer() and abs(float(cell)) <= 2**53 for cell in cells):
+        return np.array(list(map(float, cells))).astype(np.int64)
+    return parsed_times(cells, lambda row: table.place(row, name))
+
+
+def _attribute(table: Table, name: str) -> Array:
+    """A column of a table of links or graphs: whole numbers, numbers, or words."""
+    cells = table.columns[name]
+    if all(map(_INTEGER.fullmatch, cells)):
+        return np.array(cells, dtype=np.int64)
+    return _numbers(table, name) if all(map(_is_number, cells)) else np.array(cells, dtype=np.str_)
+
+
+def _codes(table: Table, name: str) -> Array:
+    """int64: whole numbers as they are, words as positions in their sorted list."""
+    cells = table.columns[name]
+    if "" in cells:
+        raise DataError(f"{table.place(cells.index(''), name)}: it is empty; every row needs a value")
+    if all(map(_INTEGER.fullmatch, cells)):
+        return np.array(cells, dtype=np.int64)
+    return np.asarray(np.unique(np.array(cells, dtype=np.str_), return_inverse=True)[1], dtype=np.int64)
+
+
+def _mask(table: Table, name: str) -> Array:
+    words = {**_TRUTH, "1": True, "0": False, "1.0": True, "0.0": False}
+    cells = table.columns[name]
+    if (wrong := next((row for row, cell in enumerate(cells) if cell.lower() not in words), None)) is not None:
+        raise DataError(f"{table.place(wrong, name)}: it holds {quoted(cells[wrong])}; expected true or false, 1 or 0")
+    return np.array([words[cell.lower()] for cell in cells], dtype=np.bool_)
+
+
+def _masks(table: Table) -> dict[str, Array]:
+    same = {"val": "validation", "valid": "validation", "none": ""}
+    parts = ("train", "validation", "test")
+    words = [same.get(cell.lower(), cell.lower()) for cell in table.columns["split"]]
+    if (wrong := next((row for row, word in enumerate(words) if word not in (*parts, "")), None)) is not None:
+        cell = table.columns["split"][wrong]
+        raise DataError(f"{table.place(wrong, 'split')}: it holds {quoted(cell)}; expected {', '.join(parts)} or nothing")
+    return {part: np.array([word == part for word in words], dtype=np.bool_) for part in parts if part in words}

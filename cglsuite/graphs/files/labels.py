@@ -1,0 +1,239 @@
+"""What the labels of a data file mean: classes, sets of labels or real targets, and which items have none. What is open is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cglsuite.base.errors import DataError
+from cglsuite.base.inputs import quoted
+from cglsuite.graphs.files.options import NONE, FileOptions, advice
+
+__all__ = ["Items", "Labels", "read_labels"]
+
+Array = np.ndarray[Any, Any]
+Items = Literal["nodes", "links", "graphs"]
+_SMALLEST_SHARE = 1 / 3
+"""The least share of numbers up to the largest class that must be classes."""
+_MANY = 10
+"""Graphs with more distinct whole numbers than this, and than half of the graphs, may have counts as targets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Labels in canonical form.
+
+    Attributes:
+        kind: ``single``, ``multi`` or ``real``.
+        y: int64 [M] (-1 = no label), bool [M, C], or float32 [M, C].
+        known: bool [M, C], which labels of a multi-label item are known; ``None``: all.
+        classes: how the file writes the classes, in the order of their numbers; () where they are these numbers.
+    """
+
+    kind: str
+    y: Array
+    known: Array | None = None
+    classes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Given:
+    where: str
+    name: str
+    of: Items
+    options: FileOptions
+    y: Array
+    missing: Array
+    declared: bool  # whether the file says itself which labels are unknown
+    n_classes: int | None
+
+    @property
+    def values(self) -> Array:
+        return np.asarray(self.y[~self.missing])
+
+    def ask(self, reason: str, *choices: str) -> DataError:
+        return DataError(f"{self.where}: {reason}: {advice(self.name, *choices)}")
+
+
+def read_labels(
+    where: str, name: str, given: Any, items: int, of: Items, options: FileOptions, known: Any = None, n_classes: int | None = None
+) -> Labels:
+    """The labels ``y`` of a file.
+
+    Args:
+        where: begins the messages. name: the data set's name, for which options are given.
+        given: [M], [M, 1] or [M, L]: numbers, truth values, or words; an empty word and NaN are no label.
+        items: number of items M.
+        known: bool like ``y`` where the file says which labels are known. n_classes: number of outputs where it says that.
+
+    Raises:
+        DataError: the labels fit no kind, or more than one.
+    """
+    y = np.asarray(given)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim not in (1, 2) or len(y) != items:
+        raise DataError(f"{where}: y has shape {list(y.shape)}; expected [{items}] (a class each) or [{items}, L] (labels each)")
+    if y.dtype.kind not in "biufU":
+        raise DataError(f"{where}: y has type {y.dtype}; expected whole numbers from 0, -1 where there is no label, or words")
+    of_file = _Given(where, name, of, options, y, _missing(where, y, options, known), known is not None, n_classes)
+    if not of_file.values.size:
+        raise DataError(f"{where}: y has no label at all: every entry is {'-1 or ' if options.unlabelled == '-1' else ''}empty or NaN")
+    if y.dtype.kind == "f" and np.isinf(of_file.values).any():
+        raise DataError(f"{where}: y holds {of_file.values[np.isinf(of_file.values)][0]}; expected finite numbers")
+    kind = options.labels or _kind(of_file)
+    return {"single": _single, "multi": _multi, "real": _real}[kind](of_file)
+
+
+def _missing(where: str, y: Array, options: FileOptions, known: Any) -> Array:
+    """bool like ``y``: which labels are unknown by the file's own word, or by the option's."""
+    missing = y == "" if y.dtype.kind == "U" else np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, np.bool_)
+    if known is not None:
+        given = np.asarray(known)
+        given = given.reshape(y.shape) if given.size == y.size else given
+        if given.shape != y.shape or given.dtype != np.bool_:
+            raise DataError(f"{where}: known is {given.dtype} {list(given.shape)}; expected bool {list(y.shape)}, like y")
+        missing = missing | ~given
+    if options.unlabelled in (None, NONE):
+        return np.asarray(missing)
+    if y.dtype.kind == "U":
+        return np.asarray(missing | (y == options.unlabelled))
+    try:
+        return np.asarray(missing | (y == float(options.unlabelled)))
+    except ValueError:
+        raise DataError(f"{where}: unlabelled = {quoted(options.unlabelled)}, but y holds numbers; expected a number or none") from None
+
+
+def _kind(given: _Given) -> str:
+    """The only kind that the labels can be."""
+    values, graphs = given.values, given.of == "graphs"
+    if values.dtype.kind == "U":
+        return "single"
+    if values.dtype.kind == "b":
+        return "single" if given.y.ndim == 1 else "multi"
+    if graphs and given.n_classes is not None and values.dtype.kind == "f":
+        return "real"
+    if (values % 1 != 0).any():
+        if not graphs:
+            what = "class numbers" if given.y.ndim == 1 else "0 and 1"
+            raise DataError(f"{given.where}: y holds {values[values % 1 != 0][0]}; expected {what} (real targets are for whole graphs)")
+        return "real"
+    if given.y.ndim == 2:
+        strange = values[~np.isin(values, (-1, 0, 1))]
+        if strange.size and not graphs:
+            raise DataError(f"{given.where}: y holds {strange[0]}; expected 0 and 1 (real targets are for whole graphs)")
+        return "real" if strange.size else "multi"
+    if not graphs or given.n_classes is not None:
+        return "single"
+    distinct = np.unique(values)
+    counts = len(distinct) > _MANY and len(distinct) > len(given.y) / 2
+    if counts or (values.dtype.kind == "f" and not np.isin(distinct, (-1, 0, 1)).all()) or distinct[0] < -1 or _sparse(distinct):
+        raise given.ask(
+            f"y holds {len(distinct)} whole numbers from {distinct[0]:g} to {distinct[-1]:g}, which are classes or real targets",
+            "labels=single",
+            "labels=real",
+        )
+    return "single"
+
+
+def _sparse(distinct: Array) -> bool:
+    return bool(len(distinct[distinct >= 0]) < _SMALLEST_SHARE * (distinct[-1] + 1))
+
+
+def _single(given: _Given) -> Labels:
+    if given.y.ndim == 2:
+        raise DataError(f"{given.where}: labels = single, but y has shape {list(given.y.shape)}; expected [{len(given.y)}], a class each")
+    if given.values.dtype.kind == "U":
+        return _numbered(given, given.missing)
+    values = given.values
+    if values.dtype.kind == "f" and ((wrong := (values % 1 != 0) | (np.abs(values) > 2**53)).any()):
+        raise DataError(f"{given.where}: y holds {values[wrong][0]}; expected class numbers (labels = single)")
+    missing = given.missing
+    if given.options.unlabelled is None and not given.declared and (values == -1).any():
+        missing = missing | _minus_one(given, np.unique(values[values != -1]))
+    distinct = np.unique(given.y[~missing]).astype(np.int64)
+    stated = given.options.labels == "single" or given.options.unlabelled == NONE
+    if distinct[0] < 0 and not stated:
+        raise DataError(f"{given.where}: y holds {distinct[0]}; expected classes from 0, and -1 where there is no label")
+    if distinct[0] < 0 or (stated and _sparse(distinct)):
+        return _numbered(given, missing)
+    if given.n_classes is None and _sparse(distinct):
+        raise DataError(
+            f"{given.where}: y names {len(distinct)} classes with numbers up to {distinct[-1]}; expected them numbered 0 to "
+            f"{len(distinct) - 1}: y = numpy.unique(y, return_inverse=True)[1], or {advice(given.name, 'labels=single')}"
+        )
+    if given.n_classes is not None and distinct[-1] >= given.n_classes:
+        raise DataError(
+            f"{given.where}: y holds class {distinct[-1]}; expected 0 to {given.n_classes - 1}, since n_classes is {given.n_classes}"
+        )
+    y = np.where(missing, -1, np.where(missing, 0, given.y).astype(np.int64))
+    return Labels(kind="single", y=np.ascontiguousarray(y))
+
+
+def _minus_one(given: _Given, others: Array) -> Array:
+    """Where -1 stands for "no label": beside classes 0, 1, 2 and so on. Beside fewer it may be a class."""
+    if not others.size:
+        raise DataError(f"{given.where}: y has no label at all: every entry is -1")
+    if len(others) < 2 or others[0] != 0 or others[-1] < 2:
+        if others[0] < -1:
+            raise DataError(f"{given.where}: y holds {others[0]}; expected classes from 0, and -1 where there is no label")
+        listed = ", ".join(f"{value:g}" for value in others[:4]) + (", ..." if len(others) > 4 else "")
+        raise given.ask(f"y holds -1, {listed}: -1 is a class, or it marks items without a label", "unlabelled=none", "unlabelled=-1")
+    return np.asarray(given.y == -1)
+
+
+def _numbered(given: _Given, missing: Array) -> Labels:
+    """Classes numbered in the order of their sorted names or values."""
+    names, numbers = np.unique(given.y[~missing], return_inverse=True)
+    y = np.full(len(given.y), -1, dtype=np.int64)
+    y[~missing] = numbers
+    return Labels(kind="single", y=y, classes=tuple(name if isinstance(name, str) else f"{name:g}" for name in names.tolist()))
+
+
+def _multi(given: _Given) -> Labels:
+    if given.y.ndim == 1:
+        return _truth(given)
+    y, missing = given.y.reshape(len(given.y), -1), given.missing.reshape(len(given.y), -1)
+    values = given.values
+    if values.dtype.kind == "U" or not np.isin(values, (-1, 0, 1)).all():
+        strange = values[0] if values.dtype.kind == "U" else values[~np.isin(values, (0, 1))][0]
+        raise DataError(f"{given.where}: y holds {quoted(strange.item())}; expected 0 and 1, which say whether an item has a label")
+    if (values == -1).any():
+        if given.options.unlabelled is None:
+            raise given.ask("y holds -1, 0 and 1: -1 may mark labels that are not known", "unlabelled=-1")
+        raise DataError(f"{given.where}: y holds -1 with unlabelled = {given.options.unlabelled}; expected 0 and 1 where labels are known")
+    if given.n_classes is not None and given.n_classes != y.shape[1]:
+        raise DataError(f"{given.where}: y has {y.shape[1]} columns; expected one per label, n_classes = {given.n_classes}")
+    if given.of == "nodes" and (partly := missing.any(axis=1) & ~missing.all(axis=1)).any():
+        raise DataError(
+            f"{given.where}: node {int(np.flatnonzero(partly)[0])} has unknown labels beside known ones; expected all or none of a node's "
+            "labels: leave out the labels or the nodes that are not known"
+        )
+    return Labels(kind="multi", y=np.ascontiguousarray((y == 1) & ~missing), known=None if given.of == "nodes" else ~missing)
+
+
+def _truth(given: _Given) -> Labels:
+    """One label per item, which the second of two classes has."""
+    classes = _single(given)
+    if given.of == "nodes" or classes.y.max() > 1:
+        what = f"y has {classes.y.max() + 1} classes" if classes.y.max() > 1 else "nodes have one class each"
+        raise DataError(
+            f"{given.where}: labels = multi, but {what}; expected a column of 0 and 1 per label, or two classes of links or graphs"
+        )
+    return Labels(kind="multi", y=(classes.y == 1)[:, None], known=(classes.y >= 0)[:, None], classes=classes.classes)
+
+
+def _real(given: _Given) -> Labels:
+    if given.of != "graphs":
+        raise DataError(f"{given.where}: labels = real, but items are {given.of}; expected whole graphs, the items that have real targets")
+    if given.values.dtype.kind == "U":
+        raise DataError(f"{given.where}: labels = real, but y holds {quoted(str(given.values[0]))}; expected numbers")
+    if given.missing.any():
+        item = int(np.flatnonzero(given.missing.reshape(len(given.y), -1).any(axis=1))[0])
+        raise DataError(f"{given.where}: the target of graph {item} is not known; leave such graphs out")
+    y = given.y.reshape(len(given.y), -1).astype(np.float64)
+    if (wrong := np.abs(y) > np.finfo(np.float32).max).any():
+        raise DataError(f"{given.where}: y holds {y[wrong][0]:g}, which float32 cannot hold; scale the targets")
+    return Labels(kind="real", y=np.ascontiguousarray(y, dtype=np.float32))

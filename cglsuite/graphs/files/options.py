@@ -1,0 +1,104 @@
+"""What a user says of a data file that the file itself leaves open: one set of options per data set, in the key of its cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from cglsuite.base.errors import UsageError, nearest
+from cglsuite.base.inputs import quoted, text_value
+
+__all__ = ["NONE", "UNITS", "FileOptions", "advice"]
+
+NONE = "none"
+"""Of ``id``: rows are the nodes. Of ``unlabelled``: every value is a label."""
+UNITS = {
+    "year": "Y",
+    "month": "M",
+    "week": "W",
+    "day": "D",
+    "hour": "h",
+    "minute": "m",
+    "second": "s",
+    "millisecond": "ms",
+    "microsecond": "us",
+    "nanosecond": "ns",
+}
+"""Values of ``time_unit``, as NumPy writes them."""
+_KINDS = ("single", "multi", "real")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """The options of one data file; ``None`` where nothing is said.
+
+    Attributes:
+        id: the column of ``nodes.csv`` that names the nodes, or ``none``: edges name rows, counted from 0.
+        labels: ``single``, ``multi`` or ``real``.
+        unlabelled: the value of ``y`` that stands for "no label", or ``none``: every value is a label.
+        time_unit: one of :data:`UNITS`, to which dates and times are rounded down.
+        keys: columns of ``nodes.csv`` that are attributes of items, separated by commas; the others are features.
+    """
+
+    id: str | None = None
+    labels: str | None = None
+    unlabelled: str | None = None
+    time_unit: str | None = None
+    keys: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], where: str) -> FileOptions:
+        """Checked options; ``where`` begins the messages.
+
+        Raises:
+            UsageError: an unknown option, or a value that it does not take.
+        """
+        known = [field.name for field in fields(cls)]
+        values: dict[str, str] = {}
+        for name, value in given.items():
+            if name not in known:
+                close = nearest(name, known, 1)
+                raise UsageError(
+                    f"{where}: no option {quoted(name)}{f'; did you mean {close[0]}?' if close else ''} Known: {', '.join(known)}"
+                )
+            if value is None and name != "unlabelled":
+                continue
+            values[name] = _text(f"{where}: {name}", value)
+        for name, allowed in (("labels", _KINDS), ("time_unit", tuple(UNITS))):
+            if name in values and values[name] not in allowed:
+                raise UsageError(f"{where}: {name} = {quoted(values[name])}: expected {', '.join(allowed)}")
+        return cls(**values)
+
+    @property
+    def text(self) -> str:
+        """What is said, as JSON: a data set's hyper-parameter, and so part of keys."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value is not None}, sort_keys=True)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that ``keys`` names."""
+        return tuple(word.strip() for word in (self.keys or "").split(",") if word.strip())
+
+
+def _text(where: str, value: Any) -> str:
+    """``-1``, ``-1.0`` and ``"-1"`` are the same text; ``None`` is ``none``; a list is joined by commas."""
+    if value is None:
+        return NONE
+    if isinstance(value, (list, tuple)):
+        return ",".join(_text(where, one) for one in value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    try:
+        return text_value(str(value) if isinstance(value, (int, float)) else value).strip()
+    except ValueError as error:
+        raise UsageError(f"{where} = {quoted(value)}: {error}") from None
+
+
+def advice(name: str, *choices: str) -> str:
+    """How to say one of ``choices`` (``unlabelled=-1``) of the data set ``name``."""
+    return (
+        f"say {' or '.join(choice.replace('=', ' = ') for choice in choices)} (--data-option {name}.{choices[0]}, [data_options.{name}] "
+        "in a campaign, or an argument of cglsuite.run)"
+    )

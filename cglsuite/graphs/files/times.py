@@ -1,0 +1,108 @@
+"""Dates and times of items as whole numbers: read from ISO text, in one zone, to the second or finer, or rounded to a unit by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cglsuite.base.errors import DataError
+from cglsuite.base.inputs import quoted
+from cglsuite.graphs.files.options import UNITS
+
+__all__ = ["parsed_times", "time_numbers"]
+
+Array = np.ndarray[Any, Any]
+_ISO = re.compile(
+    r"(?P<day>\d{4}-\d{2}(?:-\d{2})?)(?:[T ](?P<clock>\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?) ?(?P<zone>Z|[+-]\d{2}(?::?\d{2})?)?)?",
+    re.ASCII,
+)
+_MOST = 2**53  # beyond, neighbouring whole numbers are one float
+
+
+def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
+    """ISO dates and times as datetime64 [n], those with a zone in UTC.
+
+    Args:
+        texts: ``2021-01-05``, ``2021-01-05 10:30``, ``2021-01-05T10:30:00.25+02:00`` and the like.
+        place: where the i-th text stands, for messages.
+
+    Raises:
+        DataError: one is empty or of another form, or some have a zone and others not.
+    """
+    matches = [_ISO.fullmatch(text) for text in texts]
+    zoned: int | None = None
+    plain: int | None = None
+    words, minutes = [], np.zeros(len(texts), np.int64)
+    for number, (text, match) in enumerate(zip(texts, matches, strict=True)):
+        if match is None:
+            what = (
+                "it is empty"
+                if not text or text == "NaT"
+                else f"{quoted(text)} is no ISO date or time such as 2021-03-05 or 2021-03-05T10:30Z"
+            )
+            raise DataError(f"{place(number)}: {what}; every item needs a time, all of them ISO dates, or all of them whole numbers")
+        zone = match["zone"]
+        if zone:
+            zoned = number if zoned is None else zoned
+        elif match["clock"]:
+            plain = number if plain is None else plain
+        if zone and zone != "Z":
+            digits = zone[1:].replace(":", "")
+            minutes[number] = (int(digits[:2]) * 60 + int(digits[2:] or 0)) * (-1 if zone[0] == "-" else 1)
+        words.append(match["day"] + ("T" + match["clock"].replace(",", ".") if match["clock"] else ""))
+    if zoned is not None and plain is not None:
+        raise DataError(f"{place(plain)}: {quoted(texts[plain])} has no time zone, {quoted(texts[zoned])} has one: expected all or none")
+    unit = "ns" if any(len(word.partition(".")[2]) > 6 for word in words) else "us"
+    try:
+        times = np.array(words, dtype=f"datetime64[{unit}]")
+    except ValueError:
+        wrong = next(number for number, word in enumerate(words) if not _valid(word))
+        raise DataError(f"{place(wrong)}: there is no time {quoted(texts[wrong])}") from None
+    return np.asarray(times - minutes.astype("timedelta64[m]"))
+
+
+def _valid(word: str) -> bool:
+    try:
+        np.datetime64(word)
+    except ValueError:
+        return False
+    return True
+
+
+def time_numbers(where: str, values: Array, unit: str | None) -> tuple[Array, str]:
+    """Times of items as int64 [n], and their unit; empty where they are plain numbers.
+
+    Without ``unit`` dates are days since 1970, times seconds, or as many parts of a second as they need.
+
+    Raises:
+        DataError: one is NaT, NaN, no whole number, or too large; or a unit is named for plain numbers.
+    """
+    if values.dtype.kind == "M":
+        if (missing := np.isnat(values)).any():
+            raise DataError(
+                f"{where}: {int(missing.sum())} times are NaT, the first that of item {_first(missing)}; every item needs a time"
+            )
+        if unit is not None:
+            return values.astype(f"datetime64[{UNITS[unit]}]").astype(np.int64), unit
+        for name in ("day", "second", "millisecond", "microsecond"):
+            coarse = values.astype(f"datetime64[{UNITS[name]}]")
+            if (coarse == values).all():
+                return coarse.astype(np.int64), name
+        return values.astype("datetime64[ns]").astype(np.int64), "nanosecond"
+    if unit is not None:
+        raise DataError(f"{where}: time_unit = {unit} rounds dates and times; time holds numbers ({values.dtype}): leave the option out")
+    if values.dtype.kind == "f":
+        if (wrong := ~np.isfinite(values)).any():
+            raise DataError(f"{where}: the time of item {_first(wrong)} is {values[wrong][0]}; every item needs a time")
+        if (wrong := (values % 1 != 0) | (np.abs(values) > _MOST)).any():
+            raise DataError(f"{where}: the time of item {_first(wrong)} is {values[wrong][0]}; expected whole numbers up to 2^53, or dates")
+    if values.dtype.kind == "u" and values.size and int(values.max()) > np.iinfo(np.int64).max:
+        raise DataError(f"{where}: time holds {values.max()}; expected whole numbers below 2^63")
+    return values.astype(np.int64), ""
+
+
+def _first(mask: Array) -> int:
+    return int(np.flatnonzero(mask)[0])
