@@ -331,9 +331,8 @@ def _patched() -> Iterator[str]:
                 yield from _patched_class(name, value)
     for name, module in list(sys.modules.items()):
         if type(module) is ModuleType:
-            for attribute, value in list(vars(module).items()):
-                if type(value) is FunctionType and value.__module__ == "__main__" and _is_installed(name, module):
-                    yield f"{name}.{attribute}"
+            mine = [a for a, value in vars(module).copy().items() if type(value) is FunctionType and value.__module__ == "__main__"]
+            yield from (f"{name}.{attribute}" for attribute in mine if _is_installed(name, module))
     for name, attribute in _CLASSES:
         if (module := sys.modules.get(name)) is not None:
             yield from _patched_class(name, getattr(module, attribute))

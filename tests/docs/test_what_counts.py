@@ -312,7 +312,7 @@ READ_AT_NIGHT = {
 WATCHING = """
 import importlib, json, os, sys, warnings
 from pathlib import Path
-from cglsuite.cells.code import witnesses
+from cglsuite.cells.code import inputs as witnesses
 from cglsuite.cells.storage.layout import Inputs
 from cglsuite.cells.code.user import user_code
 

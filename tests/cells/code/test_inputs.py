@@ -14,7 +14,7 @@ import pytest
 import cglsuite as cgl
 from cglsuite.base.errors import UsageError
 from cglsuite.cells import Store
-from cglsuite.cells.code.inputs import Reading, second_key, with_inputs
+from cglsuite.cells.code.inputs import Reading, present, second_key, with_inputs
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.storage.layout import INPUTS, Inputs, copy_inputs, noted_keys, read_inputs, write_inputs
 
@@ -118,7 +118,7 @@ def test_results_of_other_inputs_than_now_are_read_and_it_is_told(tmp_path: Path
     """As where a file was edited while a campaign trained: some of its cells have read it before, and some after."""
     file = tmp_path / "c.json"
     file.write_text("1")
-    write_inputs(tmp_path, A, A, {}, {str(file): cgl.cells.code.witnesses.present(str(file))})
+    write_inputs(tmp_path, A, A, {}, {str(file): present(str(file))})
     cells = [PlannedCell(request=CellRequest(scenario="s", method="m"), state="ready", key=A)]
     store = SimpleNamespace(path=tmp_path, cached=lambda key: key)
     engine = SimpleNamespace(plan_all=lambda requests, catalogue: requests)
@@ -138,7 +138,7 @@ def test_a_state_made_with_other_inputs_is_not_continued(tmp_path: Path) -> None
     file = tmp_path / "c.json"
     file.write_text("1")
     reading = Reading({}, A)
-    reading._before = {str(file): cgl.cells.code.witnesses.present(str(file))}
+    reading._before = {str(file): present(str(file))}
     payload = reading.packed({"state": 1})
     assert Reading({}, A).unpacked(dict(payload)) == {"state": 1}
     assert Reading({}, None).unpacked(dict(payload)) == {"state": 1}
@@ -149,7 +149,7 @@ def test_a_state_made_with_other_inputs_is_not_continued(tmp_path: Path) -> None
 def test_a_cell_planned_with_other_inputs_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "c.json"
     file.write_text("1")
-    Reading({str(file): cgl.cells.code.witnesses.present(str(file))}, A).check()
+    Reading({str(file): present(str(file))}, A).check()
     with pytest.raises(UsageError, match="changed after the cells were planned: run the same command again"):
         Reading({str(file): A}, A).check()
     assert Reading({str(file): A}, None).written(tmp_path, B) == {}

@@ -18,7 +18,7 @@ import json, os, sys
 sys.path.insert(0, os.getcwd())
 from pathlib import Path
 here = Path.cwd()
-from cglsuite.cells.code import witnesses
+from cglsuite.cells.code import inputs as witnesses
 from cglsuite.cells.code.user import files_to_freeze, is_user_module
 from cglsuite.host.frozen import Bundle, serve
 serve(Bundle.keep(files_to_freeze(["mine"]), Path("store")), is_user_module)  # as a worker does
