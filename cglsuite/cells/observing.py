@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cglsuite.base.errors import UsageError, nearest
+from cglsuite.base.inputs import check_regular
 from cglsuite.cells.records.record import Record
 
 if TYPE_CHECKING:
@@ -479,6 +480,7 @@ def _imported(module: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
+    check_regular(path)
     made = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, made)
     spec.loader.exec_module(made)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.base.hashing import canonical
+from cglsuite.base.inputs import read_regular
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class PlanFile:
             UsageError: it cannot be read or is not a plan.
         """
         try:
-            data = json.loads(path.read_bytes())
+            data = json.loads(read_regular(path))
             if data["plan"] != _VERSION:
                 raise ValueError(f"plan version {data['plan']!r}; expected {_VERSION}")
             cells = [(c["key"], CellRequest.from_json(c["request"])) for c in data["cells"]]

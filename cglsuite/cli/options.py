@@ -94,6 +94,22 @@ class Whole(_WholeType):
             self.fail(f"{quoted(value)}: {error}", param, ctx)
 
 
+class Real(_SecondsType):
+    """A real number within bounds."""
+
+    name = "number"
+
+    def __init__(self, minimum: float, maximum: float) -> None:
+        self.minimum, self.maximum = minimum, maximum
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or a usage error."""
+        try:
+            return real_number(value, self.minimum, self.maximum)
+        except ValueError as error:
+            self.fail(f"{quoted(value)}: {error}", param, ctx)
+
+
 class Seconds(_SecondsType):
     """A time in seconds: positive, or 0 too with ``zero``."""
 

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import StoreError, UsageError
+from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.frame import Summary
 from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
@@ -279,7 +280,10 @@ class Merging:
                 self.done.unlike_searches.append(self.keep_search_apart(name, outcome))
         for path in self.source.conflict_files():
             if path.name.startswith(_SEARCH):
-                self.done.unlike_searches.append(self.keep_conflict_of_search(path))
+                try:
+                    self.done.unlike_searches.append(self.keep_conflict_of_search(path))
+                except OSError as error:
+                    self.done.unreadable.append(Problem(path, f"cannot be read: {error.strerror or error}"))
 
     # Where records go
 
@@ -341,7 +345,7 @@ class Merging:
     def keep_conflict_of_search(self, path: Path) -> Path:
         """Keep an outcome that the source keeps apart; where it is."""
         place = self.target.path / CONFLICTS / path.name
-        self._write(place, path.read_bytes())
+        self._write(place, read_regular(path))
         return place
 
     @contextlib.contextmanager

@@ -247,7 +247,8 @@ def load_from_library(reference: str) -> tuple[Any, str]:
 def _pyg(reference: str, kind: str, name: str, folder: Path) -> Any:
     from torch_geometric import datasets
 
-    if not (inspect.isclass(made := getattr(datasets, kind, None))):
+    made = None if kind.startswith("_") else getattr(datasets, kind, None)
+    if not inspect.isclass(made):
         close = nearest(kind, datasets.__all__, 1)
         raise UsageError(f"{reference}: torch_geometric.datasets has no {kind}{f'; did you mean {close[0]}?' if close else ''}")
     takes = inspect.signature(made).parameters

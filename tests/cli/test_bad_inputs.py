@@ -120,6 +120,23 @@ def test_every_option_of_every_command_is_under_test() -> None:
     assert len(OPTIONS) >= 45
 
 
+TYPED = [(path, one) for path, command in COMMANDS.items() for one in command.params if not getattr(one, "count", False)]
+
+
+@pytest.mark.parametrize(("path", "parameter"), TYPED, ids=lambda part: " ".join(part) if isinstance(part, tuple) else str(part.name))
+def test_numbers_and_paths_are_read_alike_everywhere(path: tuple[str, ...], parameter: click.Parameter) -> None:
+    """Click's own types take nan, infinity, other scripts' digits and names that no file can have."""
+    kind = parameter.type
+    if isinstance(kind, (click.types.IntParamType, click.types.FloatParamType)):
+        for number in ("nan", "inf", "-inf", "\u0663", "1_0", "1e400", "9" * 5000, "\uff11"):
+            with pytest.raises(click.BadParameter, match="expected"):
+                kind.convert(number, parameter, None)
+    if isinstance(kind, click.Path):
+        for name in ("x" * 300, "abcdefghi/" * 500, "a\0b", ""):
+            with pytest.raises(click.BadParameter, match="expected"):
+                kind.convert(name, parameter, None)
+
+
 @pytest.mark.sampled(37)
 @pytest.mark.parametrize(("path", "option"), OPTIONS, ids=lambda part: " ".join(part) if isinstance(part, tuple) else part)
 def test_no_option_takes_nonsense(tried: Run, tmp_path: Path, path: tuple[str, ...], option: str) -> None:

@@ -171,6 +171,18 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path, capsys: pytest.CaptureF
     assert "x.npz is damaged or no npz file" in refused(capsys, "--data", "x.npz")
 
 
+@pytest.mark.parametrize("option", ["--plugin", "--data"])
+def test_a_pipe_or_a_name_that_no_file_can_have_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    """The bug: the command waited for somebody to write into the pipe."""
+    ending = {"--plugin": ".py", "--data": ".npz"}[option]
+    os.mkfifo(tmp_path / f"pipe{ending}")
+    assert refused(capsys, option, f"pipe{ending}") == f"pipe{ending}: it is a FIFO, not a regular file; expected a file or a folder"
+    (tmp_path / f"link{ending}").symlink_to(f"pipe{ending}")
+    assert refused(capsys, option, f"link{ending}") == f"link{ending}: it is a FIFO, not a regular file; expected a file or a folder"
+    for long in ("x" * 300 + ending, "abcdefghi/" * 500 + f"x{ending}"):
+        assert "expected a shorter path" in refused(capsys, option, long)
+
+
 @pytest.mark.plugins
 def test_a_data_file_does_not_replace_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = refused(capsys, "--data", str(data_file(tmp_path, "cora.npz")))

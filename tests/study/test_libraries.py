@@ -61,6 +61,8 @@ def test_data_sets_of_pyg(tmp_path: Path, reference: str, loaded: Any, name: str
     [
         ("pyg:KarateClob", UsageError, "pyg:KarateClob: torch_geometric.datasets has no KarateClob; did you mean KarateClub?"),
         ("pyg:Zzzzzzzzzz", UsageError, "pyg:Zzzzzzzzzz: torch_geometric.datasets has no Zzzzzzzzzz"),
+        ("pyg:__class__/x", UsageError, "pyg:__class__/x: torch_geometric.datasets has no __class__"),
+        ("pyg:__loader__", UsageError, "pyg:__loader__: torch_geometric.datasets has no __loader__"),
         ("pyg:karate", UsageError, "pyg:karate: torch_geometric.datasets has no karate; did you mean KarateClub?"),
         ("pyg:WithoutRoot/x", UsageError, "pyg:WithoutRoot/x: WithoutRoot takes no name; expected pyg:WithoutRoot"),
         ("pyg:Broken", DataError, "pyg:Broken: PyG could not load it (OSError: no network)"),

@@ -24,6 +24,7 @@ from typing import Any
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import UsageError
+from cglsuite.base.inputs import read_regular
 from cglsuite.base.markup import several
 from cglsuite.campaigns.executors.base import Ended, ExecutorError, Families, Job, Launcher, RunOptions, UnreachableError
 from cglsuite.campaigns.executors.process import held_signals
@@ -471,7 +472,7 @@ def stored_jobs(store: Path) -> Iterator[StoredJob]:
 
 def _read(folder: Path, store: Path) -> StoredJob | None:
     try:
-        facts: Mapping[str, Any] = json.loads((folder / "job.json").read_bytes())
+        facts: Mapping[str, Any] = json.loads(read_regular(folder / "job.json"))
         named = {name: facts[name] for name in _FACTS}
         ids = {int(part): str(name) for part, name in facts["ids"].items()}
         return StoredJob(job=Job(folder=folder, store=store, **named), where=facts["where"], ids=ids, submitted=facts["submitted"])

@@ -237,7 +237,7 @@ def read_inputs(store: Path, first: str) -> list[Inputs]:
     found = []
     for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
         try:
-            noted = json.loads(path.read_bytes())
+            noted = json.loads(read_regular(path))
             asked, read = dict(noted["asked"]), dict(noted["read"])
             found.append(Inputs(key=path.stem, asked=asked, read=read, written_ns=path.stat().st_mtime_ns))
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from cglsuite.base.atomic import TEMPORARY_SUFFIX, store_error, write_atomic
+from cglsuite.base.inputs import read_regular
 from cglsuite.cells.job import job_name
 
 if TYPE_CHECKING:
@@ -353,7 +354,7 @@ def runner(pid: int) -> str:
 
 def _read(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return read_regular(path).decode(errors="replace").splitlines()
     except OSError:
         return []
 

@@ -15,7 +15,7 @@ import click
 
 from cglsuite.base.errors import PluginError, UnknownNameError, UsageError
 from cglsuite.base.markup import several
-from cglsuite.cli.options import Session, files_options, pass_session
+from cglsuite.cli.options import Session, Whole, files_options, pass_session
 from cglsuite.cli.output import echo, paragraph, print_json
 from cglsuite.specs import KINDS
 
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 )
 @click.option("--failed", "failed_only", is_flag=True, help="Print only what failed.")
 @click.option("--quick", is_flag=True, help="Try a method on one stream per level and setting, not on all combinations; takes seconds.")
-@click.option("--seed", type=click.IntRange(1, 2**31), help="Seed of the data for methods, to repeat a finding; default: a new one.")
+@click.option("--seed", type=Whole(1, 2**31), help="Seed of the data for methods, to repeat a finding; default: a new one.")
 @click.option(
     "--set",
     "settings",

@@ -14,7 +14,7 @@ import click
 
 from cglsuite import __version__
 from cglsuite.base.errors import UsageError
-from cglsuite.cli.options import Session, files_options, pass_session
+from cglsuite.cli.options import FolderPath, Seconds, Session, Whole, files_options, pass_session
 from cglsuite.cli.output import heading, print_json, table
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ FAILED = 1
 
 
 @click.command()
-@click.argument("store_path", metavar="STORE", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("store_path", metavar="STORE", type=FolderPath())
 @click.option(
     "--plan", "--dry-run", "plan_only", is_flag=True, help="Print what would be rerun and what that would show; run and write nothing."
 )
-@click.option("--sample", type=click.IntRange(min=1), default=10, show_default=True, help="Rerun at most this many cells.")
+@click.option("--sample", type=Whole(1, 1_000_000), default=10, show_default=True, help="Rerun at most this many cells.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0),
+    type=Seconds(zero=True),
     default=900.0,
     show_default=True,
     help="Rerun cells that took at most this long in total, by their records.",
@@ -46,7 +46,7 @@ FAILED = 1
     "--against",
     "against_path",
     metavar="STORE",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FolderPath(),
     help="Compare with the records of the same keys in this store, made on this machine by the code before the change.",
 )
 @click.option("--remove-old", is_flag=True, help="Remove each old file once its record is written under the current key.")

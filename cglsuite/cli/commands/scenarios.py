@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cglsuite.base.markup import several
-from cglsuite.cli.options import Session, files_options, order_seed_option, pass_session, set_option, split_seed_option
+from cglsuite.cli.options import Session, Whole, files_options, order_seed_option, pass_session, set_option, split_seed_option
 from cglsuite.cli.output import descriptions, echo, heading, print_json, properties
 from cglsuite.specs import Seeds
 from cglsuite.study.display.facts import shown_value
@@ -62,7 +62,7 @@ def diff(session: Session, a: str, b: str, as_json: bool) -> None:
 @order_seed_option
 @split_seed_option
 @set_option
-@click.option("--permutations", type=click.IntRange(min=1), default=39, show_default=True, help="Permutations behind the p-value.")
+@click.option("--permutations", type=Whole(1, 1_000_000), default=39, show_default=True, help="Permutations behind the p-value.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object with the numbers.")
 @files_options
 @pass_session

@@ -14,8 +14,8 @@ import click
 
 from cglsuite import __version__
 from cglsuite.base.errors import CglsuiteError, UsageError
-from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED
-from cglsuite.cli.options import FAILED, FilePath, FolderPath, Seconds, Session, Whole, files_options, pass_session, quiet_option
+from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, read_regular
+from cglsuite.cli.options import FAILED, FilePath, FolderPath, Real, Seconds, Session, Whole, files_options, pass_session, quiet_option
 from cglsuite.cli.output import echo, print_json, table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _STORED = "checks.json"
 @click.option("--into", "into", metavar="RESULTS", type=FolderPath(), required=True, help="The results folder, a store; it may be new.")
 @click.option("--sample", type=Whole(0, 1_000_000), default=3, show_default=True, help="Rerun this many records, drawn at random.")
 @click.option(
-    "--tolerance", type=click.FloatRange(min=0.0, max=1.0), metavar="X",
+    "--tolerance", type=Real(0.0, 1.0), metavar="X",
     help="A rerun agrees if no entry of the matrix differs by more, in the unit of performance.  [default: to the bit]",
 )  # fmt: skip
 @click.option("--check", "checking", type=click.Choice(["full", "quick", "none"]), default="full", show_default=True,
@@ -174,7 +174,7 @@ def _finding(method: str, passed: bool, how: str, findings: Sequence[Mapping[str
 
 def _check_reports(path: Path) -> list[dict[str, Any]]:
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
+        read = json.loads(read_regular(path))
         if not isinstance(read, list):
             raise ValueError(f"it is no array but {type(read).__name__}")
         found = [one for one in read if one["kind"] == "method" and isinstance(one["findings"], list) and isinstance(one["passed"], bool)]
@@ -185,7 +185,7 @@ def _check_reports(path: Path) -> list[dict[str, Any]]:
 
 def _stored(path: Path) -> dict[str, str]:
     try:
-        return {str(name): str(how) for name, how in json.loads(path.read_text(encoding="utf-8")).items()}
+        return {str(name): str(how) for name, how in json.loads(read_regular(path)).items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError) as error:

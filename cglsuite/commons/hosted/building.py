@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cglsuite.base.atomic import new_file, store_error, write_atomic
 from cglsuite.base.errors import StoreError, UsageError
+from cglsuite.base.inputs import read_regular
 from cglsuite.campaigns.reference.values import PAPERS
 from cglsuite.commons.hosted import feeds, pages
 from cglsuite.commons.hosted.pages import method_page, methods_page, paper_page, papers_page
@@ -164,7 +165,7 @@ def _after(head: str, lines: Iterable[str]) -> Iterable[str]:
 def _earlier(out: Path) -> set[str]:
     """The files of the last build in this folder; nothing if its list cannot be read."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        names = json.loads((out / LISTING).read_text(encoding="utf-8"))["files"]
+        names = json.loads(read_regular(out / LISTING))["files"]
         return {name for name in names if isinstance(name, str) and _OURS.fullmatch(name)}
     return set()
 

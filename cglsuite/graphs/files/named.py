@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.base.errors import DataError, UsageError
-from cglsuite.base.inputs import check_regular
+from cglsuite.base.inputs import check_path, check_regular, quoted
 from cglsuite.graphs.files.options import FileOptions
 
 __all__ = ["DATA", "OPTIONS", "PLUGINS", "data_files", "name_of", "named", "naming", "options_of", "plugin_files"]
@@ -76,9 +76,10 @@ def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (
     for variable, paths in ((DATA, data), (PLUGINS, plugins)):
         known = _named(variable)
         for given in paths:
-            path = Path(given).expanduser().absolute()
             try:
-                check_regular(path)
+                check_regular(path := check_path(given).expanduser().absolute())
+            except ValueError as error:
+                raise UsageError(f"{quoted(str(given))}: {error}") from None
             except FileNotFoundError:
                 raise UsageError(f"{given}: there is no such file (in {path.parent})") from None
             except OSError as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.hashing import digest
+from cglsuite.base.inputs import read_regular
 from cglsuite.cells.device import resolve_device
 from cglsuite.cells.storage.store import Store
 
@@ -51,7 +52,7 @@ def page_fingerprint(shared: str, notebook: Path, title: str, parameters: Mappin
 def kept_status(page: Path, status: Path, fingerprint: str) -> dict[str, Any] | None:
     """The content of a page's status file if the page is a complete report with this fingerprint and unchanged since; else None."""
     try:
-        content = json.loads(status.read_bytes())
+        content = json.loads(read_regular(status))
         wanted = {"status": "done", "fingerprint": fingerprint, "sha256": file_digest(page)}
         return content if isinstance(content, dict) and all(content.get(name) == value for name, value in wanted.items()) else None
     except (OSError, ValueError):
@@ -60,7 +61,7 @@ def kept_status(page: Path, status: Path, fingerprint: str) -> dict[str, Any] | 
 
 def file_digest(path: Path) -> str:
     """SHA-256 (hex) of a file's content."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_regular(path)).hexdigest()
 
 
 def _records(store: Path) -> Iterator[tuple[str, str]]:

@@ -107,7 +107,7 @@ def _headed(text: str, heading: str) -> str:
     """The page under a heading of its own; the same words below it are left out."""
     if not heading:
         return text
-    said = html.escape(heading)
+    said = html.escape(plain_text(heading))
     headed = _FIRST_HEADING.sub(lambda found: f'<h1>{said}</h1>\n<p class="kind">{found[1]}</p>', text, count=1)
     return headed.replace(element("p", element("strong", heading), class_="lead").source, "", 1)
 
@@ -131,7 +131,12 @@ def script_json(data: Any) -> str:
 
 
 def _described(page: Page) -> dict[str, Any]:
-    return {"title": page.title, "status": page.status, "generator": page.generator, "footer": list(page.footer)}
+    return {
+        "title": " ".join(plain_text(page.title).split()),
+        "status": page.status,
+        "generator": page.generator,
+        "footer": list(page.footer),
+    }
 
 
 def _scripted(script: str) -> dict[str, str]:

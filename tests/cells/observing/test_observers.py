@@ -7,6 +7,7 @@ import csv
 import importlib
 import importlib.util
 import json
+import os
 import random
 import subprocess
 import sys
@@ -352,3 +353,10 @@ def test_without_one_nothing_of_them_is_loaded(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split(maxsplit=1) == ["True", "[]\n"]
+
+
+def test_an_observers_file_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    """The bug: the command waited for somebody to write into it."""
+    os.mkfifo(tmp_path / "pipe.py")
+    with pytest.raises(UsageError, match=r"it is a FIFO, not a regular file"):
+        observer_of(f"{tmp_path}/pipe.py:Loud", tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from page_elements import text_of, texts
 from report_lab import Elements, assert_harmless
 
+from cglsuite.base.markup import element
 from cglsuite.reports.kit.pictures import FACTS, FIGURES
 from cglsuite.reports.rendering.job import Outcome
 from cglsuite.reports.rendering.notebook import failure_html
-from cglsuite.reports.rendering.page import Page, page_html, sanitize
+from cglsuite.reports.rendering.page import Page, document_html, page_html, sanitize
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 EVIL = (
@@ -107,3 +109,18 @@ def test_a_failure_page_cannot_be_taken_for_a_report() -> None:
     assert texts(page, "title") == ["FAILED: Title"]
     assert ("meta", {"content": "failed", "name": "cglsuite:status"}) in Elements(page).found
     assert text_of(page, "pre", "Traceback").startswith("Traceback <b>")
+
+
+def test_no_sign_that_steers_reaches_the_title_or_the_heading() -> None:
+    """Controls, a change of direction and a lone surrogate; browsers show the title in windows and histories."""
+    steering = "re\u202esults\x1b[31m of\x07 \u2066all\u2069\n\ud800 methods\x00"
+    pages = [
+        document_html(Page(title=steering), element("h1", "x")),
+        page_html(new_notebook(cells=[new_markdown_cell("# Title")]), Page(title=steering, heading=steering)),
+        failure_html(steering, "notebook", Outcome(status="failed", reason="x")),
+    ]
+    for page in pages:
+        (title,) = re.findall(r"<title>(.*?)</title>", page, re.DOTALL)
+        assert title.removeprefix("FAILED: ") == "results of all methods"
+        assert page.encode()
+        assert not re.search("[\x00\x07\x1b\u202e\u2066\u2069]", page)

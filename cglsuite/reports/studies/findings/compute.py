@@ -23,6 +23,7 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.hashing import canonical
+from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.storage.store import Store
@@ -522,7 +523,7 @@ def kept_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
     for path in sorted((store / SPLITS).glob("*.json")):
         record = records.get(path.stem)
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(read_regular(path))
             numbers = {name: float(content[name]) for name in _PARTS}
         except (OSError, ValueError, KeyError, TypeError):
             continue
