@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import codecs
 import errno
-import importlib.metadata
 import math
 import os
 import re
 import stat
 from pathlib import Path
 from typing import Any
+
+from cglsuite.base.entry_points import entry_points
 
 __all__ = ["quoted", "real_number", "seed_number", "text_value", "truth_value", "whole_number"]
 
@@ -208,7 +209,7 @@ _NUMBERED = re.compile(r"cuda:\d+", re.ASCII)
 
 def device_words() -> tuple[str, ...]:
     """Every word for a device but ``cuda:N``: the built-in ones, then those of installed distributions."""
-    return (*_BUILT_IN, *sorted({point.name for point in importlib.metadata.entry_points(group=DEVICES)} - set(_BUILT_IN)))
+    return (*_BUILT_IN, *sorted({point.name for point in entry_points(DEVICES)} - set(_BUILT_IN)))
 
 
 def read_device(text: str) -> str:

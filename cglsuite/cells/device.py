@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+from cglsuite.base.entry_points import entry_points
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.helpers import run_helper
 from cglsuite.base.inputs import DEVICES, device_words, kind_of, read_device
@@ -44,9 +44,10 @@ def accelerator(name: str) -> Accelerator | None:
     """The accelerator of that name; ``None`` for the built-in devices and where no distribution brings it."""
     if name in ("auto", "cpu", "cuda"):
         return None
-    for point in importlib.metadata.entry_points(group=DEVICES, name=name):
-        made: Accelerator = point.load()
-        return made
+    for point in entry_points(DEVICES):
+        if point.name == name:
+            made: Accelerator = point.load()
+            return made
     return None
 
 

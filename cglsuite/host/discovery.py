@@ -15,6 +15,7 @@ from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
 from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.entry_points import declared, entry_points_text
 from cglsuite.base.environment import variable
 from cglsuite.base.errors import DataError, nearest
 from cglsuite.graphs.files.named import plugin_files
@@ -130,22 +131,44 @@ def find_entry_points(path: Sequence[str] | None = None) -> list[EntryPoint]:
     where = list(sys.path if path is None else path)
     distributions: dict[str, Distribution] = {}
     for number, distribution in enumerate(metadata.distributions(path=where)):
-        if f"[{GROUP}]" in _entry_points_text(distribution):
+        if f"[{GROUP}]" in entry_points_text(distribution):
             name, _ = _identity(distribution)
             distributions.setdefault(normalised(name) if name else f" unnamed {number}", distribution)
     entry_points: list[EntryPoint] = []
     for name, distribution in distributions.items():
         # The first copy on the path may be another release, which shadows this one and may have no plugin.
         active = distribution if name.startswith(" ") else next(iter(metadata.distributions(name=name, path=where)), distribution)
-        entry_points.extend(active.entry_points.select(group=GROUP))
+        entry_points.extend(point for point in declared(active)[0] if point.group == GROUP)
     return entry_points
+
+
+def _malformed() -> list[Candidate]:
+    """A candidate that cannot be tried for every distribution whose ``entry_points.txt`` has a line that is none.
+
+    Importing torch would end at that line too: it looks for backends that distributions declare, unless it is told not to.
+    """
+    found: list[Candidate] = []
+    for distribution in metadata.distributions():
+        if lines := declared(distribution)[1]:
+            name, version = _identity(distribution)
+            folder = getattr(distribution, "_path", distribution.locate_file(""))  # of other finders: where the code is
+            problem = f"{folder}/entry_points.txt: the line {lines[0]!r} is no entry point; expected name = module:object"
+            point = EntryPoint(name="entry_points.txt", value="malformed", group=GROUP)
+            remedy = f"reinstall {name or 'the distribution'}, or tell its authors"
+            found.append(
+                Candidate(distribution=name or "(unnamed)", version=version or _UNKNOWN, entry_point=point, problem=problem, remedy=remedy)
+            )
+    if found:
+        os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+    return found
 
 
 def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Candidate]:
     """The candidates behind ``entry_points`` (default: all installed ones), without duplicates, sorted by :attr:`Candidate.key`."""
     given = find_entry_points() if entry_points is None else entry_points
     candidates: dict[tuple[str, str, str], Candidate] = {}
-    for candidate in [*map(_candidate, given), *(map(_of_file, plugin_files()) if entry_points is None else ())]:
+    besides = [*_malformed(), *map(_of_file, plugin_files())] if entry_points is None else []
+    for candidate in [*map(_candidate, given), *besides]:
         candidates.setdefault(candidate.key, candidate)
     return [candidates[key] for key in sorted(candidates)]
 
@@ -191,10 +214,3 @@ def _identity(distribution: Distribution) -> tuple[str, str]:
         return str(header.get("name", "")), str(header.get("version", ""))
     except Exception:  # noqa: BLE001 - foreign metadata through foreign finders; unreadable ones are reported as unnamed
         return "", ""
-
-
-def _entry_points_text(distribution: Distribution) -> str:
-    try:
-        return distribution.read_text("entry_points.txt") or ""
-    except Exception:  # noqa: BLE001 - as above; unreadable metadata declare no plugin
-        return ""

@@ -6,10 +6,13 @@ import hashlib
 import inspect
 import logging
 import re
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -239,9 +242,42 @@ def load_from_library(reference: str) -> tuple[Any, str]:
     """
     library, _, rest = reference.partition(":")
     kind, _, name = rest.partition("/")
-    folder = DataRoot.from_environment().cache / library / kind
-    loaded = _pyg(reference, kind, name, folder) if library == "pyg" else _ogb(reference, kind, folder)
+    if any(part in ("", ".", "..") for part in rest.split("/")) or kind.startswith("_"):
+        raise UsageError(f"{reference}: expected pyg:CLASS, pyg:CLASS/NAME or ogb:NAME")
+    root = DataRoot.from_environment()
+    folder = root.cache / library / kind
+    layout = Path(kind, name) if library == "pyg" else Path(kind.replace("-", "_"))
+    _link_raw_files(root, layout, folder / (name if library == "pyg" else layout))
+    files = f"its files into {layout}/ in a folder of CGLSUITE_DATA, as the library lays them out"
+    offline = _without_connections(f"{reference}: CGLSUITE_OFFLINE forbids the download; put {files}")
+    with offline if root.offline else nullcontext():
+        loaded = _pyg(reference, kind, name, folder) if library == "pyg" else _ogb(reference, kind, folder)
     return loaded, (name or kind).lower()
+
+
+def _link_raw_files(root: DataRoot, layout: Path, place: Path) -> None:
+    """What CGLSUITE_DATA has of a library's data set, linked file by file to where the library looks. What a library derives stays away."""
+    for folder in root.folders:
+        for file in sorted((folder / layout).rglob("*")):
+            link = place / file.relative_to(folder / layout)
+            if "processed" in link.parts or not file.is_file() or link.exists():
+                continue
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)  # one that leads nowhere
+            link.symlink_to(file)
+
+
+@contextmanager
+def _without_connections(message: str) -> Iterator[None]:
+    """Every attempt to look up or connect to a host raises DataError with the message."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise DataError(message)
+
+    with ExitStack() as stack:
+        for owner, name in ((socket.socket, "connect"), (socket.socket, "connect_ex"), (socket, "getaddrinfo"), (socket, "gethostbyname")):
+            stack.enter_context(mock.patch.object(owner, name, refuse))
+        yield
 
 
 def _pyg(reference: str, kind: str, name: str, folder: Path) -> Any:
@@ -257,6 +293,8 @@ def _pyg(reference: str, kind: str, name: str, folder: Path) -> Any:
     given = ({"root": str(folder)} if "root" in takes else {}) | ({"name": name} if name else {})
     try:
         loaded: Any = made(**given)
+    except DataError:
+        raise
     except Exception as error:
         raise DataError(f"{reference}: PyG could not load it ({type(error).__name__}: {error})") from error
     return loaded[0] if len(loaded) == 1 else list(loaded)
@@ -269,6 +307,8 @@ def _ogb(reference: str, name: str, folder: Path) -> dict[str, Any]:
         loaded = NodePropPredDataset(name, root=str(folder))
         graph, labels = loaded[0]
         split = loaded.get_idx_split()
+    except DataError:
+        raise
     except (Exception, SystemExit) as error:
         raise DataError(f"{reference}: OGB could not load it ({type(error).__name__}: {error})") from error
     arrays = {"x": graph["node_feat"], "edge_index": graph["edge_index"], "y": labels}

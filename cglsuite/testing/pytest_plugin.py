@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +20,13 @@ __all__ = ["run_cell", "suite_catalogue"]
 
 def pytest_report_header() -> list[str]:
     """Which copy of each plugin of others the tests import; none is imported for that."""
+    from cglsuite.base.entry_points import entry_points
     from cglsuite.cells.code.user import places
     from cglsuite.host.discovery import BUILT_IN, GROUP, normalised
     from cglsuite.host.plugin_records import installation
 
     lines = set()
-    for point in importlib.metadata.entry_points(group=GROUP):
+    for point in entry_points(GROUP):
         if point.dist is not None and normalised(point.dist.name) not in BUILT_IN:
             for place in places(point.module.partition(".")[0])[:1]:
                 lines.add(f"plugin {point.dist.name} {point.dist.version}, {installation(point.dist.name, place)}: {place}")

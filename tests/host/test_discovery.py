@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.metadata
+import os
 import shutil
 import sys
 from importlib.metadata import EntryPoint
@@ -67,6 +68,24 @@ def test_an_entry_point_that_names_no_module_is_a_recorded_fault(site: Site) -> 
     (record,) = site.add("healthy", entry_points={"plugin": "not a module!"}).catalogue().records
     assert record.status == "failed"
     assert "plugin = not a module! does not name a module" in str(record.error)
+
+
+@pytest.mark.parametrize("group", ["cglsuite", "console_scripts"])
+def test_a_malformed_line_of_anybody_is_named_and_hides_nothing(site: Site, monkeypatch: pytest.MonkeyPatch, group: str) -> None:
+    """importlib.metadata ends at it with a TypeError, for every distribution; so would the import of torch."""
+    site.add("healthy").add("sys-exit")
+    file = site.folder / "sys_exit-1.0.dist-info" / "entry_points.txt"
+    file = file if file.parent.is_dir() else next(site.folder.glob("sys*dist-info")) / "entry_points.txt"
+    file.write_text(f"[{group}]\nnonsense\n")
+    monkeypatch.setattr(sys, "path", [str(site.folder), *sys.path])
+    monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "1")
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD")
+    with pytest.raises(TypeError):
+        importlib.metadata.entry_points(group="cglsuite")
+    found = {candidate.distribution: candidate for candidate in find_candidates()}
+    assert found["healthy"].problem is None
+    assert found["sys-exit"].problem == f"{file}: the line 'nonsense' is no entry point; expected name = module:object"
+    assert os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
 
 
 def test_unreadable_metadata_of_a_stranger_are_passed_over(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import types
 from pathlib import Path
@@ -60,6 +61,8 @@ def test_data_sets_of_pyg(tmp_path: Path, reference: str, loaded: Any, name: str
     ("reference", "error", "says"),
     [
         ("pyg:KarateClob", UsageError, "pyg:KarateClob: torch_geometric.datasets has no KarateClob; did you mean KarateClub?"),
+        ("pyg:__class__/x", UsageError, "pyg:__class__/x: expected pyg:CLASS, pyg:CLASS/NAME or ogb:NAME"),
+        ("pyg:WithName/../x", UsageError, "pyg:WithName/../x: expected pyg:CLASS, pyg:CLASS/NAME or ogb:NAME"),
         ("pyg:Zzzzzzzzzz", UsageError, "pyg:Zzzzzzzzzz: torch_geometric.datasets has no Zzzzzzzzzz"),
         ("pyg:__class__/x", UsageError, "pyg:__class__/x: torch_geometric.datasets has no __class__"),
         ("pyg:__loader__", UsageError, "pyg:__loader__: torch_geometric.datasets has no __loader__"),
@@ -104,3 +107,33 @@ def test_data_sets_of_ogb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year:
     assert plain == {"x": "X", "edge_index": "E", "y": "Y", **split, **({} if year is None else {"time": [3, 4]})}
     with pytest.raises(DataError, match=r"^ogb:none: OGB could not load it \(SystemExit: no such\)$"):
         load_from_library("ogb:none")
+
+
+class Connecting(list):  # type: ignore[type-arg]
+    """As a data set of PyG: it downloads where its raw file is not there."""
+
+    def __init__(self, root: str, name: str) -> None:
+        raw = Path(root) / name / "raw" / "x.txt"
+        if not raw.exists():
+            socket.create_connection(("127.0.0.1", 9))
+        super().__init__([raw.read_text()])
+
+
+def test_offline_no_connection_is_opened_and_files_here_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_geometric.datasets, "Connecting", Connecting, raising=False)
+    monkeypatch.setenv("CGLSUITE_OFFLINE", "1")
+    before = socket.socket.connect
+    for reference, layout in (("pyg:Connecting/Cora", "Connecting/Cora"), ("pyg:Connecting/Other", "Connecting/Other")):
+        with pytest.raises(
+            DataError, match=f"^{reference}: CGLSUITE_OFFLINE forbids the download; put its files into {layout}/ in a folder"
+        ):
+            load_from_library(reference)
+    assert socket.socket.connect is before
+    raw = tmp_path / "here" / "Connecting" / "Cora" / "raw"
+    raw.mkdir(parents=True)
+    (raw / "x.txt").write_text("from here")
+    (raw.parent / "processed").mkdir()
+    (raw.parent / "processed" / "y.pt").write_text("made by another version")
+    monkeypatch.setenv("CGLSUITE_DATA", str(tmp_path / "here"))
+    assert load_from_library("pyg:Connecting/Cora") == ("from here", "cora")
+    assert not (tmp_path / "pyg" / "Connecting" / "Cora" / "processed").exists()

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from cglsuite.base.entry_points import entry_points
 from cglsuite.base.hashing import digest
 from cglsuite.cells.code.syntax import absolute, imported_literally, imports_by_name, text_of
 from cglsuite.host.discovery import BUILT_IN, GROUP
@@ -175,7 +176,7 @@ def plugin_packages() -> frozenset[str]:
 @lru_cache(maxsize=4)
 def _plugin_packages(where: tuple[tuple[str, Stamp], ...]) -> frozenset[str]:
     packages = set[str]()
-    for point in importlib.metadata.entry_points(group=GROUP):
+    for point in entry_points(GROUP):
         packages.add(point.module.partition(".")[0])
         files = (point.dist.files if point.dist is not None else None) or ()
         packages |= {file.parts[0].removesuffix(".py") for file in files if file.suffix == ".py"}

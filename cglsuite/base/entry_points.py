@@ -1,0 +1,55 @@
+"""Entry points of installed distributions, read line by line: a malformed line is its distribution's fault, and hides no other.
+
+``importlib.metadata`` ends at the first such line of anybody's file with a TypeError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import metadata
+from importlib.metadata import Distribution, EntryPoint
+
+__all__ = ["declared", "entry_points", "entry_points_text"]
+
+_SECTION = re.compile(r"\[(.*)\]")
+
+
+def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoint]:
+    """The entry points of a group, of the first copy of every distribution on ``path`` (default: ``sys.path``)."""
+    seen: set[str] = set()
+    found: list[EntryPoint] = []
+    for distribution in metadata.distributions(**({} if path is None else {"path": list(path)})):
+        if f"[{group}]" not in entry_points_text(distribution):
+            continue
+        name = re.sub(r"[-_.]+", "-", str(distribution.metadata["Name"])).lower()
+        if name not in seen:
+            seen.add(name)
+            found += [point for point in declared(distribution)[0] if point.group == group]
+    return found
+
+
+def declared(distribution: Distribution) -> tuple[list[EntryPoint], list[str]]:
+    """What a distribution's ``entry_points.txt`` declares, and its malformed lines."""
+    group, points, malformed = "", [], []
+    for line in map(str.strip, entry_points_text(distribution).splitlines()):
+        name, equals, value = line.partition("=")
+        if not line or line.startswith("#"):
+            continue
+        if section := _SECTION.fullmatch(line):
+            group = section[1].strip()
+        elif equals and name.strip() and group:
+            point = EntryPoint(name=name.strip(), value=value.strip(), group=group)
+            vars(point).update(dist=distribution)  # as importlib.metadata does
+            points.append(point)
+        else:
+            malformed.append(line)
+    return points, malformed
+
+
+def entry_points_text(distribution: Distribution) -> str:
+    """The file; empty where there is none or it cannot be read."""
+    try:
+        return distribution.read_text("entry_points.txt") or ""
+    except Exception:  # noqa: BLE001 - foreign metadata through foreign finders; unreadable ones declare nothing
+        return ""
