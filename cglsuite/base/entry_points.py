@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from importlib import metadata
 from importlib.metadata import Distribution, EntryPoint
@@ -19,7 +20,7 @@ def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoi
     """The entry points of a group, of the first copy of every distribution on ``path`` (default: ``sys.path``)."""
     seen: set[str] = set()
     found: list[EntryPoint] = []
-    for distribution in metadata.distributions(**({} if path is None else {"path": list(path)})):
+    for distribution in metadata.distributions(path=list(sys.path if path is None else path)):
         if f"[{group}]" not in entry_points_text(distribution):
             continue
         name = re.sub(r"[-_.]+", "-", str(distribution.metadata["Name"])).lower()

@@ -133,7 +133,7 @@ def test_class_numbers_as_they_come(y: Any, read: list[int]) -> None:
         ({**GRAPHS, "y": np.array([[0.5, 2.0], [1.0, np.nan]])}, "the target of graph 1 is not known; leave such graphs out"),
         ({**NODES, "x": X[:, :0]}, "x has no column; expected at least one feature, as numpy.ones((N, 1))"),
         ({**NODES, "x": X * 1e39}, "x holds 1e+39, which float32 cannot hold; scale the features"),
-        ({**LINKS, "n_nodes": np.arange(3)}, "n_nodes is 'int64 [3]'; expected one whole number"),
+        ({**LINKS, "n_nodes": np.arange(3)}, "n_nodes is int64 [3]; expected one whole number"),
         ({**LINKS, "n_nodes": np.array("many")}, "n_nodes is 'many'; expected one whole number"),
         ({**LINKS, "n_nodes": np.array(np.nan)}, "n_nodes is nan; expected a finite whole number"),
         ({**NODES, "time": np.full(4, 1e300)}, "the time of item 0 is 1e+300; expected whole numbers up to 2^53, or dates"),

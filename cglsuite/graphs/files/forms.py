@@ -152,8 +152,8 @@ def _count(path: Path, name: str, given: Any) -> int:
             raise ValueError("expected one whole number")
         return whole_number(array.reshape(-1)[0].item(), minimum=0)
     except ValueError as error:
-        shown = array.reshape(-1)[0].item() if array.size == 1 else f"{array.dtype} {list(array.shape)}"
-        raise DataError(f"{path}: {name} is {shown!r}; {error}") from None
+        shown = repr(array.reshape(-1)[0].item()) if array.size == 1 else f"{array.dtype} {list(array.shape)}"
+        raise DataError(f"{path}: {name} is {shown}; {error}") from None
 
 
 def _types(path: Path, given: Any, n_nodes: int) -> Array:
