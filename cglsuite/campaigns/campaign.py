@@ -5,8 +5,8 @@
     name = "demo"
     title = "What the suite does, on synthetic data"
     description = "..."
-    # plugins = ["my_method.py"]   # plugin files and data files, relative to this one (see --plugin and --data)
-    # data = ["photo.npz"]
+    # plugins = ["my_method.py"]   # plugin files, relative to this one (see --plugin); their code runs with --allow-code only
+    # data = ["photo.npz"]        # data files, likewise (see --data)
 
     [grid]                       # every scenario × method × backbone
     scenarios = ["synthetic-csbm/task-il@begin-1", "synthetic-csbm/class-il@begin-1"]
@@ -46,7 +46,7 @@
     threads = 1
     executor = "local"           # or another one that is installed: cglsuite list executors
     cells_at_most = 50_000       # a larger design is refused before any cell is planned
-    watch = ["csv"]              # observers, as in --watch; their folders are relative to this file
+    watch = ["csv"]              # observers, as in --watch; their folders are relative to this file; classes need --allow-code
     share_prefixes = true        # cells whose orders begin with the same tasks share their training; results are the same
 
     [run.slurm]                  # what an executor is told: cglsuite show executor slurm
@@ -71,6 +71,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -95,7 +96,7 @@ from cglsuite.base.validation import key_path, problem_text
 from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, refuse_repeats, too_many
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.search import parse_scope
-from cglsuite.graphs.files.named import naming
+from cglsuite.graphs.files.named import naming, plugin_files
 from cglsuite.graphs.files.shipped import shipped
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -330,6 +331,7 @@ class Campaign(_Section):
     run: RunSection = RunSection()
     reports: Annotated[list[Report], Field(alias="report")] = []
     _path: Path | None = PrivateAttr(default=None)
+    _allowed: bool = PrivateAttr(default=False)
 
     @property
     def path(self) -> Path | None:
@@ -340,6 +342,37 @@ class Campaign(_Section):
     def where(self) -> str:
         """The campaign's name in messages."""
         return str(self._path) if self._path else f"campaign {self.name!r}"
+
+    @property
+    def folder(self) -> Path:
+        """The folder that its files are relative to."""
+        return self._path.parent if self._path else Path()
+
+    @property
+    def withheld(self) -> list[str]:
+        """The plugin files that it names and that nobody has allowed: their code does not run."""
+        allowed = {os.path.realpath(path) for path in plugin_files()}
+        files = {name: os.path.realpath((self.folder / name).expanduser()) for name in self.plugins}
+        return [name for name, path in files.items() if path not in allowed]
+
+    def refuse_code(self, *, observers: bool = True) -> None:
+        """Refuse a campaign that imports code which nobody has allowed, by ``--allow-code`` or by naming the same files.
+
+        Args:
+            observers: whether its own observers (``run.watch``) would run.
+
+        Raises:
+            UsageError: it does; the message says what would run.
+        """
+        allowed = {os.path.realpath(path) for path in plugin_files()}
+        watching = [name.partition("=")[0] for name in self.run.watch if ":" in name.partition("=")[0] and observers and not self._allowed]
+        watching = [name for name in watching if os.path.realpath((self.folder / name.partition(":")[0]).expanduser()) not in allowed]
+        code = [*(f"the plugin file {name}" for name in self.withheld), *(f"the observer {name} of run.watch" for name in watching)]
+        if code:
+            raise UsageError(
+                f"{self.where}: it would run code: {', '.join(code)}. Read that code; then allow it with --allow-code "
+                "(load_campaign(..., allow_code=True) in Python), or name each file with --plugin FILE"
+            )
 
     @classmethod
     def parse(cls, data: Mapping[str, Any], path: Path | None = None) -> Campaign:
@@ -359,8 +392,11 @@ class Campaign(_Section):
         return campaign
 
 
-def load_campaign(path: str | Path) -> Campaign:
-    """The campaign in a TOML file. Its plugin and data files, which lie where the campaign says beside it, join those that are named.
+def load_campaign(path: str | Path, *, allow_code: bool = False) -> Campaign:
+    """The campaign in a TOML file. Its data files, which lie where the campaign says beside it, join those that are named.
+
+    Args:
+        allow_code: whether code that it names may run: its plugin files join those that are named too, and its observers are imported.
 
     Raises:
         UsageError: there is no such file (the message suggests those in ``./reports``), it is not TOML, or it is not valid.
@@ -382,12 +418,10 @@ def load_campaign(path: str | Path) -> Campaign:
         reason = "a number has thousands of digits" if "integer string conversion" in str(error) else str(error)
         raise UsageError(f"{path}: not a TOML file: {reason}") from error
     campaign = Campaign.parse(data, path)
+    campaign._allowed = allow_code
+    plugins = [path.parent / name for name in campaign.plugins] if allow_code else []
     try:
-        naming(
-            data=[path.parent / name for name in campaign.data],
-            plugins=[path.parent / name for name in campaign.plugins],
-            options=campaign.data_options,
-        )
+        naming(data=[path.parent / name for name in campaign.data], plugins=plugins, options=campaign.data_options)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     return campaign

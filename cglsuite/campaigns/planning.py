@@ -26,6 +26,7 @@ from cglsuite.specs.switch import declared_switches
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign, Match
+    from cglsuite.cells.records.frame import Row
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
@@ -81,9 +82,15 @@ class _Planner:
         self.device = self._device(self.overrides.device or campaign.run.device, self.overrides.executor or campaign.run.executor)
         grid = campaign.grid
         backbones: list[str | None] = [*grid.backbones] or [None]
+        self.unplanned: list[tuple[str, str, str | None]] = []
+        """Scenario, method and backbone of what needs code that the campaign names and that is not allowed."""
         self._check_size(len(grid.scenarios) * len(backbones) * len(grid.methods))
         whole = [
-            self._group(scenario, method, backbone) for scenario in grid.scenarios for backbone in backbones for method in grid.methods
+            group
+            for scenario in grid.scenarios
+            for backbone in backbones
+            for method in grid.methods
+            for group in self._known(scenario, method, backbone)
         ]
         self._check_size(sum(map(self._size, whole)))
         self.groups = [dataclasses.replace(group, point=point) for group in whole for point in expand_grid(self._free_axes(group))]
@@ -98,6 +105,39 @@ class _Planner:
                 'machine does not know what the others have; set cpu or cuda (--device cpu, or device = "cpu" in [run])'
             )
         return planned_device(wanted)
+
+    def _known(self, scenario: str, method: str, backbone: str | None) -> list[_Group]:
+        """The group; none if it has a name that the withheld code of the campaign may explain."""
+        try:
+            return [self._group(scenario, method, backbone)]
+        except UsageError as error:
+            if not self.campaign.withheld or not isinstance(error.__cause__, UnknownNameError):
+                raise
+            self.unplanned.append((scenario, method, backbone))
+            return []
+
+    def stored(self) -> list[PlannedCell]:
+        """The cells that cannot be planned: those of the store with the same names and seeds, by their keys, and the others, which wait."""
+        if not self.unplanned:
+            return []
+        reason = f"cannot be planned without {', '.join(self.campaign.withheld)} (--allow-code)"
+        seeds = self.campaign.seeds.expand() if self.campaign.seeds.orders is None else []
+        rows: dict[tuple[str, str], list[Row]] = {}
+        for row in self.store.rows() if self.store is not None else ():
+            rows.setdefault((row.scenario, row.method), []).append(row)
+        cells = list[PlannedCell]()
+        for scenario, method, backbone in self.unplanned:
+            found = [row for row in sorted(rows.get((scenario, method), []), key=lambda row: row.order) if backbone in (None, row.backbone)]
+            request = CellRequest(scenario=scenario, method=method, backbone=backbone, device=self.device)
+            known = [(Seeds(order=row.order_seed, split=row.split_seed, init=row.init_seed), row) for row in found]
+            cells += [
+                PlannedCell(request=dataclasses.replace(request, seeds=s, backbone=row.backbone), state="ready", key=row.key)
+                for s, row in known
+                if not seeds or s in seeds
+            ]
+            lacking = [s for s in seeds if s not in {s for s, _ in known}]
+            cells += [PlannedCell(request=dataclasses.replace(request, seeds=s), state="waiting", reason=reason) for s in lacking]
+        return cells
 
     def _group(self, scenario: str, method: str, backbone: str | None) -> _Group:
         spec = self._spec("grid.scenarios", "scenario", scenario)
@@ -174,6 +214,8 @@ class _Planner:
     def _check_layers(self) -> None:
         """Check that every key of every layer applies to some cell, and that every override matches one."""
         campaign = self.campaign
+        if self.unplanned:  # keys may be those of what the withheld code provides
+            return
         layers: list[tuple[str, Iterable[str], Sequence[_Group]]] = [
             (f"{campaign.where}: set", campaign.values, self.groups),
             (f"{campaign.where}: grid.axes", campaign.grid.axes, self.groups),
@@ -323,6 +365,8 @@ def plan_campaign(
 ) -> list[PlannedCell]:
     """The cells of a campaign's grid, in the file's order: ready, N/A with the reason, or waiting for a search.
 
+    Without the code that it names (:attr:`Campaign.withheld`) what needs it is planned by the records in the store, and comes last.
+
     Args:
         overrides: on top of the campaign (the environment always is), or a plain mapping of values.
         store: holds the outcomes of searches; without it, searched cells wait.
@@ -332,7 +376,7 @@ def plan_campaign(
         UsageError: an unknown name or key, a value outside its declared range, or a cell that is planned twice.
     """
     planner = _Planner(campaign, catalogue, overrides, engine, store, to_run)
-    cells = [cell for group in planner.groups for cell in planner.grid(group)]
+    cells = [*(cell for group in planner.groups for cell in planner.grid(group)), *planner.stored()]
     _refuse_twins(campaign.where, cells)
     return cells
 

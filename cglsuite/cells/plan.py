@@ -93,6 +93,7 @@ class PlanFile:
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
     ``torch`` is the version of the planning machine, ``timeout_s`` the limit of one cell, ``workers`` the processes of one machine (per
     GPU on CUDA): what a supervisor on another machine must know. ``watch``: observers by name, which that supervisor tells.
+    ``plugins``, ``data``: files that were named where the plan was made, and whose code may run on that machine too.
     ``code``: the user code of the cells, as :meth:`cglsuite.host.frozen.Bundle.to_json` gives it. ``declared``: files that it depends on
     by :func:`cglsuite.input_file`.
     ``checkpoint_every_s`` is what an interruption of a cell may cost; None = as the worker's environment says.
@@ -108,6 +109,8 @@ class PlanFile:
     timeout_s: float | None = None
     workers: int = 1
     watch: Sequence[str] = ()
+    plugins: Sequence[str] = ()
+    data: Sequence[str] = ()
     checkpoint_every_s: float | None = None
 
     @classmethod
@@ -129,6 +132,7 @@ class PlanFile:
         tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign), "code": dict(self.code)}
         limits = {"timeout_s": self.timeout_s, "checkpoint_every_s": self.checkpoint_every_s}
         run = {"torch": self.torch, **limits, "workers": self.workers, "watch": list(self.watch), "declared": list(self.declared)}
+        run |= {"plugins": list(self.plugins), "data": list(self.data)}
         plan = {"plan": _VERSION, "engine": self.engine, "cells": cells, **tables, "run": run}
         write_atomic(path, json.dumps(plan, sort_keys=True).encode())
 

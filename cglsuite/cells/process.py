@@ -9,12 +9,14 @@ from __future__ import annotations
 import builtins
 import copy
 import dataclasses
+import gc
 import hashlib
 import importlib
 import importlib.util
 import json
 import math
 import os
+import pathlib
 import random
 import sys
 import time
@@ -30,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 import torch
+import torch.library
 from torch import Tensor
 
 from cglsuite.base.errors import UncleanError
@@ -265,8 +268,14 @@ NUMERICAL: tuple[Probe, ...] = (
 
 # Detect code of the suite, torch and NumPy that was replaced since a census, such as a rigged scorer or loss.
 
-_MODULES: tuple[Any, ...] = (builtins, copy, hashlib, json, math, os, random, time, np, np.linalg, np.random)
-_TORCH_MODULES: tuple[Any, ...] = (torch, torch.nn.functional, torch.nn.init, torch.autograd, torch.linalg, torch.sparse)
+_MODULES: tuple[Any, ...] = (
+    *(builtins, copy, dataclasses, hashlib, json, json.decoder, json.encoder, math, os, os.path, pathlib, random, time),
+    *(np, np.linalg, np.random),
+)
+_CLASSES: tuple[Any, ...] = (
+    *(json.JSONDecoder, json.JSONEncoder, pathlib.Path, pathlib.PosixPath, pathlib.PurePath, pathlib.PurePosixPath, random.Random),
+)
+_TORCH_MODULES: tuple[Any, ...] = (torch, torch.nn.functional, torch.nn.init, torch.autograd, torch.library, torch.linalg, torch.sparse)
 _TORCH_CLASSES: tuple[Any, ...] = (
     torch.Tensor,
     torch.Generator,
@@ -316,13 +325,16 @@ class CodeCensus:
         self._functions: dict[int, tuple[types.FunctionType, tuple[Any, ...]]] = {}
         self._known: set[str] = set()
         self._seen = 0
-        self._add([_hold(owner) for owner in (*_MODULES, *_TORCH_MODULES)] + [_hold(cls, closed=True) for cls in _TORCH_CLASSES])
+        self._kernels = _kernels()
+        owners = [_hold(owner) for owner in (*_MODULES, *_TORCH_MODULES)]
+        self._add(owners + [_hold(cls, closed=True) for cls in (*_CLASSES, *_TORCH_CLASSES)])
         self.extend()
 
     def renew(self) -> None:
         """Add the suite's modules loaded since, and accept deliberate replacements, such as a reload in a notebook."""
         self._held = [_hold(h.owner, every=h.every, closed=h.closed) if any(_differences(h)) else h for h in self._held]
         self._note([f for f, before in self._functions.values() if _inside(f) != before])
+        self._kernels = _kernels()
         self.extend()
 
     def extend(self) -> None:
@@ -357,6 +369,9 @@ class CodeCensus:
                     delattr(held.owner, name)
                 else:
                     setattr(held.owner, name, value)
+        if new := _kernels() - self._kernels:
+            replaced |= {f"torch.ops.{name.replace('/', '.')}" for name in new}
+            _withdraw(new)
         return sorted(replaced)
 
 
@@ -372,6 +387,21 @@ def unreplaced() -> Iterator[list[str]]:
         yield replaced
     finally:
         replaced += census.undo()
+
+
+def _kernels() -> frozenset[str]:
+    """The implementations of torch's own operators that Python code has registered, as ``aten/NAME/DISPATCH KEY``.
+
+    Torch itself registers some for abstract tensors while it loads.
+    """
+    return frozenset(name for name in torch.library._impls if name.startswith("aten/") and not name.endswith("/Meta"))
+
+
+def _withdraw(kernels: frozenset[str]) -> None:
+    """Remove these implementations, with whatever else their libraries have registered."""
+    for library in [one for one in gc.get_objects() if type(one) is torch.library.Library]:
+        if kernels & library._op_impls:
+            library._destroy()
 
 
 _inside = attrgetter("__code__", "__defaults__", "__kwdefaults__")

@@ -398,6 +398,7 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
         "cuda": torch.version.cuda if cell.device == "cuda" else None,
         **(_gpu() if cell.device == "cuda" else {}),
         "numerics": numerics_facts(cell.device, cell.threads),
+        "hash_seed": os.environ.get("PYTHONHASHSEED", "random"),
         **job_facts(),
     }
 

@@ -14,6 +14,7 @@ from cglsuite.base.errors import UsageError
 from cglsuite.base.inputs import MOST_SEED, check_path, quoted, read_device, real_number, whole_number
 
 if TYPE_CHECKING:
+    from cglsuite.campaigns.campaign import Campaign
     from cglsuite.campaigns.overrides import Overrides
     from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.storage.store import Store
@@ -27,6 +28,7 @@ __all__ = [
     "Seconds",
     "Session",
     "Whole",
+    "allow_code_option",
     "check_tasks",
     "checkpoint_option",
     "device_option",
@@ -40,6 +42,7 @@ __all__ = [
     "planned_cells",
     "quiet_option",
     "set_option",
+    "shown_campaign",
     "split_seed_option",
     "store_option",
     "tasks_option",
@@ -220,6 +223,12 @@ def files_options(command: _Command) -> _Command:
     )(command)
 
 
+def allow_code_option(command: _Command) -> _Command:
+    """``--allow-code``: run the code that a campaign names."""
+    text = "Run the code that the campaign names: its plugin files, and the classes of run.watch. Read it before."
+    return click.option("--allow-code", is_flag=True, help=text)(command)
+
+
 def tasks_option(command: _Command) -> _Command:
     """``--tasks N``; see :func:`with_tasks`."""
     text = "Spread the classes evenly over N tasks: short for scenario.n_tasks=N with scenario.classes_per_task=none."
@@ -267,6 +276,7 @@ def with_tasks(values: Mapping[str, Any], tasks: int | None) -> dict[str, Any]:
 
 # Shared parts of commands over cells: the store, the device, and overrides of a campaign.
 
+_log = logging.getLogger(__name__)
 FAILED = 1
 """Exit status: a cell, a record or a report failed."""
 
@@ -321,6 +331,17 @@ def overrides_of(
     return Overrides.of(Overrides(values=cells, run=run, **given_here))
 
 
+def shown_campaign(path: Path, allow_code: bool) -> Campaign:
+    """The campaign of a command that looks at results; a warning says what it cannot plan."""
+    from cglsuite.campaigns.campaign import load_campaign
+
+    campaign = load_campaign(path, allow_code=allow_code)
+    if campaign.withheld:
+        what = "is not planned, and stored records with its names and seeds are shown; --allow-code runs that code"
+        _log.warning("%s: what needs the code of %s %s", path, ", ".join(campaign.withheld), what)
+    return campaign
+
+
 def planned_cells(
     path: Path,
     session: Session,
@@ -328,12 +349,12 @@ def planned_cells(
     assignments: Sequence[str] = (),
     device: str | None = None,
     executor: str | None = None,
+    allow_code: bool = False,
 ) -> list[PlannedCell]:
-    from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.planning import plan_campaign
 
     return plan_campaign(
-        load_campaign(path),
+        shown_campaign(path, allow_code),
         session.catalogue(),
         overrides_of(assignments, device, executor=executor),
         store=store,
@@ -359,8 +380,6 @@ def tell_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
 
 
 # The global options and the catalogue of one invocation; commands receive it through ``@pass_session``.
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cglsuite.base.errors import UsageError
-from cglsuite.host import Catalogue, load_catalogue
+from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import CheckReport
+from cglsuite.testing.kinds import backbones, datasets, measures, metrics, pretrainings, scenarios, schedules
 from cglsuite.testing.kinds.backbones import examine_backbone
 from cglsuite.testing.kinds.datasets import examine_dataset
 from cglsuite.testing.kinds.executors import examine_executor
@@ -19,7 +20,7 @@ from cglsuite.testing.kinds.pretrainings import examine_pretraining
 from cglsuite.testing.kinds.scenarios import examine_scenario
 from cglsuite.testing.kinds.schedules import examine_schedule
 
-__all__ = ["CHECKED", "examine"]
+__all__ = ["CHECKED", "OUTCOMES", "examine"]
 
 CHECKED: dict[str, Callable[..., CheckReport]] = {
     "backbone": examine_backbone,
@@ -34,6 +35,17 @@ CHECKED: dict[str, Callable[..., CheckReport]] = {
     "schedule": examine_schedule,
 }
 """The function that examines a name, by kind."""
+
+OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
+    "backbone": backbones.outcomes,
+    "dataset": datasets.outcomes,
+    "measure": measures.outcomes,
+    "metric": metrics.outcomes,
+    "pretraining": pretrainings.outcomes,
+    "scenario": scenarios.outcomes,
+    "schedule": schedules.outcomes,
+}
+"""What an entry gives by kind, as (words, digest): the same in every process."""
 
 
 def examine(kind: str, name: str, catalogue: Catalogue | None = None, **options: Any) -> CheckReport:

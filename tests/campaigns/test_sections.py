@@ -247,12 +247,50 @@ def test_files_beside_the_campaign_are_named(tmp_path: Path, monkeypatch: pytest
     file.write_text('name = "x"\nplugins = ["own.py"]\ndata = ["photo.npz"]\n[grid]\nscenarios = ["s"]\nmethods = ["m"]\n')
     (tmp_path / "other.npz").write_text("")
     with named(data=["other.npz"]):
-        load_campaign("study/x.toml")
+        assert load_campaign("study/x.toml").withheld == ["own.py"]
         assert data_files() == [tmp_path / "other.npz", folder / "photo.npz"]
+        assert plugin_files() == []
+        assert load_campaign("study/x.toml", allow_code=True).withheld == []
         assert plugin_files() == [folder / "own.py"]
+        assert load_campaign("study/x.toml").withheld == []
         (folder / "own.py").unlink()
         with pytest.raises(UsageError, match=r"^study/x.toml: study/own.py: there is no such file"):
-            load_campaign("study/x.toml")
+            load_campaign("study/x.toml", allow_code=True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "watch", "named_file", "told"),
+    [
+        ('plugins = ["own.py"]', "", "", "the plugin file own.py"),
+        ('plugins = ["own.py"]', "", "own.py", ""),
+        ('plugins = ["./own.py"]', "", "own.py", ""),
+        ('plugins = ["other/own.py"]', "", "own.py", "the plugin file other/own.py"),
+        ("", '["own.py:W"]', "", "the observer own.py:W of run.watch"),
+        ("", '["own.py:W=logs"]', "own.py", ""),
+        ("", '["package.module:W=logs"]', "", "the observer package.module:W of run.watch"),
+        ("", '["csv", "csv=logs", "tensorboard"]', "", ""),
+        ('plugins = ["own.py"]', '["csv", "w.py:W"]', "", "the plugin file own.py, the observer w.py:W of run.watch"),
+    ],
+)
+def test_code_of_a_campaign_is_refused_unless_it_is_allowed(
+    keys: str, watch: str, named_file: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By ``--allow-code``, or as the same file is named."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text("raise SystemExit")
+    run = f"[run]\nwatch = {watch}\n" if watch else ""
+    (tmp_path / "x.toml").write_text(f'name = "x"\n{keys}\n[grid]\nscenarios = ["s"]\nmethods = ["m"]\n{run}')
+    with named(plugins=[named_file] if named_file else []):
+        campaign = load_campaign("x.toml")
+        if told:
+            with pytest.raises(UsageError, match=f"^x.toml: it would run code: {told}. Read that code; then allow it with --allow-code"):
+                campaign.refuse_code()
+        else:
+            campaign.refuse_code()
+        if not keys:
+            campaign.refuse_code(observers=False)
+        if "other" not in keys:
+            load_campaign("x.toml", allow_code=True).refuse_code()
 
 
 def test_an_absent_file_suggests_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -142,10 +144,43 @@ def test_a_campaign_names_its_files(tmp_path: Path, capsys: pytest.CaptureFixtur
         'methods = ["bare", "mine"]\n[set]\ntraining.epochs = 2\n'
     )
     monkeypatch.setenv("CGLSUITE_PLUGINS_ALLOW", "cglsuite-node,cglsuite-methods,cglsuite-metrics")  # whoever names a file wants it
-    assert main.run(["run", str(folder / "own.toml")]) == 0, capsys.readouterr().err
+    assert main.run(["run", str(folder / "own.toml"), "--allow-code"]) == 0, capsys.readouterr().err
     capsys.readouterr()
-    assert main.run(["status", str(folder / "own.toml"), "--json"]) == 0
+    assert main.run(["status", str(folder / "own.toml"), "--json", "--allow-code"]) == 0
     assert json.loads(capsys.readouterr().out)["totals"]["done"] == 2
+
+
+@pytest.mark.nightly
+@pytest.mark.plugins
+def test_a_campaign_is_data_until_its_code_is_allowed(tmp_path: Path) -> None:
+    """Without it nothing runs, and what was stored is shown with what cannot be planned."""
+    plugin, sign = method_file(tmp_path), tmp_path / "sign"
+    plugin.write_text(f"open({str(sign)!r}, 'w').close()\n" + plugin.read_text())
+    Path("own.toml").write_text(
+        f'name = "own"\nplugins = ["{plugin.name}"]\n[grid]\nscenarios = ["synthetic-csbm/class-il@begin-1"]\nmethods = ["bare", "mine"]\n'
+        '[seeds]\ninit = [0, 1]\n[set]\ntraining.epochs = 1\nscenario.n_tasks = 2\n[[report]]\nnotebook = "campaign_report"\n'
+    )
+
+    def ran(*words: str, status: int = 0) -> tuple[str, str]:
+        sign.unlink(missing_ok=True)
+        done = subprocess.run([Path(sys.executable).with_name("cglsuite"), *words], capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        assert sign.exists() == ("--allow-code" in words or "--plugin" in words)
+        return done.stdout, done.stderr
+
+    assert f"it would run code: the plugin file {plugin.name}" in ran("run", "own.toml", status=2)[1]
+    ran("run", "own.toml", "--no-reports", "--plugin", plugin.name, "--only", "init_seed=0")
+    out, err = ran("status", "own.toml", "--json")
+    why = f"cannot be planned without {plugin.name} (--allow-code)"
+    assert f"what needs the code of {plugin.name} is not planned" in err
+    assert json.loads(out)["totals"] == {"done": 2, "running": 0, "failed": 0, "missing": 2, "n/a": 0}
+    assert [reason for row in json.loads(out)["rows"] for reason in row["reasons"]] == [why]
+    assert sorted(row["method"] for row in csv.DictReader(ran("results", "own.toml")[0].splitlines())) == ["bare", "mine"]
+    page = Path(ran("report", "own.toml")[0].split()[0]).read_text()
+    assert "mine" in page
+    assert why in page
+    out, _ = ran("status", "own.toml", "--json", "--allow-code")
+    assert json.loads(out)["totals"]["done"] == 2
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -242,6 +242,7 @@ def test_the_environment_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process.site, "getusersitepackages", lambda: "/none")
     made = worker_environment(3)
     assert (made["OMP_NUM_THREADS"], made["MKL_NUM_THREADS"], made["OTHER"]) == ("3", "3", "kept")
+    assert made["PYTHONHASHSEED"] == os.environ.get("PYTHONHASHSEED", "0")
     assert made["PYTHONPATH"] == os.pathsep.join([root, "/a"])
     monkeypatch.delenv("PYTHONPATH")
     assert worker_environment(1)["PYTHONPATH"] == root

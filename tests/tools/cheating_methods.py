@@ -548,6 +548,14 @@ class ReadsRawFiles(Method):
             path.read_bytes()
 
 
+class SavesByTorch(Method):
+    """Keeps what it has seen in a file that torch opens, where all processes can read it."""
+
+    def after_task(self, view: TaskView) -> None:
+        """Named by what it holds."""
+        torch.save(view.train.graph.features, f"{os.environ['CHEATS_SHARED']}/{float(view.train.graph.features.sum())}.pt")
+
+
 CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesScorerAtBirth, "code unchanged", "Oracle.grade"),
     (PatchesRecords, "code unchanged", "Record.to_text"),
@@ -587,6 +595,7 @@ CHEATS: list[tuple[type[Method], str, str]] = [
     (EndsParent, "runs", "the process that started it"),
     (PatchesBuiltins, "code unchanged", "builtins.sum"),
     (ReadsRawFiles, "acts", "reads raw data"),
+    (SavesByTorch, "acts", "writes the file "),
 ]
 """A method, the check that names it, and what that says."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,12 @@ def restless(root: DataRoot) -> NodeData:
     """Other features every time."""
     nodes = cases.nodes()
     return replace(nodes, x=nodes.x + random.SystemRandom().random())
+
+
+def hashed(root: DataRoot) -> NodeData:
+    """Nodes in the order of a set of texts."""
+    nodes = cases.nodes()
+    return replace(nodes, x=nodes.x + hash("features") % 1000)
 
 
 def seeds_globally(root: DataRoot) -> NodeData:
@@ -141,3 +150,24 @@ def sharing_classes(spec: Any, given: Any, seeds: Any, device: str) -> TaskStrea
     stream = build_task_stream(spec, given, seeds, device)
     stream.task_outputs[:2, 0] = True
     return stream
+
+
+def hashed_value(matrix: Any, joint: Any = None) -> float:
+    """A value that follows from a text's hash."""
+    return (hash("value") % 1000) / 1000
+
+
+def exits(matrix: Any, joint: Any = None) -> float:
+    """No value."""
+    os._exit(0)
+
+
+def exits_in_order(matrix: Any, joint: Any = None) -> float:
+    """No value, as a program ends."""
+    sys.exit(0)
+
+
+def killed(matrix: Any, joint: Any = None) -> float:
+    """No value, and no end in order."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0.0

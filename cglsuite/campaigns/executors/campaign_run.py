@@ -175,11 +175,12 @@ def run_campaign(
             that an executor starts processes on tell only those that have a name.
 
     Raises:
-        UsageError: the campaign, an override or a filter is wrong, or the filters leave no cell.
+        UsageError: the campaign, an override or a filter is wrong, or the filters leave no cell; or it imports code that is not allowed.
         StoreError: the store cannot be written; finished cells are kept.
     """
     from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 
+    campaign.refuse_code(observers=watch is None)
     engine = engine or load_engine()
     forced = Overrides.of(overrides)
     name = forced.executor or campaign.run.executor
@@ -230,7 +231,7 @@ def _watching(
     """The observers' names, with absolute folders, and all of them as one. Folders in a campaign file are relative to it."""
     base = Path()
     if given is None:
-        given, base = campaign.run.watch, campaign.path.parent if campaign.path else base
+        given, base = campaign.run.watch, campaign.folder
     if not given:
         return [], None
     from cglsuite.cells.observing import located, observers_of

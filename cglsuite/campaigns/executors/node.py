@@ -28,6 +28,7 @@ from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.observing import Observers, observer_of
 from cglsuite.cells.plan import Engine, PlanFile, PlannedCell, load_engine
 from cglsuite.cells.storage.store import Store
+from cglsuite.graphs.files.named import naming
 from cglsuite.host import Catalogue
 
 __all__ = ["main"]
@@ -84,6 +85,10 @@ def _work(path: Path, store: Store, index: int, of: int, options: argparse.Names
     plan, since_ns = PlanFile.read(path), path.stat().st_mtime_ns
     engine = load_engine(plan.engine)
     _refuse_other_torch(plan)
+    try:
+        naming(plugins=plan.plugins, data=plan.data)
+    except UsageError as error:
+        raise _Refusal(str(error)) from error
     catalogue = engine.load_catalogue()
     cells = _resolved(plan, engine, catalogue)
     missing = {key: planned for key, planned in cells.items() if store.outcome(key, since_ns) is None}

@@ -130,8 +130,9 @@ class WorkerProcess:
 
 
 def worker_environment(threads: int) -> dict[str, str]:
-    """This process's environment with the number of threads, and the suite importable as here (for example from a source tree)."""
+    """This process's environment with the number of threads, one hash seed, and the suite importable as here, as from a source tree."""
     environment = dict(os.environ) | {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    environment.setdefault("PYTHONHASHSEED", "0")  # a set of texts has one order in all workers; records name the seed
     root = str(Path(__file__).resolve().parents[3])
     installed = {str(Path(folder).resolve()) for folder in (*site.getsitepackages(), site.getusersitepackages())}
     if root not in installed:

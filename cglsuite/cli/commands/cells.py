@@ -21,6 +21,7 @@ from cglsuite.cli.options import (
     FolderPath,
     Session,
     Whole,
+    allow_code_option,
     check_tasks,
     checkpoint_option,
     device_option,
@@ -331,6 +332,7 @@ def _amount(name: str, value: float | None) -> str:
 @quiet_option
 @set_option
 @click.option("--out", type=FolderPath(), help="Folder for reports.  [default: rendered/NAME beside the file]")
+@allow_code_option
 @files_options
 @pass_session
 @click.pass_context
@@ -351,6 +353,7 @@ def run(
     quiet: bool,
     assignments: Sequence[str],
     out: Path | None,
+    allow_code: bool,
 ) -> None:
     """Run the missing cells of a campaign, then render its reports and print their paths on stdout.
 
@@ -367,7 +370,8 @@ def run(
         say(f"{example}: the campaign is {campaign_path} in this folder")
     elif campaign_path is None:
         raise click.UsageError("Missing argument 'CAMPAIGN.toml', or --example NAME.", ctx)
-    campaign, store = load_campaign(campaign_path), open_store(store_path)
+    campaign, store = load_campaign(campaign_path, allow_code=allow_code), open_store(store_path)
+    campaign.refuse_code(observers=not watch)
     overrides = overrides_of(assignments, device, workers, executor=executor, checkpoint_every_s=checkpoint_every_s)
     tell_derivations(session.catalogue(), campaign.grid.scenarios)
     try:

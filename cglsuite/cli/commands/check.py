@@ -159,12 +159,13 @@ def _examined(
     Raises:
         UnknownNameError: no check of these kinds has a selected name.
     """
+    from cglsuite.testing.apart import Examiner
     from cglsuite.testing.judging import Judge
     from cglsuite.testing.streams import tiny_catalogue
 
     whole, made, known = tiny_catalogue(catalogue), 0, set[str]()
     with ExitStack() as stack:
-        judge = None
+        judge = examiner = None
         for kind, name in wanted:
             if kind == "method":
                 from cglsuite.testing.kinds.methods import METHOD_CHECKS
@@ -176,11 +177,9 @@ def _examined(
                 judge = judge or stack.enter_context(Judge())
                 report = judge.examine(name, whole, seen=_show, **chosen, **options["method"])
             else:
-                _log.info("importing torch and the suite")
-                from cglsuite.testing import examine
-
+                examiner = examiner or stack.enter_context(Examiner())
                 more = {"options": options["executor"].get(name, {})} if kind == "executor" else {}
-                report = selection.of(examine(kind, name, whole, seen=_show, only=selection.only, **more))
+                report = selection.of(examiner.examine(whole.get(kind, name), whole, seen=_show, only=selection.only, **more))
                 known |= set(report.checks)
             if report.findings:
                 made += 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cglsuite.cli.options import FilePath, FolderPath, Seconds, Session, files_options, pass_session
+from cglsuite.cli.options import FilePath, FolderPath, Seconds, Session, allow_code_option, files_options, pass_session, shown_campaign
 
 __all__ = ["report"]
 
@@ -26,21 +26,29 @@ _log = logging.getLogger(__name__)
 @click.option("--all", "every", is_flag=True, help="Also render notebooks that report on campaigns but are not named by this one.")
 @click.option("--force", is_flag=True, help="Render every page, even if it is up to date.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array with one object per report.")
+@allow_code_option
 @files_options
 @pass_session
 def report(
-    session: Session, campaign: Path, out: Path | None, store: Path | None, cell_timeout_s: float, every: bool, force: bool, as_json: bool
+    session: Session,
+    campaign: Path,
+    out: Path | None,
+    store: Path | None,
+    cell_timeout_s: float,
+    every: bool,
+    force: bool,
+    as_json: bool,
+    allow_code: bool,
 ) -> int:
     """Render every report of a campaign as a self-contained page, and an index.html with links and leaderboards.
 
     A complete page is kept if its records, notebook, parameters and code are unchanged. Prints the path of each report's page; a failed
     report has a page that says why, and the exit status is 1.
     """
-    from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.cli.output import echo, print_json
     from cglsuite.reports.site.render import render_campaign
 
-    load_campaign(campaign)  # names its data and plugin files before the catalogue is loaded
+    shown_campaign(campaign, allow_code)  # names its files before the catalogue is loaded
     rendered = render_campaign(
         campaign, store=store, out=out, catalogue=session.catalogue(), cell_timeout_s=cell_timeout_s or None, every=every, force=force
     )

@@ -16,6 +16,7 @@ from cglsuite.cli.options import (
     FAILED,
     FilePath,
     Session,
+    allow_code_option,
     device_option,
     files_options,
     open_store,
@@ -92,6 +93,7 @@ def _summary(checks: Sequence[Check]) -> str:
     "--format", "form", type=click.Choice(["csv", "json", "parquet"]), help="Format of the table.  [default: csv; with --verify text]"
 )
 @click.option("--output", type=FilePath(), help="File to write.  [default: stdout]")
+@allow_code_option
 @files_options
 @pass_session
 @click.pass_context
@@ -106,6 +108,7 @@ def results(
     curves: bool,
     form: str | None,
     output: Path | None,
+    allow_code: bool,
 ) -> None:
     """Write results as a tidy table, one row per record of a campaign's grid, or of the store.
 
@@ -122,7 +125,9 @@ def results(
         raise UsageError("parquet cannot be written to a terminal: name a file with --output")
     if verifying and curves:
         raise UsageError("--verify and --curves are both given; each writes a table of its own: give one")
-    keys = _keys(campaign_path, session, store, assignments, device)
+    keys = None
+    if campaign_path is not None:
+        keys = [p.key for p in planned_cells(campaign_path, session, store, assignments, device, allow_code=allow_code) if p.ready]
     records = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
     if curves:
         frame, absent = curves_frame(records)
@@ -144,8 +149,3 @@ def results(
         _log.warning("%s: %s; install their plugins, and they are computed from the matrices", what, ", ".join(foreign))
     write_table(results_frame(chosen, joint=joint_metrics(catalogue)), form or "csv", output)
     ctx.exit(FAILED if store.problems else 0)  # each was named when it was met
-
-
-def _keys(path: Path | None, session: Session, store: Store, assignments: Sequence[str], device: str | None) -> list[str] | None:
-    """The keys of a campaign's grid; None for all in the store."""
-    return None if path is None else [p.key for p in planned_cells(path, session, store, assignments, device) if p.ready]

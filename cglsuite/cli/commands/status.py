@@ -12,6 +12,7 @@ import click
 from cglsuite.cli.options import (
     FilePath,
     Session,
+    allow_code_option,
     device_option,
     executor_option,
     files_options,
@@ -43,6 +44,7 @@ _COLUMN_OF = {"done": "done", "running": "running", "missing": "missing", "waiti
 @executor_option
 @set_option
 @click.option("--json", "as_json", is_flag=True, help="Print one object: rows by scenario, method and backbone, and totals.")
+@allow_code_option
 @files_options
 @pass_session
 def status(
@@ -53,13 +55,14 @@ def status(
     executor: str | None,
     assignments: Sequence[str],
     as_json: bool,
+    allow_code: bool,
 ) -> None:
     """Count a campaign's cells that are done, running, failed, missing or not applicable."""
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, trainings_text
     from cglsuite.campaigns.executors.remote import stored_jobs
 
     store = open_store(store_path)
-    states = list(cell_states(planned_cells(campaign_path, session, store, assignments, device, executor), store))
+    states = list(cell_states(planned_cells(campaign_path, session, store, assignments, device, executor, allow_code), store))
     counts: dict[tuple[str, str, str], Counter[str]] = {}
     reasons: dict[tuple[str, str, str], set[str]] = {}
     for known in states:

@@ -25,6 +25,7 @@ from cglsuite.host import Catalogue, Entry
 from cglsuite.testing.findings import CheckFailed
 from cglsuite.testing.judge.hearing import Hearing, Near, Outcome, received_plain
 from cglsuite.testing.judge.nursery import Nursery, NurseryGone
+from cglsuite.testing.judge.outside import Look, looked_at, places_of
 
 if TYPE_CHECKING:
     from cglsuite.learning.result import RunResult
@@ -72,6 +73,10 @@ class Bench:
 
         self._talk(catalogue, talks())
         return outcomes
+
+    def look(self, factory: str) -> Look:
+        """What lies in the folders to which a method's process could write, besides its own."""
+        return looked_at(places_of(factory, self.path), self._nursery.folder)
 
     def agree(self, catalogue: Catalogue, entry: Entry, scenario: str) -> dict[str, list[float]]:
         """The first losses of a method on CPU and GPU, by device, from one process.

@@ -525,21 +525,32 @@ def _storages(value: Any) -> list[torch.UntypedStorage]:
 
 
 def _plain_bytes(leaf: Any) -> int:
-    """Bytes of a number or text: 8 of a number (more of a long integer), the UTF-8 of a string."""
+    """Bytes that a checkpoint takes for one value beside the storage of tensors.
+
+    8 of a number (more of a long integer), the UTF-8 of a string, 8 for each dimension and stride of a tensor, the pickle of anything else.
+    """
+    if isinstance(leaf, Tensor):
+        return _WORD * (1 + 2 * leaf.dim()) if leaf.layout == torch.strided else _WORD * (1 + leaf.dim())
     if leaf is None or isinstance(leaf, (bool, float)):
         return _WORD
     if isinstance(leaf, int):
         return max(_WORD, (leaf.bit_length() + 7) // 8)
-    return len(leaf.encode()) if isinstance(leaf, str) else 0
+    return len(leaf.encode("utf-8", "surrogatepass")) if isinstance(leaf, str) else len(pickle.dumps(leaf))
+
+
+def _containers(value: Any) -> int:
+    """The number of lists and dicts, nested ones included: their nesting is saved too."""
+    parts = list(value.values()) if isinstance(value, Mapping) else value
+    return 1 + sum(map(_containers, parts)) if isinstance(parts, (list, tuple)) else 0
 
 
 def size_of(value: Any) -> int:
-    """Bytes of a piece of state: nested lists and dicts of tensors, numbers and texts.
+    """Bytes of a piece of state in a checkpoint: nested lists and dicts of tensors, numbers and texts.
 
-    A tensor counts with its whole storage, which a checkpoint keeps; shared storages count once.
+    A tensor counts with its whole storage, which a checkpoint keeps, and with its shape; shared storages count once.
     """
     storages = {storage.data_ptr(): storage.nbytes() for storage in _storages(value)}
-    return sum(storages.values()) + sum(map(_plain_bytes, _leaves(value)))
+    return sum(storages.values()) + sum(map(_plain_bytes, _leaves(value))) + _WORD * _containers(value)
 
 
 def compacted(value: Any) -> Any:

@@ -64,6 +64,11 @@ class Nursery:
         self._read = b""
         self._count = 0
 
+    @property
+    def folder(self) -> str:
+        """The folder that holds those of its processes."""
+        return self._folder.name
+
     def __enter__(self) -> Self:
         return self
 

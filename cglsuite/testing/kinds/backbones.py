@@ -23,11 +23,13 @@ from cglsuite.learning.isolation import along
 from cglsuite.learning.reproducibility.randomness import scope
 from cglsuite.specs import Seeds
 from cglsuite.streams import Batch
+from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
+from cglsuite.testing.judge.hearing import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["LEVEL_STREAMS", "check_backbone", "check_units", "examine_backbone"]
+__all__ = ["LEVEL_STREAMS", "check_backbone", "check_units", "examine_backbone", "outcomes"]
 
 LEVEL_STREAMS = {
     "NC": "testing-nodes/task-il@testing-1",
@@ -62,11 +64,27 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     yield Check(name="declaration", action=partial(_declared, spec))
+    yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="factory")
     for level in spec.levels:
         trial, where = _Trial(catalogue, entry, level), LEVEL_STREAMS[level]
         yield Check(name="builds", action=partial(_builds, trial), where=where, after="factory")
         for name, action in _OF_A_LEVEL.items():
             yield Check(name=name, action=partial(action, trial), where=where, after="builds" if name == "shape" else "shape")
+
+
+def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
+    """Its weights and outputs at each level, to compare with those in another process."""
+    spec: Any = entry.spec
+    for level in spec.levels:
+        trial = _Trial(catalogue, entry, level)
+        try:
+            model = trial.made(3)
+        except SpecError:
+            continue
+        yield f"a model at level {level}", digest_of(dict(model.state_dict()))
+        yield f"the outputs of a model at level {level}", digest_of(trial.outputs(model))
+        trial.trained(model)
+        yield f"a trained model at level {level}", digest_of(dict(model.state_dict()))
 
 
 def _declared(spec: Any) -> None:

@@ -17,6 +17,7 @@ from cglsuite.specs import Hyperparameter, Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
 from cglsuite.testing.judge.bench import Bench
 from cglsuite.testing.judge.hearing import Hearing, Outcome, State
+from cglsuite.testing.judge.outside import Look
 
 __all__ = ["Case", "graphs", "interactions", "label_sets", "links", "molecules", "nodes", "targets"]
 
@@ -214,6 +215,10 @@ class Case:
         stream, data = self.stream(cell, per_class)
         seed = (self.seed * 1009 + turn) % 2**62
         return Hearing(cell, self.catalogue, stream, seed=seed, data=data, resume=resume, until=until, probed=probed)
+
+    def look(self) -> Look:
+        """What lies in the folders to which the method could write."""
+        return self.bench.look(self.catalogue.method(self.method).factory)
 
     def run(self, hearings: Iterable[Hearing]) -> list[Outcome]:
         """Serve hearings one after another in a fresh process."""

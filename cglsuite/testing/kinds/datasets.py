@@ -18,11 +18,13 @@ from cglsuite.base.traces import Traces
 from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.host import Catalogue, Entry, load_catalogue
+from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
+from cglsuite.testing.judge.hearing import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 
-__all__ = ["check_dataset", "examine_dataset", "load_offline"]
+__all__ = ["check_dataset", "examine_dataset", "load_offline", "outcomes"]
 
 _FORMS = {NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
 
@@ -56,7 +58,14 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     yield Check(name="loads", action=loaded)
     yield Check(name="form", after="loads", action=lambda: _well_formed(spec, loaded()))
     yield Check(name="repeatable", after="form", action=lambda: _repeatable(catalogue, entry, loaded()))
+    yield Check(name="processes", after="form", action=partial(same_everywhere, catalogue, entry, outcomes))
     yield Check(name="writes nothing", after="loads", action=lambda: _writes_nothing(catalogue, entry))
+
+
+def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
+    """Its content, to compare with that in another process."""
+    data = load_offline(catalogue, entry)
+    yield "its content", f"{data.content_hash} {digest_of(dict(data.keys))}"
 
 
 def _licensed(spec: Any) -> None:

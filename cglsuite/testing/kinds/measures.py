@@ -16,11 +16,12 @@ from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.specs import MeasureSpec
 from cglsuite.streams import Answered
 from cglsuite.streams.oracle import Oracle
+from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 
-__all__ = ["check_measure", "examine_measure"]
+__all__ = ["check_measure", "examine_measure", "outcomes"]
 
 _ITEMS, _OUTPUTS, _HITS_K = 60, 6, 5
 _SAME = 1e-9
@@ -48,9 +49,19 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry)
     yield Check(name="declaration", action=partial(_declared, spec))
+    yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="declaration")
     for labels in spec.labels:
         for check, action in _OF_THE_FUNCTION.items():
             yield Check(name=check, action=partial(action, catalogue, spec, labels), where=labels, after="declaration")
+
+
+def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
+    """Its values for right answers and guesses, to compare with those in another process."""
+    spec: Any = entry.spec
+    for labels in spec.labels:
+        y, knowing, outputs = _case(labels, spec)
+        values = [_value(catalogue, spec, y, answers, outputs) for answers in (knowing, _guesses(labels, knowing))]
+        yield f"its value for {labels} labels", repr(values)
 
 
 def _declared(spec: MeasureSpec) -> None:

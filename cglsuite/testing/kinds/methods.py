@@ -10,6 +10,7 @@ import dataclasses
 import math
 import secrets
 import shlex
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from cglsuite.streams import TaskFreeStream
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Finding, Seen, performed, reported
 from cglsuite.testing.judge.bench import Bench
 from cglsuite.testing.judge.hearing import Hearing, Outcome, Refused, State, digest_of
+from cglsuite.testing.judge.outside import Look, changed
 from cglsuite.testing.judging import Judge
 from cglsuite.testing.kinds.cases import PER_CLASS, Case
 from cglsuite.testing.kinds.entries import entry_checks
@@ -59,6 +61,7 @@ HOARD_BYTES = 0.25
 _COPIES = 3
 _SHARE_LEARNT = 0.25
 _SMALL_BUDGET = 12
+_TURNS = 3
 
 
 def check_method(name: str, catalogue: Catalogue | None = None, *, quick: bool = False) -> None:
@@ -184,11 +187,12 @@ def _meant(category: str) -> str:
 
 @dataclass(kw_only=True)
 class _Trial:
-    """A case with its reference run, and a second one in the same process."""
+    """A case with its reference run, a second one in the same process, and what lay in folders before."""
 
     case: Case
     first: Outcome
     again: Outcome
+    before: Look
 
     @cached_property
     def small(self) -> list[list[State]] | None:
@@ -215,7 +219,7 @@ def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Fin
 
 def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
     """It finishes twice in one process, with a finite score for every query."""
-    first = case.hearing(probed=True)
+    before, first = case.look(), case.hearing(probed=True)
     second: dict[str, Any] = {"turn": 1, "until": 1 if quick else None}
 
     def both() -> Iterator[Hearing]:
@@ -229,7 +233,7 @@ def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
         raise CheckFailed("no entry of the performance matrix is finite", "return finite outputs from predict")
     if not all(math.isfinite(v) for losses in one.losses for v in losses):
         raise CheckFailed("a loss is not finite", "lower the learning rate, or guard logarithms and divisions")
-    tried.append(_Trial(case=case, first=one, again=two))
+    tried.append(_Trial(case=case, first=one, again=two, before=before))
 
 
 def _learns(trial: _Trial) -> None:
@@ -345,8 +349,29 @@ def _inputs_kept(trial: _Trial) -> None:
 
 def _acts(trial: _Trial) -> None:
     """It writes no files, opens no connections, starts no processes, and reads no data itself."""
-    if acts := trial.first.notes["acts"]:
+    if acts := trial.first.notes["acts"] or [f"writes the file {path}" for path in _left(trial)]:
         raise CheckFailed("; ".join(acts[:5]), "a method must not write files or open connections: keep results in `state` and counters()")
+
+
+def _left(trial: _Trial) -> list[str]:
+    """What changed in folders while the method ran.
+
+    Other processes write there too. So the method is run a few times more, on other data, and then nothing is run for as long: a place
+    counts that changes whenever it runs, and never otherwise.
+    """
+    case, now = trial.case, trial.case.look()
+    found = changed(trial.before, now)
+    for turn in range(_TURNS):
+        if not found:
+            break
+        began, before = time.monotonic(), now
+        dataclasses.replace(case, seed=(case.seed + 2 + 2 * turn) % 2**31 | 1).run_one()
+        after = case.look()
+        time.sleep(time.monotonic() - began)
+        now = case.look()
+        by_others = changed(after, now)
+        found = {place: paths for place, paths in changed(before, after).items() if place in found and place not in by_others}
+    return [path for paths in found.values() for path in paths]
 
 
 def _within_budget(trial: _Trial) -> str:

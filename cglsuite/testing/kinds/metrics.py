@@ -10,10 +10,11 @@ from typing import Any
 
 from cglsuite.cells.records.metric_values import called
 from cglsuite.host import Catalogue, Entry, load_catalogue
+from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
 
-__all__ = ["check_metric", "examine_metric"]
+__all__ = ["check_metric", "examine_metric", "outcomes"]
 
 _TASKS = 4
 _CHANCE, _JOINT = 0.2, 0.95
@@ -39,11 +40,20 @@ def examine_metric(name: str, catalogue: Catalogue | None = None, *, seen: Seen 
 def _of_the_function(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     spec: Any = entry.spec
     yield Check(name="formula", action=lambda: _has_formula(spec))
+    yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="factory")
     for setting in spec.settings:
         measure = partial(_value, catalogue, entry, setting)
         yield Check(name="value", action=partial(_has_values, spec, measure), where=setting)
         yield Check(name="pure", action=partial(_pure, measure), where=setting)
         yield Check(name="direction", action=partial(_directed, spec, measure), where=setting)
+
+
+def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
+    """Its values by setting, to compare with those in another process."""
+    spec: Any = entry.spec
+    for setting in spec.settings:
+        matrices = [_matrix(setting, tasks, reached=0.9, lost=0.1) for tasks in (2, _TASKS)]
+        yield f"its value in {setting}", repr([_value(catalogue, entry, setting, matrix) for matrix in matrices])
 
 
 def _has_formula(spec: Any) -> None:

@@ -82,7 +82,7 @@ class _Trial:
         """
         campaign, store = self.folder / "tiny.toml", self.folder / "store"
         campaign.write_text(notebook_study.CAMPAIGN.format(plugin=notebook_study.__file__))
-        words = ("cglsuite", "run", str(campaign), "--store", str(store), "--no-reports")
+        words = ("cglsuite", "run", str(campaign), "--allow-code", "--store", str(store), "--no-reports")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(module_path())}  # for its workers
         done = run_helper(*words, limit_s=_STUDY_S, cwd=self.folder, env=environment)
         if done.returncode:

@@ -17,13 +17,15 @@ from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.learning.pretraining.weights import Pretrained, pretrain
 from cglsuite.learning.reproducibility.randomness import scope
+from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
+from cglsuite.testing.judge.hearing import digest_of
 from cglsuite.testing.kinds.backbones import LEVEL_STREAMS
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["check_pretraining", "examine_pretraining"]
+__all__ = ["check_pretraining", "examine_pretraining", "outcomes"]
 
 _EPOCHS = 30
 
@@ -51,10 +53,18 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     yield Check(name="declaration", action=partial(_declared, spec))
+    yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="factory")
     for level in spec.levels:
         trial, where = _Trial(catalogue, entry, level), LEVEL_STREAMS[level]
         for name, action in _OF_A_LEVEL.items():
             yield Check(name=name, action=partial(action, trial), where=where, after="factory" if name == "runs" else "runs")
+
+
+def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
+    """The weights that it leaves at each level, to compare with those in another process."""
+    spec: Any = entry.spec
+    for level in spec.levels:
+        yield f"the weights at level {level}", digest_of(dict(_Trial(catalogue, entry, level).run().state))
 
 
 def _declared(spec: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
@@ -16,6 +17,7 @@ from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
+from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.judge.audited import path_to
 from cglsuite.testing.kinds.datasets import load_offline
@@ -23,7 +25,7 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import FORBIDDEN, disturb_randomness, finite, given_content
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["check_scenario", "examine_scenario"]
+__all__ = ["check_scenario", "examine_scenario", "outcomes"]
 
 _LARGEST_RUN = 20_000
 _PARTS = ("train", "validation", "test")
@@ -54,9 +56,16 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     yield Check(name="builds", after="names", action=built)
     yield Check(name="parts", after="builds", action=lambda: _parts(built()))
     yield Check(name="repeatable", after="builds", action=lambda: _repeatable(catalogue, entry, built()))
+    yield Check(name="processes", after="repeatable", action=partial(same_everywhere, catalogue, entry, outcomes))
     yield Check(name="queries", after="builds", action=lambda: _queries(built()))
     yield Check(name="no way to answers", after="builds", action=lambda: _out_of_reach(built()))
     yield Check(name="runs", after="builds", action=lambda: _runs(catalogue, entry, built()))
+
+
+def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
+    """The content of its first views and its queries, to compare with that in another process."""
+    for name, content in given_content(_built(catalogue, entry)):
+        yield f"its stream ({name})", hashlib.sha256(content).hexdigest()
 
 
 def _embedded(catalogue: Catalogue, entry: Entry) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -14,6 +15,7 @@ from cglsuite.base.traces import Traces
 from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.streams.mixing import mid_steps, mixture_of
+from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.judge.bench import Bench
 from cglsuite.testing.kinds.cases import Case
@@ -21,7 +23,7 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["check_schedule", "examine_schedule"]
+__all__ = ["check_schedule", "examine_schedule", "outcomes"]
 
 _SPANS = {"two latent tasks": (0.0, 6.0, 12.0), "five, of unequal size": (0.0, 3.0, 40.0, 41.0, 60.0, 64.0)}
 _STREAM = "testing-nodes/task-free@testing-1"
@@ -51,8 +53,16 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
         given = np.asarray(spans)
         yield Check(name="weights", action=partial(_weights, catalogue, entry, given), where=where, after="factory")
         yield Check(name="pure", action=partial(_pure, catalogue, entry, given), where=where, after="factory")
+    yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="weights")
     yield Check(name="stream", action=partial(_streams, catalogue, entry), where=_STREAM, after="weights")
     yield Check(name="resumable", action=partial(_resumable, catalogue, entry), where=_STREAM, after="stream")
+
+
+def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
+    """Its weights, to compare with those in another process."""
+    for where, spans in _SPANS.items():
+        weights = np.ascontiguousarray(_called(catalogue, entry, np.asarray(spans)))
+        yield f"its weights for {where}", hashlib.sha256(weights.tobytes()).hexdigest()
 
 
 def _called(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Any:

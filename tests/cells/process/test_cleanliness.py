@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import multiprocessing
 import os
 import subprocess
@@ -152,6 +153,35 @@ def test_a_census_tells_what_was_replaced_and_puts_it_back() -> None:
     assert census.undo() == ["torch.Tensor.__add__", "torch.nn.functional.relu"]
     assert torch.nn.functional.relu is relu
     assert torch.Tensor.__add__ == plus
+    assert census.undo() == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "told"),
+    [
+        (json, "dumps", "json.dumps"),
+        (json.encoder.JSONEncoder, "encode", "json.encoder.JSONEncoder.encode"),
+        (dataclasses, "replace", "dataclasses.replace"),
+        (Path, "read_bytes", "pathlib.Path.read_bytes"),
+        (os.path, "exists", "posixpath.exists"),
+    ],
+)
+def test_a_census_holds_what_records_are_written_with(owner: Any, name: str, told: str) -> None:
+    census, before = CodeCensus(), getattr(owner, name)
+    setattr(owner, name, lambda *args: "")
+    try:
+        assert census.undo() == [told]
+        assert getattr(owner, name) is before
+    finally:
+        setattr(owner, name, before)
+
+
+@pytest.mark.filterwarnings("ignore:Warning only once for all operators")
+def test_a_census_tells_of_operators_that_were_given_another_kernel() -> None:
+    census, library = CodeCensus(), torch.library.Library("aten", "IMPL")
+    library.impl("argmax", lambda *args: torch.zeros(1), "CPU")
+    assert census.undo() == ["torch.ops.aten.argmax.CPU"]
+    assert int(torch.argmax(torch.tensor([1.0, 2.0, 0.0]))) == 1
     assert census.undo() == []
 
 

@@ -40,6 +40,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CGLSUITE_DATA", f"{tmp_path_factory.mktemp('empty')}{os.pathsep}{raw}")
         patch.setenv("CHEATS_RAW_DATA", str(raw))
+        patch.setenv("CHEATS_SHARED", str(shared := tmp_path_factory.mktemp("shared")))
+        patch.chdir(shared)
         with Bench() as made:
             yield made
 
@@ -59,8 +61,10 @@ def test_an_honest_method_with_memory_state_and_draws_is_certified(cheats: Catal
     report = examined(cheats, "honest", bench)
     assert report.passed, [(f.check, f.message) for f in report.failed]
     (message, *_) = [f.message for f in report if f.check == "memory budget"]
-    # An item has 8 features of 4 bytes, an id, a label and a task of 8; a shelf has the names of its 4 parts and its own: 16 letters.
-    assert message.startswith(f"memory 6 items, {6 * (8 * 4 + 3 * 8) + 3 * 16} bytes; outside it ")
+    # An item has 8 features of 4 bytes, an id, a label and a task of 8; a shelf has the names of its 4 parts and its own: 16 letters. A
+    # table takes 8, and so do the kind and each dimension and stride of a tensor: 5 of the features, 3 of ids, labels and tasks each.
+    shelves = 3 * (16 + 8 + 8 * (5 + 3 * 3)) + 8
+    assert message.startswith(f"memory 6 items, {6 * (8 * 4 + 3 * 8) + shelves} bytes; outside it ")
     assert "per task" in message
 
 

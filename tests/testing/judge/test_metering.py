@@ -10,18 +10,40 @@ import torch
 
 from cglsuite.testing.judge.hearing import Hearing, compacted, digest_of, size_of, verbatim
 
+WORD = 8
+SHAPE = 3 * WORD
+
 
 def test_a_view_counts_with_all_that_is_behind_it_once() -> None:
     whole = torch.zeros(100)
-    assert size_of(whole[:1]) == 400
-    assert size_of([whole[:1], whole[50:]]) == 400
-    assert size_of(compacted([whole[:1], whole[50:]])) == 4 + 200
+    assert size_of(whole[:1]) == 400 + SHAPE
+    assert size_of([whole[:1], whole[50:]]) == 400 + 2 * SHAPE + WORD
+    assert size_of(compacted([whole[:1], whole[50:]])) == 4 + 200 + 2 * SHAPE + WORD
 
 
 def test_numbers_and_texts_count_what_they_take() -> None:
     assert size_of(3) == size_of(0.5) == size_of(None) == 8
     assert size_of(2**800) == 101
-    assert size_of({"ab": ["xyz", True]}) == 2 + 3 + 8
+    assert size_of({"ab": ["xyz", True]}) == 2 + 3 + 8 + 2 * WORD
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda b: [torch.empty(0, v) for v in b],
+        lambda b: [torch.zeros(1).as_strided((1,), (v,)) for v in b],
+        lambda b: torch.zeros(1).as_strided((1,) * len(b), tuple(b)),
+        lambda b: [[[]] * v for v in b],
+        lambda b: {"_extra_state": bytes(b)},
+        lambda b: {bytes(b).decode("latin-1"): torch.empty(0)},
+        lambda b: "".join(chr(0xD800 + v) for v in b),
+    ],
+    ids=["shapes", "strides", "dimensions", "nesting", "extra state", "names", "surrogates"],
+)
+def test_bytes_that_are_hidden_beside_values_weigh_what_they_hold(hide: Any) -> None:
+    """Some for each of them, as in a checkpoint."""
+    few, many = bytes(range(1, 51)), bytes(range(1, 51)) * 4
+    assert size_of(hide(many)) - size_of(hide(few)) >= 150
 
 
 def test_a_digest_sees_every_bit_and_the_kind() -> None:

@@ -14,6 +14,7 @@ import pytest
 from cglsuite import Catalogue, DatasetSpec, MetricSpec, ScenarioSpec
 from cglsuite.host import PluginRecord
 from cglsuite.testing import CheckFailed, check_dataset, check_metric, check_scenario, examine, tiny_catalogue, tiny_scenarios
+from cglsuite.testing.apart import Examiner
 from cglsuite.testing.kinds import metrics as metric_checks
 from cglsuite.testing.streams import with_specs
 
@@ -46,7 +47,9 @@ def catalogue() -> Catalogue:
         dataset("leaves_files"),
         dataset("wrong_level", levels=("GC",)),
         dataset("real_classes", levels=("GC",)),
+        dataset("hashed"),
         metric("mean_of_last"),
+        *(metric(name) for name in ("hashed_value", "exits", "exits_in_order", "killed")),
         metric("out_of_range"),
         metric("writes_to_matrix"),
         metric("unsure"),
@@ -74,6 +77,8 @@ def catalogue() -> Catalogue:
         ("dataset", "leaves-files", "writes nothing", "loading writes to cache.bin"),
         ("dataset", "wrong-level", "form", "it declares GC, and a NodeData is for NC"),
         ("dataset", "real-classes", "form", "if and only if the level is GR"),
+        ("dataset", "hashed", "processes", "its content differs from process to process"),
+        ("metric", "hashed-value", "processes", "its value in task-il differs from process to process"),
         ("metric", "out-of-range", "value", "range = (0, 1)"),
         ("metric", "writes-to-matrix", "pure", "modifies its input matrix"),
         ("metric", "unsure", "value", "NaN for a complete matrix of 2 tasks"),
@@ -97,6 +102,19 @@ def test_named_by_the_check_that_it_breaks(
     assert message in found[0].message
     assert found[0].fix
     assert Path.cwd() == here
+
+
+def test_the_end_of_a_process_is_a_finding(catalogue: Catalogue) -> None:
+    """The next entry is checked as if nothing had happened."""
+    ends = {"exits": "exit status 0", "exits-in-order": "exit status 0", "killed": "signal SIGKILL"}
+    with Examiner() as examiner:
+        for name, how in ends.items():
+            report = examiner.examine(catalogue.get("metric", name), catalogue, only=("value",))
+            assert [(f.check, f.message) for f in report.failed] == [("process", f"metric {name!r} ends its process ({how})")]
+        report = examiner.examine(catalogue.get("metric", "mean-of-last"), catalogue, only=("value", "formula"))
+    assert report.passed
+    assert [f.check for f in report] == ["formula", "value"]
+    assert "processes" in report.checks
 
 
 def test_what_is_in_order_passes(catalogue: Catalogue) -> None:

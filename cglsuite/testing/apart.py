@@ -1,0 +1,155 @@
+"""Processes that answer requests of checks: each request is a pickle, each answer a line of JSON, and the end of a process is noticed."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import pickle
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import TracebackType
+from typing import Any, Self
+
+from cglsuite.base.errors import NotApplicable, PluginError
+from cglsuite.base.helpers import Helper, module_path
+from cglsuite.host import Catalogue, Entry
+from cglsuite.specs import KINDS
+from cglsuite.testing.findings import CheckFailed, CheckReport, Finding, Seen, source_of
+
+__all__ = ["Apart", "Ended", "Examiner", "same_everywhere"]
+
+_ADVICE = "raise an error that says what is wrong; never end the process"
+
+
+class Ended(PluginError):
+    """The process has ended without an answer; the message says how."""
+
+
+class Apart:
+    """A helper that runs ``module``; a context manager that ends it.
+
+    Args:
+        environment: further variables.
+    """
+
+    def __init__(self, module: str, **environment: str) -> None:
+        self._mine, theirs = socket.socketpair()
+        number, variables = theirs.fileno(), os.environ | environment
+        self._process = Helper(module, str(number), pass_fds=(number,), env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        theirs.close()
+        self._lines = self._mine.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it."""
+        self._lines.close()
+        self._mine.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5.0)
+        self._process.kill()
+        self._process.wait()
+
+    def ask(self, **request: Any) -> Iterator[dict[str, Any]]:
+        """The answers to a request; who reads them knows the last one.
+
+        Raises:
+            Ended: there are no more.
+        """
+        blob = pickle.dumps(request)
+        with contextlib.suppress(ConnectionError):
+            self._mine.sendall(len(blob).to_bytes(8, "big") + blob)
+            for line in self._lines:
+                answer: dict[str, Any] = json.loads(line)
+                if "ended" in answer:
+                    raise Ended(answer["ended"])
+                yield answer
+        raise Ended("it is gone")
+
+
+def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
+    """What a process needs to know: the specs, which are data, and where to find code and files as this process does."""
+    return {
+        "kind": entry.kind,
+        "name": entry.name,
+        "entries": [one for kind in KINDS for one in catalogue.entries(kind)],
+        "records": list(catalogue.records),
+        "path": module_path(),
+        "environment": {name: value for name, value in os.environ.items() if name.startswith("CGLSUITE_")},
+    }
+
+
+class Examiner(Apart):
+    """Checks names of any kind but methods in another process, so that the end of a process is a finding."""
+
+    def __init__(self) -> None:
+        super().__init__("cglsuite.testing.staged.examining")
+
+    def examine(self, entry: Entry, catalogue: Catalogue, *, seen: Seen | None = None, **options: Any) -> CheckReport:
+        """The findings about an entry of the catalogue.
+
+        Args:
+            seen: called with each one immediately. options: of :func:`cglsuite.testing.examine`.
+        """
+        findings, checks = list[Finding](), tuple[str, ...]()
+        try:
+            for answer in self.ask(**_request(catalogue, entry), options=options):
+                if "checks" in answer:
+                    checks = tuple(answer["checks"])
+                    continue
+                findings.append(Finding(**answer))
+                if seen is not None:
+                    seen(findings[-1])
+        except Ended as ended:
+            if not checks:
+                after = f", after the check {findings[-1].check!r}" if findings else ""
+                message = f"{entry.kind} {entry.name!r} ends its process ({ended}{after})"
+                findings.append(Finding(check="process", status="failed", message=message, fix=_ADVICE))
+        facts = {"kind": entry.kind, "name": entry.name, "provider": entry.provider, "installation": entry.record.installation}
+        return CheckReport(**facts, findings=tuple(findings), checks=checks or ("process",), source=source_of(entry))
+
+
+@cache
+def _other(number: int) -> Apart:
+    """One of two processes with hash seeds of their own, for as long as this process lasts."""
+    other = Apart("cglsuite.testing.staged.examining", PYTHONHASHSEED=str(number))
+    atexit.register(other.close)
+    return other
+
+
+def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]) -> None:
+    """An entry gives the same here and in two more processes, which differ in hash seed, number and the places of objects in memory.
+
+    Args:
+        outcomes: of its kind, as in :data:`cglsuite.testing.checks.OUTCOMES`.
+
+    Raises:
+        CheckFailed: it does not, or it fails there. NotApplicable: its data are not here.
+    """
+    found = [list(outcomes(catalogue, entry))]
+    for number in (1, 2):
+        try:
+            answer = next(asked := _other(number).ask(**_request(catalogue, entry)))
+            with contextlib.suppress(Ended):
+                next(asked)
+        except Ended as ended:
+            raise CheckFailed(f"in another process {entry.kind} {entry.name!r} ends it ({ended})", _ADVICE) from None
+        if "absent" in answer:
+            raise NotApplicable(answer["absent"])
+        if "failed" in answer:
+            raise CheckFailed(f"in another process it fails: {answer['failed']}", "depend on the arguments alone")
+        found.append([(what, digest) for what, digest in answer["outcomes"]])
+    for values in zip(*found, strict=True):
+        if len(set(values)) > 1:
+            raise CheckFailed(
+                f"{values[0][0]} differs from process to process",
+                "compute from the arguments alone: hash() of a text, the order of a set, id(), times and process ids are others in each",
+            )

@@ -1,0 +1,72 @@
+"""What changes in the folders that a method could write to, seen from outside: code in C opens files that Python does not hear of."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+__all__ = ["Look", "changed", "looked_at", "places_of"]
+
+_DEEP, _SHALLOW = 6, 2
+_MOST = 2000
+"""Entries of a folder that are looked at; those nearer to it come first."""
+Look = dict[str, dict[str, tuple[int, ...]]]
+"""By place and path, what tells whether an entry has changed; folders change with their names only."""
+
+
+def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
+    """Folders with the depth to which they are looked at: the current one, that of the method's module, and those that all processes share.
+
+    Args:
+        factory: ``"module:class"``; the module is looked for on ``path`` and not imported.
+    """
+    places = {os.getcwd(): _DEEP}
+    top = factory.partition(":")[0].partition(".")[0]
+    spec = PathFinder.find_spec(top, list(path))
+    if spec is not None and spec.has_location and spec.origin:
+        places[os.path.dirname(os.path.realpath(spec.origin))] = _DEEP
+    shared = (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm", f"/run/user/{os.getuid()}", str(Path.home()))
+    return {os.path.realpath(place): _SHALLOW for place in shared if os.path.isdir(place)} | places
+
+
+def looked_at(places: dict[str, int], but: str) -> Look:
+    """What lies below the places.
+
+    Args:
+        but: a folder that is left out.
+    """
+    looked: Look = {}
+    for place, depth in places.items():
+        left, number, found = deque([(place, 1)]), 0, looked.setdefault(place, {})
+        while left and number < _MOST:
+            folder, level = left.popleft()
+            for entry in _entries(folder):
+                number += 1
+                if entry.path == but:
+                    continue
+                try:
+                    is_folder, state = entry.is_dir(follow_symlinks=False), entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                found[entry.path] = () if is_folder else (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+                if is_folder and level < depth:
+                    left.append((entry.path, level + 1))
+    return looked
+
+
+def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as listing:
+            return list(listing)
+    except OSError:
+        return []
+
+
+def changed(before: Look, now: Look) -> dict[str, list[str]]:
+    """By place, the paths that are new or hold something else; places without any are left out."""
+    paths = {place: sorted(p for p, state in found.items() if before.get(place, {}).get(p) != state) for place, found in now.items()}
+    return {place: found for place, found in paths.items() if found}

@@ -1,0 +1,72 @@
+"""Checks of other kinds than methods, and what an entry gives, in processes that are forked for each request.
+
+This process imports torch and the suite, under a hash seed of its own, and runs no plugin. The first argument is a socket's descriptor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import socket
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from cglsuite.base.errors import NotApplicable
+from cglsuite.base.traces import end_with_parent
+from cglsuite.host import Catalogue
+from cglsuite.testing.checks import OUTCOMES, examine
+from cglsuite.testing.findings import Finding, error_text
+
+__all__ = ["main"]
+
+_LIMIT_S = 3600.0
+
+
+def main() -> None:
+    """Answer what arrives on the socket until it is closed."""
+    server, line = os.getpid(), socket.socket(fileno=int(sys.argv[1]))
+    requests = line.makefile("rb")
+    while size := requests.read(8):
+        blob = requests.read(int.from_bytes(size, "big"))
+        pid = os.fork()
+        if pid == 0:
+            end_with_parent(server)
+            signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
+            _answer(pickle.loads(blob), line)  # written by the check itself
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        _tell(line, ended=how)
+
+
+def _tell(line: socket.socket, **answer: Any) -> None:
+    line.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def _answer(asked: dict[str, Any], line: socket.socket) -> None:
+    sys.path[:] = asked["path"]
+    for name in [name for name in os.environ if name.startswith("CGLSUITE_")]:
+        del os.environ[name]
+    os.environ.update(asked["environment"])
+    catalogue, kind, name = Catalogue(asked["records"], asked["entries"]), asked["kind"], asked["name"]
+
+    def tell(finding: Finding) -> None:
+        _tell(line, **asdict(finding))
+
+    if "options" in asked:
+        report = examine(kind, name, catalogue, seen=tell, **asked["options"])
+        _tell(line, checks=report.checks)
+        return
+    try:
+        _tell(line, outcomes=list(OUTCOMES[kind](catalogue, catalogue.get(kind, name))))
+    except NotApplicable as reason:
+        _tell(line, absent=str(reason))
+    except Exception as error:  # noqa: BLE001 - an error of foreign code is what the check is about
+        _tell(line, failed=error_text(error))
+
+
+if __name__ == "__main__":
+    main()

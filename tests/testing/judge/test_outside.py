@@ -1,0 +1,65 @@
+"""What changes in folders, seen from outside: also what Python does not open."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from cglsuite.testing.judge import outside
+from cglsuite.testing.judge.outside import changed, looked_at, places_of
+
+
+def _database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table t(k)")
+
+
+WAYS: dict[str, Callable[[Path], object]] = {
+    "torch.save": lambda path: torch.save(torch.zeros(2), str(path)),
+    "torch.from_file": lambda path: torch.from_file(str(path), shared=True, size=8, dtype=torch.uint8),
+    "sqlite3": _database,
+    "mkdir": lambda path: os.mkdir(path),
+    "symlink": lambda path: os.symlink("nowhere", path),
+    "link": lambda path: os.link(path.parent / "there", path),
+    "touch": lambda path: os.utime(path.parent / "there", (1, 1)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_was_written_is_seen(way: str, tmp_path: Path) -> None:
+    folder = tmp_path / "below"
+    folder.mkdir()
+    (folder / "there").write_text("")
+    places = {str(tmp_path): 3}
+    before = looked_at(places, "")
+    assert changed(before, looked_at(places, "")) == {}
+    WAYS[way](folder / "new")
+    ((place, paths),) = changed(before, looked_at(places, "")).items()
+    assert place == str(tmp_path)
+    assert {Path(path).name for path in paths} <= {"new", "there"}
+    assert looked_at(places, str(folder))[str(tmp_path)].keys() == set()
+
+
+def test_large_folders_are_looked_at_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is nearer comes first, and what is deeper than the depth does not come."""
+    monkeypatch.setattr(outside, "_MOST", 5)
+    for name in ("a", "b", "c"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        (tmp_path / name / "deep" / "deeper").write_text("")
+    seen = {os.path.relpath(path, tmp_path) for path in looked_at({str(tmp_path): 2}, "")[str(tmp_path)]}
+    assert {"a", "b", "c"} < seen < {"a", "b", "c", "a/deep", "b/deep", "c/deep"}
+
+
+def test_the_places_of_a_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder, that of its module, which is not imported, and what processes share."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "own_method.py").write_text("raise SystemExit")
+    places = places_of("own_method:Method", [str(tmp_path)])
+    assert places[str(tmp_path)] == places[str(tmp_path / "here")] > places["/tmp"]
+    assert str(tmp_path) not in places_of("absent:Method", [str(tmp_path)])
