@@ -52,6 +52,11 @@ def verify(records: Iterable[Record], catalogue: Catalogue) -> Iterator[Check]:
     for record in records:
         yield Check(key=record.key, label=record.label, check="digest", verdict="agrees")
         values = {name: value for name, value in record.metrics.items() if value is not None}
+        if not record.matrix:
+            for name, value in values.items():
+                reason = f"recorded {value:.9g}, but the record has no matrix"
+                yield Check(key=record.key, label=record.label, check=name, verdict="differs", reason=reason, recorded=value)
+            continue
         makers = {name: part for part in record.provenance.get("metrics") or () for name in part["names"]}
         reasons = {name: _why_not(makers.get(name), maker(name) if name in known else None) for name in values}
         checked = [name for name, reason in reasons.items() if not reason]

@@ -196,7 +196,7 @@ def test_one_bad_record_hides_no_other(tmp_path: Path, capfd: pytest.CaptureFixt
         assert {row["key"] for row in json.loads(out)} - {"34" * 32} == {record().key} if "json" in words else "1 record in 1 shard" in out
 
 
-def test_a_record_with_metrics_and_no_matrix_is_named_and_the_next_one_verified(tmp_path: Path) -> None:
+def test_a_record_with_metrics_and_no_matrix_is_named_and_the_next_one_verified(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The bug: verifying ended."""
     store = Store(tmp_path)
     store.put(record())
@@ -204,6 +204,8 @@ def test_a_record_with_metrics_and_no_matrix_is_named_and_the_next_one_verified(
     rewritten(store.record_path("34" * 32), status="failed", reason="x", matrix=[])
     found = list(verify(store.records(), catalogue()))
     assert {check.key for check in found if check.verdict == "differs"} == {"34" * 32}
+    assert all(check.reason.endswith(", but the record has no matrix") for check in found if check.verdict == "differs")
+    assert not caplog.records
     assert {check.check for check in found if check.key == record().key and check.verdict == "agrees"} == {"digest", *VALUES}
 
 
