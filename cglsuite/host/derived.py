@@ -204,13 +204,15 @@ def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) ->
         left.append(f"{theirs} features of an edge (backbone.edge_features = {dataset.edge_features})")
     ranking = parent.level_spec
     if isinstance(ranking, LinkPredictionSpec) and dataset.absent_pairs is not None:
+        # By default there are as many as test links, about a tenth of all: of few links too few to rank among.
+        enough = ranking.negatives or (None if dataset.links // 10 >= 2 * ranking.hits_k else 4 * ranking.hits_k)
         # Test and validation have their own, and each of them needs room to be drawn at random.
-        negatives = max(1, dataset.absent_pairs // 4)
-        if ranking.negatives is not None and ranking.negatives > negatives:
+        negatives = min(enough or dataset.links // 10, max(1, dataset.absent_pairs // 4))
+        if negatives != (enough or dataset.links // 10) or (enough and ranking.negatives is None):
             hits_k = min(ranking.hits_k, max(1, negatives // 4))
             changes["level_spec"] = dataclasses.replace(ranking, negatives=negatives, hits_k=hits_k)
             given = f"scenario.negatives = {negatives}, scenario.hits_k = {hits_k}"
-            left.append(f"{ranking.negatives:,} negatives, more than pairs without a link allow ({given})")
+            left.append(f"the number of negatives, which follows the size of the graph ({given})")
     return changes
 
 

@@ -65,7 +65,8 @@ def run(
     Args:
         methods: names of methods (``cglsuite list methods``) and classes derived from :class:`cglsuite.Method`, one or several.
         data: the name of a data set; a path to an npz, a folder of CSV tables or a saved PyG ``Data``; or the data themselves: a PyG
-            ``Data`` or a list of them, a :class:`cglsuite.graphs.NodeData`, a dict of arrays. ``None``: ``protocol`` names whole scenarios.
+            ``Data``, a list or a data set of them, a :class:`cglsuite.graphs.NodeData`, ``LinkData`` or ``GraphData``, a dict of arrays.
+            ``None``: ``protocol`` names whole scenarios.
         protocol: ``"<setting>@<protocol>"``, one or several.
         orders: number of repetitions, each with an order of classes or tasks and an initialisation of its own. Where the protocol fixes
             the order they differ in the initialisation. seeds: initialisations per order; more than one are crossed with the orders.

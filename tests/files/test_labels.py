@@ -102,6 +102,8 @@ def test_what_a_data_set_itself_says() -> None:
     """``known`` and ``n_classes``, as NodeData, LinkData and GraphData are written."""
     assert labels([-1, 0, 1], known=np.array([False, True, True]), n_classes=4).y.tolist() == [-1, 0, 1]
     assert labels(np.array([1, 2], dtype=np.float32), "graphs", n_classes=1).kind == "real"
+    one = labels([[True], [False]], "links", known=np.array([[True], [True]]), n_classes=1)
+    assert (one.kind, one.y.tolist(), one.known.tolist()) == ("multi", [[True], [False]], [[True], [True]])  # type: ignore[union-attr]
     with pytest.raises(DataError, match="known is bool \\[2\\]; expected bool \\[3\\], like y"):
         labels([-1, 0, 1], known=np.array([False, True]))
     with pytest.raises(DataError, match="y holds class 5; expected 0 to 3, since n_classes is 4"):

@@ -104,14 +104,25 @@ def test_a_file_with_several_attributes() -> None:
     assert made.left_out == ("the attribute community: tasks are the values of domain (or --set scenario.task_key=region)",)
 
 
-def test_negatives_follow_the_graph() -> None:
-    """A quarter of the pairs without a link, for test and validation each with room to be drawn."""
-    ranking = LinkPredictionSpec(hits_k=50, negatives=100_000)
+@pytest.mark.parametrize(
+    ("given", "links", "pairs", "negatives", "hits_k"),
+    [
+        (100_000, 9, 400_000, 100_000, 50),
+        (100_000, 9, 399_999, 99_999, 50),
+        (100_000, 9, 400, 100, 25),
+        (100_000, 9, 4, 1, 1),
+        (None, 1000, 4000, None, 50),  # as many as test links, of which there are enough
+        (None, 999, 4000, 200, 50),
+        (None, 1000, 200, 50, 12),
+        (None, 20, 40, 10, 2),
+    ],
+)
+def test_negatives_follow_the_graph(given: int | None, links: int, pairs: int, negatives: int | None, hits_k: int) -> None:
+    """A quarter of the pairs without a link at most, for test and validation each with room to be drawn; and enough to rank among."""
+    ranking = LinkPredictionSpec(hits_k=50, negatives=given)
     parent = preset("a", level="LP", labels="multi", setting="time-il", task_key="time", level_spec=ranking, performance="hits")
-    for pairs, negatives, hits_k in ((400_000, 100_000, 50), (399_999, 99_999, 50), (400, 100, 25), (4, 1, 1)):
-        spec = file_spec(levels=("LP",), labels="multi", keys=("time",), absent_pairs=pairs)
-        made = derive("mine/class-il@x-1", spec, [parent]).spec
-        assert made.level_spec == LinkPredictionSpec(hits_k=hits_k, negatives=negatives)
+    spec = file_spec(levels=("LP",), labels="multi", keys=("time",), absent_pairs=pairs, links=links)
+    assert derive("mine/class-il@x-1", spec, [parent]).spec.level_spec == LinkPredictionSpec(hits_k=hits_k, negatives=negatives)
 
 
 def test_edges_of_a_file_have_the_features_that_they_have() -> None:

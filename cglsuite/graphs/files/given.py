@@ -67,7 +67,8 @@ class FileDatasetSpec(DatasetSpec):
 
     Attributes:
         facts: (what, value) in words. warnings: what a user should know before trusting a result.
-        edge_features: number of features of an edge. absent_pairs: pairs of nodes without a link; ``None`` where links are not predicted.
+        edge_features: number of features of an edge. links: number of links that are items.
+        absent_pairs: pairs of nodes without a link; ``None`` where links are not predicted.
         binary: whether links or graphs have two classes, so that they have one label or not (option ``labels = multi``).
         distinct: number of distinct values by attribute. deciles: of these values, the least of each tenth of the items.
     """
@@ -76,6 +77,7 @@ class FileDatasetSpec(DatasetSpec):
     warnings: tuple[str, ...] = ()
     edge_features: int = 0
     absent_pairs: int | None = None
+    links: int = 0
     binary: bool = False
     distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
     deciles: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
@@ -124,6 +126,7 @@ def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec:
         warnings=warnings_of(form),
         edge_features=0 if form.edge_attr is None else form.edge_attr.shape[1],
         absent_pairs=_absent_pairs(form) if form.level == "LP" else None,
+        links=form.n_items if form.level in ("LC", "LP") else 0,
         binary=form.level in ("LC", "GC") and form.labels == "single" and form.n_classes == 2,
         distinct={name: len(np.unique(values)) for name, values in form.keys.items()},
         deciles={

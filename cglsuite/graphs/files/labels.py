@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -112,7 +112,7 @@ def _kind(given: _Given) -> str:
     if values.dtype.kind == "U":
         return "single"
     if values.dtype.kind == "b":
-        return "single" if given.y.ndim == 1 else "multi"
+        return "multi" if given.y.ndim == 2 or given.n_classes == 1 else "single"
     if graphs and given.n_classes is not None and values.dtype.kind == "f":
         return "real"
     if (values % 1 != 0).any():
@@ -216,7 +216,7 @@ def _multi(given: _Given) -> Labels:
 
 def _truth(given: _Given) -> Labels:
     """One label per item, which the second of two classes has."""
-    classes = _single(given)
+    classes = _single(replace(given, n_classes=None))
     if given.of == "nodes" or classes.y.max() > 1:
         what = f"y has {classes.y.max() + 1} classes" if classes.y.max() > 1 else "nodes have one class each"
         raise DataError(
