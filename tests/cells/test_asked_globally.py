@@ -8,7 +8,7 @@ import pytest
 from installed import installed
 
 from cglsuite import ScenarioSpec
-from cglsuite.campaigns.reference import leak_of, leaks
+from cglsuite.campaigns.reference import leak_of, leaks, queries_note
 from cglsuite.cells.leak import measure_leak
 from cglsuite.cells.run import build_scenario, run_cell
 from cglsuite.cells.spec import resolve_cell, resolve_scenario
@@ -94,3 +94,26 @@ def test_groups_of_one_task_tell_what_nodes_of_several_tasks_do_not() -> None:
 def test_a_card_says_what_queries_reveal() -> None:
     assert "with the mean of its query group: +" in leak_of("synthetic-csbm/class-il@cglb-2")
     assert leak_of("synthetic-csbm/task-il@cglb-2") == ""
+
+
+SWITCHES = {"level": "NC", "setting": "class-il", "edge_policy": "none"}
+
+
+@pytest.mark.parametrize(
+    ("preset", "switches", "told"),
+    [
+        ("cora/class-il@cglb-1", {}, ["+19.0 points [+8.7, +28.3]", "Compare with pooled queries: cora/class-il@global-1, or scenario."]),
+        ("cora/class-il@cglb-2+3e009e45", {}, ["+19.0 points", "cora/class-il@global-1"]),
+        ("blogcatalog/class-il@agale-consistent-1", {}, ["+60.1 points", "blogcatalog/class-il@global-agale-1"]),
+        ("mine/class-il@cglb-1", {}, ["`cglsuite scenarios audit mine/class-il@cglb-1` measures how well", "mine/class-il@global-1"]),
+        ("mine/domain-il@own-1", {"setting": "domain-il"}, ["Compare with pooled queries: scenario.query_grouping=pooled"]),
+        ("cora/class-il@global-1", {"query_grouping": "pooled", "query_edges": "seen"}, []),
+        ("cora/class-il@begin-1", {"edge_policy": "full"}, []),
+        ("cora/task-il@cglb-1", {"setting": "task-il"}, []),
+        ("molecules/class-il@cglb-1", {"level": "GC"}, []),
+    ],
+)
+def test_what_is_said_where_a_query_graphs_size_tells_the_task(preset: str, switches: dict[str, str], told: list[str]) -> None:
+    note = queries_note(preset, SWITCHES | switches)
+    assert bool(note) == bool(told)
+    assert all(text in note for text in told)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_TWINS = {"cglb": "global-1", "agale": "global-agale-1"}
+"""By family of class-IL protocols that ask task by task, the one with the same training that asks globally."""
 
 __all__ = [
     "dataset_statistics",
@@ -20,6 +24,7 @@ __all__ = [
     "names",
     "protocols",
     "published_results",
+    "queries_note",
     "statistic_causes",
     "welch_begin_fig7",
 ]
@@ -122,6 +127,28 @@ def leak_of(scenario: str) -> str:
     return (
         f"{alone:.1f} % from a query's neighbourhood alone, {grouped:.1f} % with the mean of its query group: "
         f"{leak:+.1f} points [{low:+.1f}, {high:+.1f}]"
+    )
+
+
+def queries_note(preset: str, scenario: Mapping[str, Any]) -> str:
+    """What to know of a score where a query graph's size tells the task, with the probe's figure and the twin; empty where it does not.
+
+    Args:
+        preset: its name. scenario: its switches by name, as in a record.
+    """
+    named = {"query_grouping": "task", "query_edges": "own", **scenario}
+    wanted = {"level": "NC", "edge_policy": "none", "query_grouping": "task", "query_edges": "own"}
+    if any(named.get(name) != value for name, value in wanted.items()) or named.get("setting") not in ("class-il", "domain-il", "time-il"):
+        return ""
+    stem, _, protocol = preset.partition("+")[0].partition("@")
+    family = protocol.partition("-")[0]
+    twin = f"{stem}@{_TWINS[family]}" if family in _TWINS and named["setting"] == "class-il" else ""
+    revealed = leak_of(f"{stem}@{protocol}")
+    figure = f"A probe finds the task: {revealed}." if revealed else f"`cglsuite scenarios audit {stem}@{protocol}` measures how well."
+    pooled = "scenario.query_grouping=pooled with scenario.query_edges=seen"
+    return (
+        "Queries come task by task, each group with a graph of its own, whose size tells the task: a method can score by that alone. "
+        f"{figure} Compare with pooled queries: {f'{twin}, or {pooled}' if twin else pooled}."
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from cglsuite.base.errors import UsageError, nearest
-from cglsuite.campaigns.reference import leak_of
+from cglsuite.campaigns.reference import leak_of, queries_note
 from cglsuite.cli.options import FolderPath, Session, files_options, open_store, pass_session, store_option, tell_derivations
 from cglsuite.cli.output import descriptions, echo, heading, paragraph, print_json, properties, table, terminal_width, tidy
 from cglsuite.host import Catalogue, Entry
@@ -169,6 +169,8 @@ def _page(entry: Entry) -> Iterable[str]:
     yield ""
     revealed = leak_of(spec.name) if isinstance(spec, ScenarioSpec) else ""
     facts = [("task found by a probe", revealed)] if revealed else []
+    if isinstance(spec, ScenarioSpec) and (note := queries_note(spec.name, vars(spec))):
+        facts.append(("queries", note))
     yield properties([("provider", entry.provider), *spec_facts(spec), *facts])
     if understood := getattr(spec, "facts", ()):
         yield from ("", heading("what was understood"), properties(understood))

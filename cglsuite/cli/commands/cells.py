@@ -15,6 +15,7 @@ from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.base.inputs import MOST_PROCESSES
 from cglsuite.base.markup import file_size
 from cglsuite.base.traces import wake_collector
+from cglsuite.campaigns.reference import queries_note
 from cglsuite.cli.options import (
     FAILED,
     FilePath,
@@ -40,7 +41,7 @@ from cglsuite.cli.options import (
     tell_derivations,
     watch_option,
 )
-from cglsuite.cli.output import echo, heading, print_json, properties, table
+from cglsuite.cli.output import echo, heading, paragraph, print_json, properties, table
 from cglsuite.reports.results.measures import is_fraction, performance_name, why_absent
 from cglsuite.specs import MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -260,6 +261,8 @@ def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:
         rows = [["none" if k == 0 else str(steps[k] if steps else k), *map(entry, row), ""] for k, row in enumerate(record.matrix)]
         unit = "%" if is_fraction(record) else performance_name(record.scenario)
         lines += ["", heading(f"performance, {unit}"), table(header, rows, indent="  ")]
+        if note := queries_note(record.cell["preset"], record.scenario):
+            lines.append(paragraph(note, first="  ", rest="  "))
     if record.metrics:
         by_name = {spec.name: spec for spec in metrics}
         lines += ["", heading("metrics"), table(["METRIC", "VALUE", "BETTER", "DEFINITION"], _metric_rows(record, by_name), indent="  ")]

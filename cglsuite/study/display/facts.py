@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from cglsuite.base.markup import card, fold, grid, tidy
+from cglsuite.campaigns.reference import queries_note
 from cglsuite.specs.switch import own_and_level_fields
 
 __all__ = ["COLUMNS", "allowed", "declared", "shown_value", "spec_card", "spec_facts", "switch_rows"]
@@ -101,7 +102,9 @@ def spec_card(spec: Any, facts: Iterable[tuple[str, Any]] = ()) -> str:
     for title, part, prefix in (("protocol", spec, "scenario"), ("training", training, "training")):
         rows = switch_rows(part, prefix) if part is not None else []
         folds += [fold(title, grid(("switch", "value", "meaning"), rows))] if rows else []
-    return card(f"{spec.kind} {spec.name}", [*facts, *spec_facts(spec)], *folds, summary=spec.summary)
+    note = queries_note(spec.name, vars(spec)) if spec.kind == "scenario" else ""
+    shown = [*facts, *spec_facts(spec), *([("queries", note)] if note else [])]
+    return card(f"{spec.kind} {spec.name}", shown, *folds, summary=spec.summary)
 
 
 def _setting(h: Any) -> tuple[str, str, Any, str, str]:

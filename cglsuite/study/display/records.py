@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cglsuite.base.markup import card, fold, grid
+from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 
@@ -19,9 +20,10 @@ def record_card(record: Record) -> str:
     metrics = [(name, f"{value:.4g}") for name, value in record.metrics.items() if value is not None]
     total = record.timings_s.get("total")
     facts = [("reason", record.reason)] if record.reason else []
+    note = queries_note(record.cell["preset"], record.scenario) if record.matrix else ""
     return card(
         f"{record.label}: {record.status}",
-        [*facts, *record.facts, *([("time", f"{total:.1f} s")] if total is not None else [])],
+        [*facts, *record.facts, *([("time", f"{total:.1f} s")] if total is not None else []), *([("queries", note)] if note else [])],
         fold("performance", grid(("after step" if record.stream else "after task", *columns), rows)) if 0 < len(columns) <= 30 else None,
         fold("metrics", grid(("metric", "value"), metrics)) if metrics else None,
         fold("code", grid(("role", "name", "distribution", "version", "source"), makers)),
