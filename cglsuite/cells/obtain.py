@@ -173,8 +173,8 @@ def obtain_record(
 _MOST_REASON = 10_000
 
 
-def reason_of(error: BaseException) -> str:
-    """``error`` as the reason of a record: what it says, and where an error of others was raised."""
+def reason_of(error: BaseException, *, place: bool = True) -> str:
+    """``error`` as the reason of a record: what it says and, with ``place``, where an error of others was raised."""
     name = type(error).__name__
     try:
         said = str(error)
@@ -182,9 +182,9 @@ def reason_of(error: BaseException) -> str:
         said = f"its text cannot be read ({type(second).__name__})"
     if isinstance(error, CglsuiteError):
         return recordable(said if said.strip() else name)
-    where = traceback.extract_tb(error.__traceback__)[-1:]
-    place = "".join(f" (at {Path(frame.filename).name}:{frame.lineno} in {frame.name})" for frame in where)
-    return recordable(f"{name}: {_shortened(said, _MOST_REASON // 2)}{place}")
+    frames = traceback.extract_tb(error.__traceback__)[-1:] if place else ()
+    at = "".join(f" (at {Path(frame.filename).name}:{frame.lineno} in {frame.name})" for frame in frames)
+    return recordable(f"{name}: {_shortened(said, _MOST_REASON // 2)}{at}")
 
 
 def recordable(text: str) -> str:

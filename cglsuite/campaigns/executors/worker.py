@@ -159,7 +159,7 @@ class Worker:
         def failed(error: Exception) -> Record:
             # The cell boundary: an error that run_cell does not expect costs only this cell.
             logger.info("cell %s", key, exc_info=error)
-            record = failure_record(cell, catalogue, self.engine, key=key, status="failed", reason=reason_of(error))
+            record = failure_record(cell, catalogue, self.engine, key=key, status="failed", reason=reason_of(error, place=False))
             self.store.put(record)
             self.worn.add(key)  # the process may be in any state now
             return record
