@@ -242,7 +242,7 @@ def load_from_library(reference: str) -> tuple[Any, str]:
     """
     library, _, rest = reference.partition(":")
     kind, _, name = rest.partition("/")
-    if any(part in ("", ".", "..") for part in rest.split("/")) or kind.startswith("_"):
+    if any(part in ("", ".", "..") for part in rest.split("/")):
         raise UsageError(f"{reference}: expected pyg:CLASS, pyg:CLASS/NAME or ogb:NAME")
     root = DataRoot.from_environment()
     folder = root.cache / library / kind

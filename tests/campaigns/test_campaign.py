@@ -135,8 +135,8 @@ def test_files_are_named_in_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "bad.toml").write_text("name = \nx = 1")
     with pytest.raises(UsageError, match=r"bad.toml: not a TOML file: .*line 1"):
         load_campaign("bad.toml")
-    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageError, match=r"bad.toml: not a TOML file"):
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xff")
+    with pytest.raises(UsageError, match=r"bad.toml: not a TOML file: it is not in UTF-8 \(line 1 has the byte 0xff\): save it as UTF-8"):
         load_campaign("bad.toml")
     (tmp_path / "bad.toml").write_text(BASE + "colour = 1")
     with pytest.raises(UsageError, match=r"^bad.toml: grid.colour: unknown key"):

@@ -61,7 +61,6 @@ def test_data_sets_of_pyg(tmp_path: Path, reference: str, loaded: Any, name: str
     ("reference", "error", "says"),
     [
         ("pyg:KarateClob", UsageError, "pyg:KarateClob: torch_geometric.datasets has no KarateClob; did you mean KarateClub?"),
-        ("pyg:__class__/x", UsageError, "pyg:__class__/x: expected pyg:CLASS, pyg:CLASS/NAME or ogb:NAME"),
         ("pyg:WithName/../x", UsageError, "pyg:WithName/../x: expected pyg:CLASS, pyg:CLASS/NAME or ogb:NAME"),
         ("pyg:Zzzzzzzzzz", UsageError, "pyg:Zzzzzzzzzz: torch_geometric.datasets has no Zzzzzzzzzz"),
         ("pyg:__class__/x", UsageError, "pyg:__class__/x: torch_geometric.datasets has no __class__"),
