@@ -25,7 +25,7 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 
 # %%
 from cglsuite.host import load_catalogue
-from cglsuite.reports import load_campaign_results
+from cglsuite.reports.notebooks import CampaignReport
 from cglsuite.reports.results import costs as show_costs
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results import summary
@@ -33,7 +33,7 @@ from cglsuite.reports.results import summary as overview
 from cglsuite.reports.site.index import key_results
 from cglsuite.reports.studies import campaign as show
 
-results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
+results = CampaignReport.read(globals()).results()
 overview.overview(results, key_results(results, load_catalogue()))
 
 # %% [markdown]

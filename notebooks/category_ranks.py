@@ -39,12 +39,13 @@ ties = "min"  # rank of tied methods: min (the lowest rank, as in the paper), av
 
 # %%
 from cglsuite.host import load_catalogue
-from cglsuite.reports import load_campaign_results
+from cglsuite.reports.notebooks import CategoryRanks
 from cglsuite.reports.studies import categories as show_category_ranks
 from cglsuite.reports.studies.categories import category_study
 
-results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
-study = category_study(results, load_catalogue(), metrics, categories, ties=ties)
+asked = CategoryRanks.read(globals())
+results = asked.results()
+study = category_study(results, load_catalogue(), asked.metrics, asked.categories, ties=asked.ties)
 show_category_ranks.overview(study)
 
 # %% [markdown]

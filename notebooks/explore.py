@@ -16,8 +16,8 @@ scenario = "synthetic-csbm/class-il@example-1"  # with data: the part after the 
 methods = ["bare", "er-gnn", "joint"]  # names, one or several
 data = ""  # a data file of your own (npz, CSV folder, saved PyG Data); empty: the scenario's data set
 backbone = ""  # empty: the scenario's own
-overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}
-orders = 2
+overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # of the scenario's preset, its data set and the methods
+orders = 2  # how many orders of the tasks are run; a whole number at least 1 and at most 1000
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
 # %% [markdown]
@@ -25,6 +25,7 @@ store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the c
 
 # %%
 import cglsuite as cgl
+from cglsuite.reports.notebooks import Explore
 
 catalogue = cgl.load_catalogue()
 catalogue.methods
@@ -47,15 +48,9 @@ catalogue.backbones
 # tests differences between methods, `study.report("out")` renders a full report.
 
 # %%
-explorer = cgl.explore(
-    scenario,
-    methods,
-    data=data or None,
-    orders=orders,
-    backbone=backbone or None,
-    overrides=overrides,
-    store=store or None,
-)
+asked = Explore.read(globals())
+how = {name: getattr(asked, name) or None for name in ("data", "backbone", "store")}
+explorer = cgl.explore(asked.scenario, asked.methods, orders=asked.orders, overrides=asked.overrides, **how)
 explorer
 
 # %% [markdown]

@@ -15,10 +15,11 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
 # %%
+from cglsuite.reports.notebooks import Findings
 from cglsuite.reports.studies.findings import page as show_findings
 from cglsuite.reports.studies.findings.compute import load_findings
 
-findings = load_findings(store or None)
+findings = load_findings(Findings.read(globals()).store or None)
 show_findings.overview(findings)
 
 # %% [markdown]

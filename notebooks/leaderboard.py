@@ -28,15 +28,15 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 
 # %%
 from cglsuite.host import load_catalogue
-from cglsuite.reports import load_campaign_results
+from cglsuite.reports.notebooks import Leaderboard
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results import summary
 from cglsuite.reports.results import summary as overview
 from cglsuite.reports.site import leaderboard as show_leaderboard
 from cglsuite.reports.site.index import key_results
 
+results = Leaderboard.read(globals()).results()
 catalogue = load_catalogue()
-results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
 overview.overview(results, key_results(results, catalogue))
 
 # %% [markdown]

@@ -16,17 +16,18 @@ paper = ""  # BeGin, CGLB, AGALE, DRIFT or SkeletonCGL; empty: all
 dataset = ""  # its name in a paper or in this suite; empty: all
 setting = ""  # empty: all
 method = ""  # its name in a paper or in this suite; empty: all
-seeds = 0  # use only the first repetitions of each protocol; 0: all
+seeds = 0  # use only the first repetitions of each protocol; 0: all; a whole number at least 0
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 device = ""  # auto, cpu or cuda; empty: $CGLSUITE_DEVICE, else auto
 
 # %%
 from cglsuite.campaigns.overrides import Overrides
+from cglsuite.reports.notebooks import Ledger
 from cglsuite.reports.studies.papers import page as show_papers
 from cglsuite.reports.studies.papers.compute import load_papers
 
-chosen = {"paper": paper, "dataset": dataset, "setting": setting, "method": method, "repeats": seeds or None}
-papers = load_papers(chosen, store or None, overrides=Overrides(device=device or None))
+asked = Ledger.read(globals())
+papers = load_papers(asked.chosen, asked.store or None, overrides=Overrides(device=asked.device or None))
 show_papers.overview(papers)
 
 # %% [markdown]

@@ -28,18 +28,17 @@ methods = []  # methods to compare, a name or a list; empty: all
 against = ""  # compare all others with this method; empty: all pairs
 test = "t"  # t (paired or Welch's) or wilcoxon
 adjustment = "holm"  # holm or benjamini-hochberg, over the pairs of a scenario
-alpha = 0.05  # family-wise level (Holm) or false discovery rate (Benjamini-Hochberg)
-smallest_difference = 1.0  # smallest interesting difference; in points for fractions
-power = 0.8  # probability of detecting it
+alpha = 0.05  # family-wise level (Holm) or false discovery rate (Benjamini-Hochberg); a number above 0 and below 1
+smallest_difference = 1.0  # smallest interesting difference; in points for fractions; a number above 0
+power = 0.8  # probability of detecting it; a number above 0 and below 1
 
 # %%
-from cglsuite.reports import load_campaign_results
+from cglsuite.reports.notebooks import MethodComparison
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
 
-results = load_campaign_results(campaign or inline, store or None, overrides=overrides, device=device or None, train_missing=train_missing)
-asked = {"metric": metric, "methods": methods, "against": against, "test": test, "adjustment": adjustment, "alpha": alpha}
-study = comparison.study(results, comparison.Question(**asked, smallest=smallest_difference, wanted=power))
+asked = MethodComparison.read(globals())
+study = comparison.study(asked.results(), asked.question)
 show_comparison.overview(study)
 
 # %% [markdown]

@@ -14,10 +14,9 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
     runpy.run_path("suite/binder/install.py", run_name="__main__")
 
 # %% tags=["parameters"]
-scenario = "synthetic-csbm/class-il@example-1"
-methods = ["bare", "er-gnn", "joint"]
-# override the preset; hyper-parameters of methods apply to the methods that declare them
-overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}
+scenario = "synthetic-csbm/class-il@example-1"  # as `cglsuite list scenarios` names it
+methods = ["bare", "er-gnn", "joint"]  # names, one or several
+overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # of the preset; hyper-parameters of methods apply to those that declare them
 seeds = {"order": [0], "init": [0]}  # lists, as in a campaign; repetitions are pooled
 store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
@@ -30,10 +29,12 @@ store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .c
 # %%
 from cglsuite import load_catalogue
 from cglsuite.reports.kit.tables import data_table
+from cglsuite.reports.notebooks import NodeAnalysis
 from cglsuite.reports.studies import nodes as show_nodes
 from cglsuite.reports.studies.nodes import node_items
 
-items = node_items(load_catalogue(), scenario, methods, overrides, seeds, store or None)
+asked = NodeAnalysis.read(globals())
+items = node_items(load_catalogue(), asked.scenario, asked.methods, asked.overrides, asked.seeds, asked.store or None)
 show_nodes.message(items)
 
 # %% [markdown]

@@ -13,7 +13,7 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
 
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
-also = []  # more campaigns to pool with it: files next to it, or their content: class orders, or one order with many seeds (the null)
+also = []  # more campaigns to pool with it: files next to it, or their content: class orders, or one order with many seeds
 inline = {  # content of a campaign file; a small demonstration on synthetic data
     "name": "inline-orders",
     "title": "All orders of three tasks, three seeds each, on synthetic data",
@@ -28,12 +28,12 @@ device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 
 # %%
-from cglsuite.reports import load_pooled_results
+from cglsuite.reports.notebooks import OrderSensitivity
 from cglsuite.reports.studies.orders import page as show_orders
 from cglsuite.reports.studies.orders.compute import pool
 
-how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
-study = pool(load_pooled_results(campaign or inline, also, store or None, **how))
+asked = OrderSensitivity.read(globals())
+study = pool(asked.pooled(asked.also))
 show_orders.overview(study)
 
 # %% [markdown]

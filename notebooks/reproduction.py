@@ -16,19 +16,21 @@ paper = "BeGin"  # BeGin, CGLB, AGALE, DRIFT or SkeletonCGL
 dataset = "Cora"  # its name in the paper or in this suite; empty: all
 setting = "task-IL"  # empty: all
 method = "Bare"  # its name in the paper or in this suite; empty: all
-seeds = 1  # use only the protocol's first repetitions; 0: all
+seeds = 1  # use only the protocol's first repetitions; 0: all; a whole number at least 0
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 device = ""  # auto, cpu or cuda; empty: $CGLSUITE_DEVICE, else auto
 train_missing = True  # train cells missing from the store; `cglsuite reproduce` passes False
 
 # %%
 from cglsuite.campaigns.overrides import Overrides
+from cglsuite.reports.notebooks import Reproduction
 from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import load_ledger
 
-chosen = {"paper": paper, "dataset": dataset, "setting": setting, "method": method, "repeats": seeds or None}
-ledger = load_ledger(chosen, store or None, overrides=Overrides(device=device or None), train_missing=train_missing)
+asked = Reproduction.read(globals())
+how = {"overrides": Overrides(device=asked.device or None), "train_missing": asked.train_missing}
+ledger = load_ledger(asked.chosen, asked.store or None, **how)
 show_ledger.overview(ledger)
 
 # %% [markdown]

@@ -33,12 +33,12 @@ device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 
 # %%
-from cglsuite.reports import load_pooled_results
+from cglsuite.reports.notebooks import Sensitivity
 from cglsuite.reports.studies import sweep as show_sweep
 from cglsuite.reports.studies.sweep import sweep
 
-how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
-study = sweep(load_pooled_results(campaign or inline, also, store or None, **how), axes)
+asked = Sensitivity.read(globals())
+study = sweep(asked.pooled(asked.also), asked.axes)
 show_sweep.overview(study)
 
 # %% [markdown]

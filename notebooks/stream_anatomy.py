@@ -29,16 +29,15 @@ train_missing = False  # train the campaign's cells missing from the store
 
 # %%
 from cglsuite import load_catalogue
-from cglsuite.reports import load_campaign_results
+from cglsuite.reports.notebooks import StreamAnatomy
 from cglsuite.reports.studies.anatomy import page as show
 from cglsuite.reports.studies.anatomy.compute import anatomies, campaign_anatomies
 
-catalogue = load_catalogue()
-if campaign or inline:
-    how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
-    found = campaign_anatomies(load_campaign_results(campaign or inline, store or None, **how), catalogue)
+asked = StreamAnatomy.read(globals())
+if asked.campaign or asked.inline:
+    found = campaign_anatomies(asked.results(), load_catalogue())
 else:
-    found = anatomies(catalogue, subjects, key=key, orders=orders, overrides=overrides)
+    found = anatomies(load_catalogue(), asked.subjects, key=asked.key, orders=asked.orders, overrides=asked.overrides)
 show.message(found)
 
 # %% [markdown]

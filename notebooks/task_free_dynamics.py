@@ -24,7 +24,7 @@ inline = {  # content of a campaign file; a small demonstration on synthetic dat
     "run": {"device": "cpu"},
 }
 vary = {"schedule.sigma": [1.0, 2.0, 3.0, 16.0], "training.batch_size": [5, 20], "stream.draw": ["with-replacement"]}  # of the inline one
-threshold = 0.9  # a latent task with at least this share dominates a step
+threshold = 0.9  # a latent task with at least this share dominates a step; a number above 0 and at most 1
 targets = {"overlap": [0.25, 0.5, 0.75], "entropy": [0.2, 0.4]}  # values to solve a schedule's setting for
 knob = ""  # the schedule's setting to solve for; empty: its first number
 deal = True  # deal the streams again; needs the data
@@ -35,17 +35,16 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 
 # %%
 from cglsuite.host import load_catalogue
-from cglsuite.reports import load_pooled_results
+from cglsuite.reports.notebooks import TaskFreeDynamics
 from cglsuite.reports.site.index import key_results
 from cglsuite.reports.studies import campaign as show
 from cglsuite.reports.studies.sweep import sweep
 from cglsuite.reports.studies.task_free import page as task_free_page
 from cglsuite.reports.studies.task_free.compute import STREAM_AXES, one_at_a_time, task_free_study
 
-how = {"overrides": overrides, "device": device or None, "train_missing": train_missing}
-others = also or ([] if campaign else one_at_a_time(inline, vary))
-results = load_pooled_results(campaign or inline, others, store or None, **how)
-study = task_free_study(results, threshold=threshold, deal=deal)
+asked = TaskFreeDynamics.read(globals())
+results = asked.pooled(asked.also or ([] if asked.campaign else one_at_a_time(asked.inline, asked.vary)))
+study = task_free_study(results, threshold=asked.threshold, deal=asked.deal)
 task_free_page.overview(study, key_results(study.pooled, load_catalogue()))
 
 # %% [markdown]
@@ -76,7 +75,7 @@ task_free_page.exposure(study)
 # Found by bisection on the schedule itself, for the latent tasks and the batch size of each stream.
 
 # %%
-task_free_page.solved(study, targets, knob)
+task_free_page.solved(study, asked.targets, asked.knob)
 
 # %% [markdown]
 # ## Accuracy over the stream

@@ -54,7 +54,8 @@
 
     [[report]]
     notebook = "campaign_report"
-    parameters = {}
+    title = "All results"        # of the page and its link; without it, the notebook's name
+    parameters = {}              # cglsuite show notebook campaign_report
 
 Precedence: command line > environment > search > grid > ``[[override]]`` > ``[set]`` > preset. A hyper-parameter of a
 method, backbone or dataset (``method.lambda``) applies to the cells that declare it; a key that no cell declares is an error.
@@ -308,9 +309,10 @@ class RunSection(_Section):
 
 
 class Report(_Section):
-    """A notebook to render after the cells."""
+    """A notebook to render after the cells; ``title`` is the page's, empty: the notebook's name."""
 
     notebook: Annotated[str, Field(min_length=1)]
+    title: str = ""
     parameters: dict[str, Any] = {}
 
 

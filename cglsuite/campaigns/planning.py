@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
+from cglsuite.base.inputs import real_number
 from cglsuite.campaigns.order_designs import too_many
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
 from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
@@ -281,6 +282,7 @@ class _Planner:
             seeds=seeds,
             threads=self.campaign.run.threads,
             device=self.device,
+            point=group.point,
         )
 
     def searched(self, group: _Group, seeds: Iterable[Seeds], chosen: Mapping[str, Any]) -> list[PlannedCell]:
@@ -402,23 +404,33 @@ def select_cells(cells: Iterable[PlannedCell], only: Sequence[str], *, seeds: bo
     """The cells that pass every filter ``key=value``: globs; commas and repeated keys mean "or", different keys "and".
 
     Args:
+        only: keys are :data:`FILTERS`, or settings such as ``training.lr``, which are compared by value.
         seeds: False ignores filters on seeds (a search has its own seeds).
 
     Raises:
-        UsageError: an unknown key (see :data:`FILTERS`).
+        UsageError: a key that is no filter and no setting of any cell.
     """
+    cells = list(cells)
     wanted: dict[str, list[str]] = {}
     for text in only:
         for key, value in parse_overrides([text], "--only").items():
-            if key not in FILTERS:
-                raise UnknownNameError("key of --only", key, FILTERS)
+            if key not in FILTERS and cells and not any(key in _settings(cell) for cell in cells):
+                raise UnknownNameError("key of --only", key, {*FILTERS, *(name for cell in cells for name in cell.request.overrides)})
             wanted.setdefault(key, []).extend(part.strip() for part in value.split(","))
     kept = {key: patterns for key, patterns in wanted.items() if seeds or not key.endswith("_seed")}
     return [cell for cell in cells if all(_passes(cell, key, patterns) for key, patterns in kept.items())]
 
 
+def _settings(cell: PlannedCell) -> Mapping[str, Any]:
+    """The settings of a cell by dotted key; of one that was not resolved those that were asked for."""
+    return cell.request.overrides if cell.cell is None else cell.cell.configuration
+
+
 def _passes(cell: PlannedCell, key: str, patterns: Sequence[str]) -> bool:
     request = cell.request
+    if key not in FILTERS:
+        held = _settings(cell)
+        return key in held and any(_same_value(held[key], pattern) for pattern in patterns)
     if key == "backbone":
         value = cell.backbone
     else:
@@ -428,6 +440,18 @@ def _passes(cell: PlannedCell, key: str, patterns: Sequence[str]) -> bool:
 
 def _product(axes: Mapping[str, Sequence[Any]]) -> int:
     return math.prod(map(len, axes.values()))
+
+
+def _same_value(value: Any, pattern: str) -> bool:
+    """Whether a filter's text is a value: ``1e-2`` is 0.01, ``true`` and ``none`` are words, other texts are globs."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower() == pattern.lower()
+    if isinstance(value, (int, float)):
+        try:
+            return real_number(pattern) == value
+        except ValueError:
+            return False
+    return fnmatch.fnmatchcase(str(value), pattern)
 
 
 def _known_keys(groups: Sequence[_Group]) -> list[str]:

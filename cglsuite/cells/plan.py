@@ -31,8 +31,8 @@ PlannedState = Literal["ready", "n/a", "waiting"]
 class CellRequest:
     """One cell as requested on the command line or by a campaign: names, overrides of the preset by dotted key, seeds, device.
 
-    ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. Workers receive requests and resolve them with
-    their own catalogue.
+    ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. ``point``: those of the overrides that are the
+    cell's place on its campaign's axes, for display. Workers receive requests and resolve them with their own catalogue.
     """
 
     scenario: str
@@ -43,16 +43,19 @@ class CellRequest:
     threads: int = 1
     device: str = "cpu"
     inputs: Mapping[str, str | None] = field(default_factory=dict)
+    point: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """One line for display."""
         backbone = f" × {self.backbone}" if self.backbone else ""
-        return f"{self.scenario} × {self.method}{backbone} (order {self.seeds.order}, split {self.seeds.split}, init {self.seeds.init})"
+        place = "".join(f"{name.partition('.')[2] or name}={value}, " for name, value in self.point.items())
+        seeds = f"order {self.seeds.order}, split {self.seeds.split}, init {self.seeds.init}"
+        return f"{self.scenario} × {self.method}{backbone} ({place}{seeds})"
 
     def to_json(self) -> dict[str, Any]:
         """JSON types only."""
-        return {name: value for name, value in asdict(self).items() if value or name != "inputs"}
+        return {name: value for name, value in asdict(self).items() if value or name not in ("inputs", "point")}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellRequest:

@@ -254,12 +254,16 @@ class ScheduleSpec(PluginSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookSpec(PluginSpec):
-    """A parameterised notebook: ``path`` is ``"package:relative/path.ipynb"``; its cell tagged ``parameters`` declares its parameters."""
+    """A parameterised notebook: ``path`` is ``"package:relative/path.ipynb"``; its cell tagged ``parameters`` assigns its parameters.
+
+    ``parameters``: ``"module:Class"``, their typed declaration (see :mod:`cglsuite.reports.notebooks`); empty: the cell declares them.
+    """
 
     kind: ClassVar[str] = "notebook"
 
     path: str
     interactive: bool = False
+    parameters: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,20 @@ def test_only_filters_by_globs() -> None:
         select_cells(cells, ["order_sed=1"])
     with pytest.raises(UsageError, match="key=value"):
         select_cells(cells, ["ewc"])
+
+
+def test_axes_are_in_labels_and_filters() -> None:
+    """A setting is compared by value, however it is written; a method without it passes no filter on it."""
+    cells = plan_campaign(campaign(base=BASE + 'axes = { "method.lambda" = [1.0, 5.0] }'), CATALOGUE, engine=fake_engine.engine())
+    chosen = select_cells(cells, ["method.lambda=5e0"])
+    assert {(c.request.method, c.request.overrides["method.lambda"]) for c in chosen} == {("ewc", 5.0)}
+    assert len(select_cells(cells, ["method.lambda=1,5"])) == 2 * len(chosen) == sum(c.request.method == "ewc" for c in cells)
+    assert all("(lambda=5.0, order " in c.request.label for c in chosen)
+    assert all("lambda" not in c.request.label for c in select_cells(cells, ["method=bare"]))
+    again = [type(c.request).from_json(json.loads(json.dumps(c.request.to_json()))) for c in chosen]
+    assert [one.label for one in again] == [c.request.label for c in chosen]
+    with pytest.raises(UnknownNameError, match="Did you mean 'method.lambda'"):
+        select_cells(cells, ["method.lamda=1"])
 
 
 def test_equal_trials_for_every_method() -> None:

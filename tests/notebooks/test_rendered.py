@@ -215,3 +215,35 @@ def test_task_free_dynamics(tmp_path: Path) -> None:
         pd.DataFrame([{"preset": r.cell["preset"], "a_auc": r.metrics["a_auc"]} for r in study.records]).groupby("preset")["a_auc"].mean()
     )
     assert all(any(abs(value - one) < 1e-12 for one in shown) for value in means)
+
+
+OWN = """
+from cglsuite import MethodSpec, hookimpl
+
+@hookimpl
+def cglsuite_methods():
+    return [MethodSpec(name="mine-as-well", summary="fine-tuning", factory="cglsuite_methods.baselines.bare:Bare", category="baseline")]
+"""
+
+
+@pytest.mark.usefixtures("no_kernel")
+def test_titles_own_plugins_and_pages_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook runs the plugin file that was allowed, as `cglsuite report` does; a page that is no longer asked for is named."""
+    (tmp_path / "own_method.py").write_text(OWN)
+    monkeypatch.setenv("CGLSUITE_PLUGIN_FILES", str(tmp_path / "own_method.py"))
+    titled = CAMPAIGN.replace('"joint"', '"mine-as-well"').replace("[grid]", 'plugins = ["own_method.py"]\n[grid]')
+    path = tmp_path / "tiny.toml"
+    path.write_text(titled + '[[report]]\nnotebook = "leaderboard"\ntitle = "Who leads"\n[[report]]\nnotebook = "method_comparison"\n')
+    store = tmp_path / "store"
+    results = load_campaign_results(path, store)  # as a notebook does
+    assert {cell.planned.request.method for cell in results.cells} == {"bare", "mine-as-well"}
+    first, second = render_campaign(path, store=store)
+    assert (first.done, first.title, second.title) == (True, "Who leads", ""), first.reason
+    assert "<title>Tiny – Who leads</title>" in first.path.read_text()
+    index = (first.path.parent / "index.html").read_text()
+    assert ">Who leads</a>" in index
+    assert "no longer names" not in index
+    path.write_text(titled + '[[report]]\nnotebook = "leaderboard"\n')
+    render_campaign(path, store=store)
+    index = (first.path.parent / "index.html").read_text()
+    assert 'no longer names these reports: <a href="method_comparison.html"' in index

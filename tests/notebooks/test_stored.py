@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import nbformat
 import pytest
 
 from cglsuite.host import load_catalogue
-from cglsuite.reports.rendering.parameters import declared_parameters
+from cglsuite.reports.rendering.parameters import declared_parameters, model_of, parameter_rows
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -55,3 +56,35 @@ def test_notebooks_are_stored_clean_and_in_step(path: Path) -> None:
     assert cells(stored) == cells(jupytext.read(path.with_suffix(".py"), fmt="py:percent"))
     assert all(parameter.known for parameter in declared_parameters(stored).values())
     assert all(len(c.source.splitlines()) <= 20 for c in stored.cells), "a notebook is thin: what is longer belongs into a module"
+
+
+def assigned(source: str) -> dict[str, tuple[Any, str]]:
+    """By name the value that a cell of parameters assigns, and the comment on that line."""
+    lines = source.splitlines()
+    found = {}
+    for statement in ast.parse(source).body:
+        assert isinstance(statement, ast.Assign)
+        (target,) = statement.targets
+        assert isinstance(target, ast.Name)
+        found[target.id] = (ast.literal_eval(statement.value), lines[statement.lineno - 1].partition("  # ")[2])
+    return found
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_head_lists_what_is_declared(path: Path) -> None:
+    """The cell of parameters has their names, defaults, sentences and bounds; the demonstrations are the notebooks' own."""
+    catalogue = load_catalogue()
+    entry = catalogue.get("notebook", path.stem)
+    model = model_of(entry)
+    assert model is not None
+    assert model.notebook == path.stem
+    (cell,) = (c.source for c in nbformat.read(path, as_version=4).cells if "parameters" in c.metadata.get("tags", []))
+    listed = assigned(cell)
+    rows = {name: (takes, default, meaning) for name, takes, default, meaning in parameter_rows(entry, catalogue)}
+    assert sorted(listed) == sorted(rows)
+    for name, (default, comment) in listed.items():
+        takes, declared, meaning = rows[name]
+        bounded = any(word in takes for word in ("above", "below", "at least", "at most"))
+        assert comment == (f"{meaning}; {takes}" if bounded else meaning), name
+        assert name in ("inline", "vary") or default == declared, name
+    model.of({name: default for name, (default, _) in listed.items()})

@@ -167,14 +167,24 @@ def _joint_partners(rows: Sequence[Row], current: Collection[str]) -> list[Row |
 
 
 def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> list[Row]:
-    """The candidates with the same code and machine class, preferably the same training: one of those whose matrices are all equal."""
+    """The candidates with the same code and machine class, preferably the same training and settings: one of those whose matrices are all
+    equal."""
     alike = [c for c in candidates if len(c.matrix) == len(row.matrix)]
     left = [c for c in alike if c.made_by == row.made_by]
     if not left and row.key in current:
         left = [c for c in alike if c.key in current and (c.torch, c.device, c.dtype) == (row.torch, row.device, row.dtype)]
     left = [c for c in left if c.threads == row.threads] or left
     left = [c for c in left if c.training == row.training] or left
+    left = [c for c in left if _same_settings(c.configuration, row.configuration)] or left
     return left[:1] if len(left) > 1 and len({canonical(c.matrix) for c in left}) == 1 else left
+
+
+@lru_cache(maxsize=100_000)
+def _same_settings(one: str, other: str) -> bool:
+    """Whether two configurations agree, but for the settings of their methods and those of training, which are compared by themselves."""
+    mine, theirs = settings(one), settings(other)
+    names = {name for name in (*mine, *theirs) if not name.startswith(("method.", "training."))}
+    return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in names)
 
 
 def _warn_of_several(rows: Sequence[Row], closest: Sequence[Sequence[Row]]) -> None:

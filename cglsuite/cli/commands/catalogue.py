@@ -100,7 +100,7 @@ def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], a
     if as_json:
         print_json(entry.describe())
         return
-    echo("\n".join([*_page(entry), *_scenarios_on(catalogue, entry)]))
+    echo("\n".join([*_page(entry, catalogue), *_scenarios_on(catalogue, entry)]))
 
 
 @click.command()
@@ -162,7 +162,7 @@ def _listing(kind: str, entries: Sequence[Entry]) -> str:
     return table(header, rows)
 
 
-def _page(entry: Entry) -> Iterable[str]:
+def _page(entry: Entry, catalogue: Catalogue) -> Iterable[str]:
     spec: Any = entry.spec
     yield heading(f"{entry.kind} {entry.name}")
     yield paragraph(tidy(spec.summary), first="  ", rest="  ")
@@ -176,6 +176,12 @@ def _page(entry: Entry) -> Iterable[str]:
         yield from ("", heading("what was understood"), properties(understood))
     if isinstance(spec, ScenarioSpec):
         yield from _scenario(spec)
+    if entry.kind == "notebook":
+        from cglsuite.reports.rendering.parameters import parameter_rows
+
+        rows = [(name, takes, tidy(default) or "empty", meaning) for name, takes, default, meaning in parameter_rows(entry, catalogue)]
+        described = descriptions(("NAME", "TAKES", "DEFAULT", "MEANING"), rows)
+        yield from ("", heading("parameters (-p NAME VALUE of papermill, parameters of a [[report]])"), described)
     prefix = f"run.{spec.name}" if isinstance(spec, ExecutorSpec) else entry.kind
     for title, hyperparameters in declared(spec):
         yield from ("", heading(f"{title} (--set {prefix}.NAME=VALUE)"), _declared(prefix, hyperparameters))

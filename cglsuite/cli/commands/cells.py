@@ -329,7 +329,9 @@ def _amount(name: str, value: float | None) -> str:
 @executor_option
 @checkpoint_option
 @click.option("--detach", is_flag=True, help="Return once other machines have been asked to run the cells; run again to wait for them.")
-@click.option("--only", metavar="KEY=VALUE", multiple=True, help="Run only these cells: method=, scenario=, order_seed=, ...; globs.")
+@click.option(
+    "--only", metavar="KEY=VALUE", multiple=True, help="Run only these cells: method=, scenario=, order_seed=, training.lr=, ...; globs."
+)
 @click.option("--no-reports", is_flag=True, help="Run cells and render nothing.")
 @watch_option
 @quiet_option
@@ -365,6 +367,7 @@ def run(
     from cglsuite.campaigns.campaign import load_campaign, write_example
     from cglsuite.campaigns.executors.campaign_run import run_campaign, trainings_text
     from cglsuite.campaigns.executors.progress import say
+    from cglsuite.reports.rendering.parameters import check_reports
 
     if example is not None:
         if campaign_path is not None:
@@ -376,6 +379,8 @@ def run(
     campaign, store = load_campaign(campaign_path, allow_code=allow_code), open_store(store_path)
     campaign.refuse_code(observers=not watch)
     overrides = overrides_of(assignments, device, workers, executor=executor, checkpoint_every_s=checkpoint_every_s)
+    if not no_reports:
+        check_reports(campaign, session.catalogue())
     tell_derivations(session.catalogue(), campaign.grid.scenarios)
     try:
         outcome = run_campaign(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,8 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 @click.command()
-@click.argument("campaign", metavar="CAMPAIGN.toml", type=FilePath())
-@click.option("--out", type=FolderPath(), help="Folder for the pages.  [default: rendered/NAME beside the file]")
+@click.argument("campaigns", metavar="CAMPAIGN.toml...", type=FilePath(), nargs=-1, required=True)
+@click.option("--out", type=FolderPath(),
+              help="Folder for the pages; of several campaigns, for their folders.  [default: rendered/NAME beside the file]")  # fmt: skip
 @click.option("--store", type=FolderPath(), help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
 @click.option(
     "--cell-timeout", "cell_timeout_s", type=Seconds(zero=True), default=3600.0, show_default=True,
@@ -31,7 +33,7 @@ _log = logging.getLogger(__name__)
 @pass_session
 def report(
     session: Session,
-    campaign: Path,
+    campaigns: tuple[Path, ...],
     out: Path | None,
     store: Path | None,
     cell_timeout_s: float,
@@ -40,18 +42,26 @@ def report(
     as_json: bool,
     allow_code: bool,
 ) -> int:
-    """Render every report of a campaign as a self-contained page, and an index.html with links and leaderboards.
+    """Render every report of campaigns as self-contained pages, and for each campaign an index.html with links and leaderboards.
 
     A complete page is kept if its records, notebook, parameters and code are unchanged. Prints the path of each report's page; a failed
     report has a page that says why, and the exit status is 1.
     """
+    from cglsuite.base.errors import UsageError
     from cglsuite.cli.output import echo, print_json
     from cglsuite.reports.site.render import render_campaign
 
-    shown_campaign(campaign, allow_code)  # names its files before the catalogue is loaded
-    rendered = render_campaign(
-        campaign, store=store, out=out, catalogue=session.catalogue(), cell_timeout_s=cell_timeout_s or None, every=every, force=force
-    )
+    loaded = [shown_campaign(path, allow_code) for path in campaigns]  # names their files before the catalogue is loaded
+    parents = [out if out is not None else path.parent / "rendered" for path in campaigns]
+    folders = [parent / one.name for parent, one in zip(parents, loaded, strict=True)] if len(campaigns) > 1 else [out]
+    if twice := next((folder for n, folder in enumerate(folders) if folder in folders[:n]), None):
+        raise UsageError(
+            f"two campaigns are named {twice.name!r}, and {twice} would hold the pages of both: render one at a time, with --out"
+        )
+    how: dict[str, Any] = {"store": store, "cell_timeout_s": cell_timeout_s or None, "every": every, "force": force}
+    rendered = []
+    for path, folder in zip(campaigns, folders, strict=True):
+        rendered += render_campaign(path, out=folder, catalogue=session.catalogue(), **how)
     if as_json:
         print_json([{**dataclasses.asdict(r), "path": str(r.path)} for r in rendered])
     else:

@@ -22,7 +22,7 @@ from cglsuite.cli.options import (
     set_option,
     store_option,
 )
-from cglsuite.cli.output import echo, print_json, table
+from cglsuite.cli.output import echo, print_json, table, tidy
 
 if TYPE_CHECKING:
     from cglsuite.cells.storage.lease import Holder
@@ -58,21 +58,34 @@ def status(
     allow_code: bool,
 ) -> None:
     """Count a campaign's cells that are done, running, failed, missing or not applicable."""
+    from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, trainings_text
     from cglsuite.campaigns.executors.remote import stored_jobs
+    from cglsuite.reports.rendering.parameters import check_reports
 
     store = open_store(store_path)
+    check_reports(load_campaign(campaign_path, allow_code=allow_code), session.catalogue())
     states = list(cell_states(planned_cells(campaign_path, session, store, assignments, device, executor, allow_code), store))
-    counts: dict[tuple[str, str, str], Counter[str]] = {}
-    reasons: dict[tuple[str, str, str], set[str]] = {}
+    counts: dict[tuple[Any, ...], Counter[str]] = {}
+    reasons: dict[tuple[Any, ...], set[str]] = {}
+    axes = list(dict.fromkeys(name for known in states for name in known.planned.request.point))
     for known in states:
         column = _COLUMN_OF.get(known.state, "failed")
-        group = (known.planned.request.scenario, known.planned.request.method, known.planned.backbone)
+        request = known.planned.request
+        place = tuple(None if name not in request.point else tidy(request.point[name]) for name in axes)
+        group = (request.scenario, request.method, known.planned.backbone, place)
         counts.setdefault(group, Counter())[column] += 1
         reasons.setdefault(group, set()).update([known.reason] if known.reason else [])
     rows: list[dict[str, Any]] = [
-        {"scenario": s, "method": m, "backbone": b, **{c: n[c] for c in COLUMNS}, "reasons": sorted(reasons[s, m, b])}
-        for (s, m, b), n in counts.items()
+        {
+            "scenario": s,
+            "method": m,
+            "backbone": b,
+            **({"settings": dict(zip(axes, place, strict=True))} if axes else {}),
+            **{c: n[c] for c in COLUMNS},
+            "reasons": sorted(reasons[s, m, b, place]),
+        }
+        for (s, m, b, place), n in counts.items()
     ]
     totals = {column: sum(n[column] for n in counts.values()) for column in COLUMNS}
     tasks, trained = trainings = all_trainings(states)
@@ -85,9 +98,20 @@ def status(
         launched = [{"engine": j.job.engine, "name": j.job.name, "ids": sorted(j.ids.values()), "submitted": j.submitted} for j in jobs]
         print_json({**facts, "rows": rows, "totals": totals, "held": held, "jobs": launched})
         return
-    header = ["SCENARIO", "METHOD", *(c.upper() for c in COLUMNS), "BACKBONE", "WHY"]
-    shown = [[r["scenario"], r["method"], *(r[c] or "" for c in COLUMNS), r["backbone"], "; ".join(r["reasons"])] for r in rows]
-    total = ["total", "", *(n or "" for n in totals.values()), "", ""]
+    header = [
+        "SCENARIO",
+        "METHOD",
+        *(name.partition(".")[2].upper() or name.upper() for name in axes),
+        *(c.upper() for c in COLUMNS),
+        "BACKBONE",
+        "WHY",
+    ]
+    places = [["" if value is None else value for value in r["settings"].values()] if axes else [] for r in rows]
+    shown = [
+        [r["scenario"], r["method"], *place, *(r[c] or "" for c in COLUMNS), r["backbone"], "; ".join(r["reasons"])]
+        for r, place in zip(rows, places, strict=True)
+    ]
+    total = ["total", "", *("" for _ in axes), *(n or "" for n in totals.values()), "", ""]
     echo(table(header, [*shown, total]))
     for planned, holder in holders:
         how = "no longer renewed; the next run takes it over" if holder.silent else "running"

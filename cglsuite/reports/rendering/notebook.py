@@ -50,13 +50,14 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, kw_only=True)
 class RenderedReport:
     """The outcome of one report. ``path`` is its page: the report, or a page that says why there is none; ``seconds`` is how long rendering
-    took, possibly in an earlier run."""
+    took, possibly in an earlier run; ``title`` is what its campaign calls it."""
 
     notebook: str
     path: Path
     status: Literal["done", "failed"]
     reason: str
     seconds: float
+    title: str = ""
 
     @property
     def done(self) -> bool:
@@ -179,20 +180,16 @@ def _job(
     cell_timeout_s: float | None,
 ) -> Job:
     """What to render, its parameters checked before anything runs."""
-    import nbformat
-
-    from cglsuite.reports.rendering.parameters import check_parameters, declared_parameters
+    from cglsuite.reports.rendering.parameters import accepted
 
     entry = catalogue.get("notebook", name)
     source: Path = catalogue.resolve(entry)
-    declared = declared_parameters(nbformat.read(source, as_version=4))  # type: ignore[no-untyped-call]
-    parameters = check_parameters(declared, parameters, name)
     return Job(
         notebook=str(source),
         name=name,
         title=title,
         heading=heading,
-        parameters={key: value for key, value in offered.items() if key in declared} | dict(parameters),
+        parameters=accepted(entry, catalogue, parameters, offered),
         output=str(page.absolute()),
         cell_timeout_s=cell_timeout_s,
     )

@@ -1,23 +1,297 @@
-"""The parameters that a notebook declares in its cell tagged ``parameters``, and a check of given values before anything runs."""
+"""The parameters of notebooks, and a check of given values before anything runs.
+
+Our notebooks declare theirs in :mod:`cglsuite.reports.notebooks`: subclasses of :class:`Parameters` with types, bounds, choices, defaults
+and a sentence each. A plugin's notebook may name such a class in its spec; without one, the assignments of its cell tagged ``parameters``
+are the declaration, and values are of the types of their defaults.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from cglsuite.base.errors import ReportError, UnknownNameError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from cglsuite.base.errors import CglsuiteError, ReportError, UnknownNameError, UsageError, nearest
+from cglsuite.base.inputs import quoted, read_device
+from cglsuite.base.validation import key_path, problem_text
+from cglsuite.campaigns.campaign import Campaign, load_campaign
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["TAG", "Parameter", "check_parameters", "declared_parameters", "shown_path"]
+    from cglsuite.host import Catalogue, Entry
+
+__all__ = [
+    "TAG",
+    "Known",
+    "Parameter",
+    "Parameters",
+    "accepted",
+    "as_structure",
+    "check_parameters",
+    "check_reports",
+    "declared_parameters",
+    "model_of",
+    "parameter_rows",
+    "shown_path",
+]
 
 TAG = "parameters"
 _UNKNOWN = object()
+
+
+# --- typed declarations ----------------------------------------------------------------------------------------------------------
+
+
+def _no_truth(given: Any) -> Any:
+    if isinstance(given, bool):
+        raise ValueError(f"expected a number (given: {given})")
+    return given
+
+
+def _text(given: Any) -> Any:
+    """``None`` is the empty text, as in ``store=None``."""
+    return "" if given is None else given
+
+
+def as_structure(given: Any) -> Any:
+    """Lists and tables may come as JSON: papermill hands on what follows ``-p`` as text."""
+    if isinstance(given, str) and given.strip()[:1] in ("[", "{"):
+        try:
+            return json.loads(given)
+        except ValueError as error:
+            raise ValueError(f"expected JSON: {error} (given: {quoted(given)})") from error
+    return list(given) if isinstance(given, tuple) else given
+
+
+def _names(given: Any) -> Any:
+    """One text is the list of one."""
+    given = as_structure(given)
+    return [given] if isinstance(given, str) and given else [] if given in ("", None) else given
+
+
+def _device(given: str) -> str:
+    try:
+        return given and read_device(given)
+    except ValueError as error:
+        raise ValueError(f"{error} (given: {quoted(given)})") from error
+
+
+def _content(given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        Campaign.parse(given) if given else None
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    return given
+
+
+def _one_of_several(given: Any) -> Any:
+    if isinstance(given, str) and given:
+        return given
+    if not isinstance(given, dict) or not given:
+        raise ValueError(f"expected a file or the content of one (given: {quoted(given)})")
+    return _content(given)
+
+
+def _several(given: Any) -> Any:
+    """One campaign is the list of one."""
+    given = _names(given)
+    return [given] if isinstance(given, dict) else given
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Flag = bool
+Whole = Annotated[int, BeforeValidator(_no_truth)]
+Real = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(_no_truth)]
+Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False), BeforeValidator(_no_truth)]
+Portion = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), BeforeValidator(_no_truth)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_no_truth)]
+Names = Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(_names)]
+Seed = Annotated[int, Field(ge=0), BeforeValidator(_no_truth)]
+SeedNumbers = Annotated[list[Seed], Field(min_length=1), BeforeValidator(as_structure)]
+Numbers = Annotated[list[Real], BeforeValidator(as_structure)]
+Table = Annotated[dict[str, Any], BeforeValidator(as_structure)]
+Device = Annotated[Text, AfterValidator(_device)]
+Content = Annotated[Table, AfterValidator(_content)]
+Contents = Annotated[list[Annotated[Any, AfterValidator(_one_of_several)]], BeforeValidator(_several)]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Marks a parameter of names: of a ``method`` or ``setting`` of the campaign, a ``metric``, a ``subject`` (scenario or data set), a
+    ``campaign`` (its file). ``anywhere``: of all that are installed."""
+
+    kind: str
+    anywhere: bool = False
+
+
+class Parameters(BaseModel):
+    """The declaration of a notebook's parameters; an instance holds what was given, of the declared types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    notebook: ClassVar[str] = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """The parameters with these values.
+
+        Raises:
+            UsageError: an undeclared name or a value that does not fit; says of which notebook and parameter, what was given and what the
+                parameter takes.
+        """
+        try:
+            return cls.model_validate(dict(given))
+        except ValidationError as error:
+            raise UsageError("\n".join(dict.fromkeys(cls._problem(one) for one in error.errors(include_url=False)))) from None
+
+    @classmethod
+    def read(cls, names: Mapping[str, Any]) -> Self:
+        """The parameters as the names of a running notebook hold them: ``read(globals())``.
+
+        Raises:
+            UsageError: as :meth:`of`; papermill was given a name that is not declared.
+        """
+        injected = next((source for source in names.get("In", ()) if source.startswith("# Parameters\n")), "")
+        given = [name for statement in ast.parse(injected).body for name, _ in _assignments(statement)]
+        return cls.of({name: names[name] for name in (*cls.model_fields, *given) if name in names})
+
+    @classmethod
+    def _problem(cls, error: Any) -> str:
+        name = str(error["loc"][0]) if error["loc"] else ""
+        if error["type"] == "extra_forbidden":
+            close = nearest(name, cls.model_fields, 1)
+            advice = f"Did you mean {close[0]!r}?" if close else f"`cglsuite show notebook {cls.notebook}` lists its parameters."
+            return f"unknown parameter of notebook {cls.notebook!r} {name!r}. {advice}"
+        where = key_path([part for part in error["loc"] if part != "[key]"])
+        takes = f"It takes {_takes(cls, name)}: {cls.model_fields[name].description}"
+        return f"parameter {where!r} of notebook {cls.notebook!r}: {problem_text(error)}. {takes}"
+
+    def unknown(self, campaign: Campaign, catalogue: Catalogue) -> Iterator[str]:
+        """What names something that is not there: a method that the campaign does not run, a file that is absent."""
+        given: Any = self
+        others: list[Campaign] = []
+        try:
+            if getattr(given, "campaign", ""):
+                campaign = load_campaign(given.campaign)
+            elif getattr(given, "inline", None):
+                campaign = Campaign.parse(given.inline)
+            folder = campaign.path.parent if campaign.path else Path()
+            also = getattr(given, "also", ())
+            others += [load_campaign(folder / one) if isinstance(one, str) else Campaign.parse(one) for one in also]
+        except UsageError as error:
+            yield f"notebook {self.notebook!r}: {error}"
+        known = _campaign_names((campaign, *others))
+        for name, field in type(self).model_fields.items():
+            for mark in (one for one in field.metadata if isinstance(one, Known)):
+                for value in _values(getattr(self, name)):
+                    try:
+                        _require_known(mark, value, known, catalogue)
+                    except CglsuiteError as error:
+                        yield f"parameter {name!r} of notebook {self.notebook!r}: {error}"
+
+
+def _campaign_names(campaigns: Iterable[Campaign]) -> dict[str, list[str]]:
+    """Methods, and settings that have several values."""
+    known: dict[str, dict[str, None]] = {"method": {}, "setting": {}}
+    for one in campaigns:
+        known["method"] |= dict.fromkeys(one.grid.methods)
+        known["setting"] |= dict.fromkeys([*one.grid.further, *one.values, *(key for o in one.overrides for key in o.values)])
+    return {kind: list(names) for kind, names in known.items()}
+
+
+def _values(given: Any) -> list[str]:
+    return [one for one in ([given] if isinstance(given, str) else given) if one]
+
+
+def _require_known(mark: Known, value: str, known: Mapping[str, list[str]], catalogue: Catalogue) -> None:
+    if mark.kind == "subject":
+        catalogue.get("scenario" if "/" in value else "dataset", value)
+    elif mark.kind == "metric":
+        catalogue.get("metric", value)
+    elif mark.kind == "method" and mark.anywhere:
+        catalogue.get("method", value)
+    elif mark.kind in known and value.partition(" (")[0] not in known[mark.kind]:
+        raise UnknownNameError(f"{mark.kind} of this campaign", value, known[mark.kind])
+
+
+def _takes(model: type[Parameters], name: str) -> str:
+    """What a parameter takes, in words."""
+    schema = model.model_json_schema()["properties"][name]
+    if "enum" in schema:
+        return " or ".join(map(repr, schema["enum"]))
+    words = {"boolean": "true or false", "integer": "a whole number", "number": "a number", "array": "a list", "object": "a table"}
+    text = words.get(schema.get("type", ""), "text")
+    if schema.get("type") == "array" and "type" in schema["items"]:
+        text = {"string": "a list of texts", "integer": "a list of whole numbers", "number": "a list of numbers"}[schema["items"]["type"]]
+    limits = {"exclusiveMinimum": "above {}", "minimum": "at least {}", "exclusiveMaximum": "below {}", "maximum": "at most {}"}
+    bounds = [limit.format(f"{schema[key]:g}") for key, limit in limits.items() if key in schema]
+    return f"{text} {' and '.join(bounds)}" if bounds else text
+
+
+def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, Any, str]]:
+    """Name, what it takes, default and meaning of every parameter of a notebook."""
+    model = model_of(entry)
+    if model is None:
+        import nbformat
+
+        declared = declared_parameters(nbformat.read(catalogue.resolve(entry), as_version=4))  # type: ignore[no-untyped-call]
+        return [(one.name, type(one.default).__name__ if one.known else "any", one.default, "") for one in declared.values()]
+    return [(name, _takes(model, name), field.default, field.description or "") for name, field in model.model_fields.items()]
+
+
+def model_of(entry: Entry) -> type[Parameters] | None:
+    """The declaration that a notebook's spec names; ``None`` where its cell tagged ``parameters`` is the declaration."""
+    reference = getattr(entry.spec, "parameters", "")
+    model: type[Parameters] | None = resolve_name(reference) if reference else None
+    return model
+
+
+def accepted(entry: Entry, catalogue: Catalogue, given: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """What a notebook is given: ``offered`` as far as it declares that, then ``given``, checked.
+
+    Raises:
+        UsageError, ReportError: an undeclared name, or a value that does not fit.
+    """
+    model = model_of(entry)
+    if model is not None:
+        for name, value in given.items():
+            _require_json(value, f"parameter {name!r} of notebook {entry.name!r}")
+        checked = model.of(given).model_dump(include=set(given))
+        return {name: value for name, value in offered.items() if name in model.model_fields} | checked
+    import nbformat
+
+    declared = declared_parameters(nbformat.read(catalogue.resolve(entry), as_version=4))  # type: ignore[no-untyped-call]
+    return {name: value for name, value in offered.items() if name in declared} | check_parameters(declared, given, entry.name)
+
+
+def check_reports(campaign: Campaign, catalogue: Catalogue) -> None:
+    """Check every ``[[report]]`` of a campaign before anything trains: its notebook, parameters and the names in them.
+
+    Raises:
+        UsageError: with all that is wrong, report by report.
+    """
+    problems: list[str] = []
+    for n, report in enumerate(campaign.reports, 1):
+        try:
+            entry = catalogue.get("notebook", report.notebook)
+            accepted(entry, catalogue, report.parameters, {})
+            model = model_of(entry)
+            found = [] if model is None else list(model.of(report.parameters).unknown(campaign, catalogue))
+        except CglsuiteError as error:
+            found = str(error).splitlines()
+        problems += [f"{campaign.where}: report[{n - 1}]: {problem}" for problem in found]
+    if problems:
+        raise UsageError("\n".join(problems))
+
+
+# --- the cell tagged parameters --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

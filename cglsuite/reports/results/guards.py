@@ -12,6 +12,7 @@ import pandas as pd
 from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES, is_fraction
+from cglsuite.reports.results.results import at_equal_settings, collapsed, swept
 from cglsuite.reports.results.variants import orders_in_all, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.reports.results.results import CampaignResults, Group
 
-__all__ = ["Guard", "guards"]
+__all__ = ["Guard", "guards", "upper_bound_of"]
 
 MEMORY_TOLERANCE = 1.1
 """Memories whose sizes differ by at most this factor count as equal."""
@@ -88,14 +89,25 @@ def _of_board(results: CampaignResults, groups: Sequence[Group]) -> Iterator[Gua
 
 
 def _below(groups: Sequence[Group]) -> str:
-    """The methods that are above joint training on the cells that they share with it."""
-    bounds = [group for group in groups if group.method == UPPER_BOUND]
-    above = [text for bound in bounds for group in groups if group.method != UPPER_BOUND if (text := _above(group, bound))]
+    """The methods that are above joint training at equal settings, on the cells that they share with it."""
+    above: dict[str, list[str]] = {}
+    for group in groups:
+        bound = upper_bound_of(group, groups)
+        if bound is not None and group.method != UPPER_BOUND and (text := _above(group, bound)):
+            above.setdefault(bound.label, []).append(text)
     if not above:
         return ""
-    certain = any(text.endswith("significant)") for text in above)
+    certain = any(text.endswith("significant)") for some in above.values() for text in some)
     when = "at the end of the stream, " if groups[0].records[0].stream else ""
-    return f"The upper bound {'is' if certain else 'may be'} under-trained: {when}{UPPER_BOUND} is below {'; '.join(above)}."
+    said = "; ".join(f"{label} is below {'; '.join(some)}" for label, some in above.items())
+    return f"The upper bound {'is' if certain else 'may be'} under-trained: {when}{said}."
+
+
+def upper_bound_of(group: Group, groups: Sequence[Group]) -> Group | None:
+    """Joint training at the settings of a group; of several, which differ in settings of its own alone, the best; ``None`` without any."""
+    axes = swept(groups)
+    bounds = [one for one in groups if one.method == UPPER_BOUND and at_equal_settings(group, one, axes)]
+    return max(bounds, key=lambda bound: _mean(map(_performance, bound.records)), default=None)
 
 
 def _above(group: Group, bound: Group) -> str:
@@ -124,8 +136,11 @@ def _performance(record: Record) -> float:
 
 def _memory(groups: Sequence[Group]) -> str:
     """What methods with a memory kept, where that is not equal."""
-    kept = {group.label: _mean(record.memory.get("items") for record in group.records) for group in groups if group.method != UPPER_BOUND}
-    used = {label: items for label, items in kept.items() if items > 0}
+    kept: dict[tuple[str, float], list[Group]] = {}
+    for group in groups:
+        if group.method != UPPER_BOUND and (items := _mean(record.memory.get("items") for record in group.records)) > 0:
+            kept.setdefault((group.method, items), []).append(group)
+    used = {label: items for (_, items), some in kept.items() for label in collapsed(some, groups)}
     if len(used) < 2 or max(used.values()) <= MEMORY_TOLERANCE * min(used.values()):
         return ""
     listed = ", ".join(f"{label} {items:,.0f}" for label, items in sorted(used.items(), key=lambda pair: pair[1]))
@@ -142,16 +157,17 @@ def _mean(values: Iterable[Any]) -> float:
 
 def _tuning(results: CampaignResults, groups: Sequence[Group]) -> str:
     """Which methods a search or the protocol tuned and which it did not, where both stand side by side."""
-    searched = {group.label: names for group in groups if (names := _searched(results, group))}
-    given = {group.label: names for group in groups if (names := _given(group)) and group.label not in searched}
-    shared = any(not name.startswith("method.") for names in (*searched.values(), *given.values()) for name in names)
-    tuned = searched.keys() | given.keys()
-    left = [g.label for g in groups if g.label not in tuned and (shared or _tunable(g))]
-    if not tuned or not left:
+    searched = [group for group in groups if _searched(results, group)]
+    given = [group for group in groups if _given(group) and group not in searched]
+    names = [name for group in searched for name in _searched(results, group)] + [name for group in given for name in _given(group)]
+    shared = any(not name.startswith("method.") for name in names)
+    left = [g for g in groups if g not in searched and g not in given and (shared or _tunable(g))]
+    if not names or not left:
         return ""
-    parts = [f"searched in this campaign: {', '.join(searched)}"] if searched else []
-    parts += [f"set by the protocol: {', '.join(given)}"] if given else []
-    return f"Tuned methods stand beside untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {', '.join(left)}."
+    parts = [f"searched in this campaign: {', '.join(collapsed(searched, groups))}"] if searched else []
+    parts += [f"set by the protocol: {', '.join(collapsed(given, groups))}"] if given else []
+    untuned = ", ".join(collapsed(left, groups))
+    return f"Tuned methods stand beside untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {untuned}."
 
 
 def _trials(results: CampaignResults, groups: Sequence[Group]) -> str:

@@ -35,11 +35,14 @@ __all__ = [
     "CampaignResults",
     "Group",
     "ReportedCell",
+    "at_equal_settings",
+    "collapsed",
     "group_cells",
     "load_campaign_results",
     "load_pooled_results",
     "load_results_by_device",
     "results_of",
+    "swept",
 ]
 
 
@@ -202,13 +205,13 @@ def load_campaign_results(
     Raises:
         UsageError: the campaign is invalid or contains an unknown name.
     """
+    campaign = _as_campaign(campaign)  # names its data and plugin files before the catalogue is loaded
     engine = engine or load_engine()
     overrides = Overrides.of(overrides)
     if device:
         overrides = dataclasses.replace(overrides, device=device)
     catalogue = catalogue or engine.load_catalogue()
     store = store if isinstance(store, Store) else Store(store)
-    campaign = _as_campaign(campaign)
     if train_missing:
         from cglsuite.campaigns.executors.campaign_run import run_campaign
 
@@ -386,11 +389,16 @@ def _homogeneous(members: Sequence[ReportedCell]) -> list[ReportedCell]:
 def _variants(records: Sequence[Record]) -> list[str]:
     """For each record, the values in which it differs from the others, as text."""
     configurations = [{PRETRAINING_SCHEME: NO_PRETRAINING} | record.cell["configuration"] for record in records]
-    names = sorted({name for one in configurations for name in one})
-    differing = [name for name in names if len({canonical(one.get(name)) for one in configurations}) > 1]
+    differing = _differing(configurations)
     if PRETRAINING_SCHEME in differing:
         differing = [name for name in differing if not _follows_from_scheme(name, configurations)]
     return [", ".join(f"{name.partition('.')[2] or name}={value_text(one.get(name))}" for name in differing) for one in configurations]
+
+
+def _differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings in which some of them differ."""
+    names = sorted({name for one in configurations for name in one})
+    return [name for name in names if len({canonical(one.get(name)) for one in configurations}) > 1]
 
 
 def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]]) -> bool:
@@ -400,3 +408,28 @@ def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]])
     return len({canonical([one[PRETRAINING_SCHEME], one.get(name)]) for one in configurations}) == len(
         {one[PRETRAINING_SCHEME] for one in configurations}
     )
+
+
+# --- sweeps ----------------------------------------------------------------------------------------------------------------------
+
+
+def swept(groups: Sequence[Group]) -> list[str]:
+    """The settings in which groups of one method differ: the axes of a sweep, by dotted key. Groups are of one preset and backbone."""
+    by_method: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for group in groups:
+        by_method[group.method].append(group.records[0].cell["configuration"])
+    return list(dict.fromkeys(name for some in by_method.values() for name in _differing(some)))
+
+
+def at_equal_settings(one: Group, other: Group, axes: Iterable[str]) -> bool:
+    """Whether two groups have the same values on the axes; a method's own settings are no common axis."""
+    mine, theirs = (group.records[0].cell["configuration"] for group in (one, other))
+    common = [name for name in axes if not name.startswith("method.")]
+    return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in common)
+
+
+def collapsed(some: Sequence[Group], groups: Sequence[Group]) -> list[str]:
+    """The labels of some of the groups; a method is named once where all of its groups are among them."""
+    labels = [group.label for group in some]
+    whole = {g.method for g in some} - {g.method for g in groups if g.label not in labels}
+    return list(dict.fromkeys(group.method if group.method in whole else group.label for group in some))

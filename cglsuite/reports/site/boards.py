@@ -372,9 +372,10 @@ def _sorted(rows: Sequence[Row], column: Column) -> list[Row]:
 
 
 def _judged(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, in_all: int | None, several: bool) -> list[Row]:
-    """The rows with their verdicts on ``column``; the first row has the best mean."""
+    """The rows with their verdicts on ``column``; the first row has the best mean. Of a sweep that row was selected: it is no reference."""
     names = [_name(row, several) for row in rows]
-    if len(rows) < 2 or not column.metric:
+    sweep = len({(row.method, row.group.backbone) for row in rows}) < len(rows)
+    if len(rows) < 2 or not column.metric or sweep:
         return list(rows)
     comparisons = pairs_of(rows, by_key, column, in_all, several)
     against = {(set(pair) - {names[0]}).pop(): row for row in as_rows(comparisons) if names[0] in (pair := (row["first"], row["second"]))}

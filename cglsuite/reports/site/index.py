@@ -34,8 +34,9 @@ from cglsuite.reports.kit.tables import (
 from cglsuite.reports.kit.text import badge, key_box, notice, plain_text, value_text
 from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.results import runs as show_runs
-from cglsuite.reports.results.guards import guards
+from cglsuite.reports.results.guards import guards, upper_bound_of
 from cglsuite.reports.results.published import compare, counted
+from cglsuite.reports.results.results import swept
 from cglsuite.reports.results.summary import NOTHING_DONE, definitions, notices
 from cglsuite.reports.results.variants import orders_in_all
 from cglsuite.reports.site.boards import LEVEL, Board, Row, across, boards, pairs_of
@@ -74,15 +75,21 @@ __all__ = [
 
 
 def site_html(
-    campaign: Campaign, rendered: Sequence[RenderedReport], catalogue: Catalogue, results: CampaignResults | None, problem: str = ""
+    campaign: Campaign,
+    rendered: Sequence[RenderedReport],
+    catalogue: Catalogue,
+    results: CampaignResults | None,
+    problem: str = "",
+    left_over: Sequence[str] = (),
 ) -> str:
     """The page.
 
     Args:
         rendered: the outcome of each report. results: of the campaign; ``None`` if unavailable, with the reason in ``problem``.
+        left_over: pages of reports that the campaign no longer names.
     """
     shown_boards = boards(results, catalogue) if results is not None else []
-    parts = [_head(campaign, results, catalogue), _reports(rendered)]
+    parts = [_head(campaign, results, catalogue), _reports(rendered, left_over)]
     if results is None:
         parts.append(element("div", element("p", "There is no leaderboard: "), element("p", problem), class_="notice bad", role="alert"))
     else:
@@ -190,14 +197,16 @@ def _number(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 
-def _reports(rendered: Sequence[RenderedReport]) -> Fragment:
+def _reports(rendered: Sequence[RenderedReport], left_over: Sequence[str]) -> Fragment:
     columns = [
-        label("report", lambda report: element("a", report.path.stem, href=report.path.name)),
+        label("report", lambda report: element("a", report.title or report.path.stem, href=report.path.name)),
         words("state", lambda report: badge(report.status, "good" if report.done else "bad")),
         words("rendered in", lambda report: f"{report.seconds:.0f} s", "number", "number"),
         words("reason", lambda report: plain_text(report.reason), "long"),
     ]
-    return part("reports", "Reports", framed(rendered, columns))
+    links = [content for name in left_over for content in (" ", element("a", name, href=name))]
+    old = element("p", "Left over, since the campaign no longer names these reports:", *links, class_="note") if left_over else None
+    return part("reports", "Reports", framed(rendered, columns), old)
 
 
 def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board], *, datasets: bool = False) -> Fragment:
@@ -331,12 +340,68 @@ def _finding(results: CampaignResults, board: Board, backbone: str) -> Finding:
     if not methods:
         values = ", ".join(f"{row.group.label} {_value(board, row)}" for row in rows)
         return Finding(title=title, best="", sentences=(f"{board.first.label}: {values}.",))
+    if axes := swept([row.group for row in rows]):
+        return _finding_of_sweep(results, board, title, rows, axes)
     best, bound = methods[0], next((row for row in rows if row.method == UPPER_BOUND), None)
     stands = "is best with" if len(methods) > 1 else "has"
     gap = _gap(board, best, bound) if bound is not None else ""
     sentences = [f"{best.group.label} {stands} {_score(board, best)}{gap}."]
-    sentences += _significance(results, board, best, [row for row in rows if row is not best])
+    sentences += _significance(results, board, best, [row for row in rows if row is not best], board.rows)
     return Finding(title=title, best=best.group.label, sentences=tuple(sentences))
+
+
+def _finding_of_sweep(results: CampaignResults, board: Board, title: str, rows: Sequence[Row], axes: Sequence[str]) -> Finding:
+    """Variants of one method are a sweep: a range for each, and of methods only variants that test data did not choose are compared."""
+    by_method: dict[str, list[Row]] = {}
+    for row in rows:
+        by_method.setdefault(row.method, []).append(row)
+    ranges = [f"{method} {_range(board, some)}" for method, some in by_method.items()]
+    most = max(len(some) for some in by_method.values())
+    sentences = [f"{board.first.label} over {most} settings of {_listed([name.partition('.')[2] or name for name in axes])}: "]
+    sentences[0] += "; ".join(ranges) + "."
+    chosen = {method: _by_validation(results, some) for method, some in by_method.items()}
+    learners = {method: some for method, some in by_method.items() if method not in (UPPER_BOUND, LOWER_BOUND)}
+    if any(chosen[method] is None for method in learners):
+        for method, some in learners.items():
+            if len(some) > 1:
+                selected = f"{some[0].group.label} with {_value(board, some[0])}{_gap_at_equal_settings(board, some[0], rows)}"
+                sentences.append(f"Best of {len(some)} {method} by test performance, optimistic: {selected}.")
+        return Finding(title=title, best="", sentences=tuple(sentences))
+    compared = [row for row in rows if row in chosen.values()]
+    best = next(row for row in compared if row.method in learners)
+    how = f"of the {len(by_method[best.method])} settings the one that validation chose" if len(by_method[best.method]) > 1 else ""
+    stands = f"{'is best with' if len(learners) > 1 else 'has'} {_score(board, best)}{_gap_at_equal_settings(board, best, rows)}"
+    sentences.append(f"{best.group.label}{f', {how},' if how else ''} {stands}.")
+    bound = upper_bound_of(best.group, [row.group for row in rows])
+    others = [row for row in compared if row is not best and row.method != UPPER_BOUND]
+    others += [row for row in rows if bound is not None and row.group is bound]
+    sentences += _significance(results, board, best, others, [best, *others])
+    return Finding(title=title, best=best.group.label, sentences=tuple(sentences))
+
+
+def _range(board: Board, rows: Sequence[Row]) -> str:
+    """From the smallest to the largest mean of a method's variants."""
+    if len(rows) == 1:
+        return _value(board, rows[0])
+    ends = sorted(board.first.scale * row.scores[board.first.name].mean for row in rows)
+    unit = f"\N{NO-BREAK SPACE}{board.first.unit}" if board.first.unit else ""
+    return f"{number_text(ends[0], board.first.digits)} to {number_text(ends[-1], board.first.digits)}{unit}"
+
+
+def _by_validation(results: CampaignResults, rows: Sequence[Row]) -> Row | None:
+    """The variant with the best validation performance; ``None`` where that was not kept of all of them."""
+    if len(rows) == 1:
+        return rows[0]
+    kept = results.frame.set_index("key")["validation_average_performance"].astype("float64")
+    means = [float(kept[[record.key for record in row.records]].mean(skipna=False)) for row in rows]
+    return None if any(mean != mean for mean in means) else rows[means.index(max(means))]
+
+
+def _gap_at_equal_settings(board: Board, row: Row, rows: Sequence[Row]) -> str:
+    """How far a row is from joint training at its settings."""
+    bound = upper_bound_of(row.group, [one.group for one in rows])
+    partner = next((one for one in rows if bound is not None and one.group is bound), None)
+    return _gap(board, row, partner) if partner is not None else ""
 
 
 def _score(board: Board, row: Row) -> str:
@@ -362,12 +427,12 @@ def _gap(board: Board, best: Row, bound: Row) -> str:
     return f", {size} {unit}".rstrip() + f" {'below' if gap >= 0 else 'above'} {bound.group.label} ({_value(board, bound)})"
 
 
-def _significance(results: CampaignResults, board: Board, best: Row, others: Sequence[Row]) -> list[str]:
-    """From which methods the best one differs significantly, and from which it does not."""
+def _significance(results: CampaignResults, board: Board, best: Row, others: Sequence[Row], family: Sequence[Row]) -> list[str]:
+    """From which methods the best one differs significantly, and from which it does not, among all pairs of a family."""
     if not others or not board.first.metric:
         return []
     try:
-        against = _tests(results, board, best)
+        against = _tests(results, board, best, family)
     except Refused as refusal:
         return [f"No difference can be tested: {refusal}."]
     differs, alike, refused = list[str](), list[str](), list[str]()
@@ -383,11 +448,11 @@ def _significance(results: CampaignResults, board: Board, best: Row, others: Seq
     return [f"It {', '.join(parts)}."]
 
 
-def _tests(results: CampaignResults, board: Board, best: Row) -> Mapping[str, Mapping[str, Any]]:
-    """The tests of the best method against every other row, by that row's name."""
+def _tests(results: CampaignResults, board: Board, best: Row, family: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
+    """The tests of the best method against every other row of a family, by that row's name."""
     own = board.name_of(best)
     in_all = orders_in_all([record for row in board.rows for record in row.records])
-    frame = pairs_of(board.rows, results.frame.set_index("key"), board.first, in_all, len(board.backbones) > 1)
+    frame = pairs_of(family, results.frame.set_index("key"), board.first, in_all, len(board.backbones) > 1)
     return {(set(pair) - {own}).pop(): row for row in as_rows(frame) if own in (pair := (row["first"], row["second"]))}
 
 
@@ -476,8 +541,8 @@ def tasks_row(board: Board) -> list[Fragment]:
     """Numbers of a board's scenario; ranges over the tasks of its first record."""
     record = next(record for row in board.rows for record in row.records)
     classes = [len(task.get("classes") or ()) for task in record.tasks]
-    cells = [element("td", board.setting), number_cell(len(record.tasks) or _columns(record), 0), _range(classes)]
-    cells += [_range(task.get(f"n_{name}") for task in record.tasks) for name in ("train", "validation", "test")]
+    cells = [element("td", board.setting), number_cell(len(record.tasks) or _columns(record), 0), _datasets_range(classes)]
+    cells += [_datasets_range(task.get(f"n_{name}") for task in record.tasks) for name in ("train", "validation", "test")]
     return [row_head(board.title), *cells]
 
 
@@ -485,7 +550,7 @@ def _columns(record: Record) -> int:
     return len(record.matrix[0]) if record.matrix else 0
 
 
-def _range(values: Iterable[int | None]) -> Fragment:
+def _datasets_range(values: Iterable[int | None]) -> Fragment:
     known = [value for value in values if value]
     if not known:
         return number_cell(None)

@@ -7,6 +7,7 @@ sorting and filtering; the content is complete without it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -151,6 +152,12 @@ def board_caption(results: CampaignResults, board: Board, *, campaign: bool = Tr
 
 def _judged(board: Board) -> str | None:
     """What the tests say, in one sentence."""
+    counts = Counter((row.method, row.group.backbone) for row in board.rows)
+    if max(counts.values(), default=0) > 1:
+        return (
+            "Rows of one method are the settings of a sweep, sorted by test performance: the first of a method is the best of up to "
+            f"{max(counts.values())} by test performance, which is optimistic, and none is tested against it."
+        )
     verdicts = [row.verdict for row in board.rows if row.verdict is not None]
     if not verdicts:
         return None

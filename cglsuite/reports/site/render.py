@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,14 +84,14 @@ def render_campaign(
     shared = surroundings(records.path, catalogue)
 
     def one(report: Report, page: str) -> RenderedReport:
-        title = f"{loaded.title or loaded.name} – {report.notebook.replace('_', ' ').replace('-', ' ')}"
-        return render_notebook(
+        title = f"{loaded.title or loaded.name} – {report.title or report.notebook.replace('_', ' ').replace('-', ' ')}"
+        rendered = render_notebook(
             report.notebook,
             report.parameters,
             folder / page,
             catalogue=catalogue,
             title=title,
-            heading=loaded.title or loaded.name,
+            heading=report.title or loaded.title or loaded.name,
             offered=offered,
             cell_timeout_s=cell_timeout_s,
             stop=stop,
@@ -98,6 +99,7 @@ def render_campaign(
             folders=(Path(campaign).parent,),
             force=force,
         )
+        return replace(rendered, title=report.title)
 
     with ThreadPoolExecutor(max_workers=max(1, min(workers, len(reports)))) as pool:
         try:
@@ -128,8 +130,9 @@ def _render_index(
         from cglsuite.reports.site.index import dataset_pages, site_html
 
         anatomy = next((report.path.name for report in rendered if report.notebook == "stream_anatomy" and report.done), "")
+        left_over = _left_over(folder, [report.path.name for report in rendered])
         pages = dataset_pages(campaign, catalogue, results, anatomy) if results is not None else {}
-        for name, text in (pages | {page.name: site_html(campaign, rendered, catalogue, results, problem)}).items():
+        for name, text in (pages | {page.name: site_html(campaign, rendered, catalogue, results, problem, left_over)}).items():
             write_atomic(folder / name, text.encode(), option="--out")
     except Exception as error:  # noqa: BLE001 - likewise; a full disk
         problem = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"
@@ -138,6 +141,12 @@ def _render_index(
     return RenderedReport(
         notebook="index", path=page, status="failed" if problem else "done", reason=problem, seconds=time.monotonic() - began
     )
+
+
+def _left_over(folder: Path, pages: Sequence[str]) -> list[str]:
+    """Reports in the folder that the campaign no longer names."""
+    there = (path.name.removesuffix(".status.json") for path in sorted(folder.glob("*.html.status.json")))
+    return [name for name in there if name not in pages and (folder / name).is_file()]
 
 
 def _reports(campaign: Campaign, catalogue: Catalogue, every: bool) -> list[Report]:
@@ -151,14 +160,12 @@ def _reports(campaign: Campaign, catalogue: Catalogue, every: bool) -> list[Repo
 
 
 def _reports_on_campaigns(entry: Entry, catalogue: Catalogue) -> bool:
-    import nbformat
-
-    from cglsuite.reports.rendering.parameters import declared_parameters
+    from cglsuite.reports.rendering.parameters import parameter_rows
 
     if getattr(entry.spec, "interactive", False):
         return False
     try:
-        return "campaign" in declared_parameters(nbformat.read(catalogue.resolve(entry), as_version=4))  # type: ignore[no-untyped-call]
+        return "campaign" in [name for name, *_ in parameter_rows(entry, catalogue)]
     except Exception:  # noqa: BLE001 - a plugin's file: rendering it will report the fault
         return True
 

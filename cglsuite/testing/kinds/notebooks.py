@@ -15,7 +15,7 @@ from cglsuite.base.helpers import module_path, run_helper
 from cglsuite.graphs.files.named import named
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.reports.rendering.notebook import RenderedReport, render_notebook
-from cglsuite.reports.rendering.parameters import TAG, declared_parameters
+from cglsuite.reports.rendering.parameters import TAG, declared_parameters, model_of
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.staged import notebook_study
@@ -148,7 +148,7 @@ def _cells(notebook: Any) -> list[tuple[str, str, list[str]]]:
 
 
 def _parameters(trial: _Trial) -> None:
-    """One cell declares its inputs by literals, and later cells use each of them."""
+    """One cell declares its inputs by literals, and later cells use each of them, or read them by the declaration that its spec names."""
     try:
         declared = declared_parameters(trial.notebook)
     except ReportError as error:
@@ -162,7 +162,16 @@ def _parameters(trial: _Trial) -> None:
     for cell in trial.notebook.cells:
         if cell.cell_type == "code" and TAG not in cell.metadata.get("tags", []):
             used |= _names(cell.source)
-    if unused := [name for name in declared if name not in used]:
+    if (model := model_of(trial.entry)) is not None:
+        if model.__name__ not in used:
+            fix = f"asked = {model.__name__}.read(globals()) in the next cell"
+            raise CheckFailed(f"{trial.path}: no cell reads the parameters by {model.__name__}, their declaration", fix)
+        if different := sorted(declared.keys() ^ model.model_fields.keys()):
+            raise CheckFailed(
+                f"{trial.path}: {', '.join(different)}: only one of the parameters cell and {model.__name__} has it",
+                "give both the same names",
+            )
+    elif unused := [name for name in declared if name not in used]:
         raise CheckFailed(f"{trial.path}: no cell uses the parameter {', '.join(unused)}", "use it, or do not declare it")
 
 

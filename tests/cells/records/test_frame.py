@@ -374,6 +374,19 @@ def test_among_several_joint_records_the_one_with_as_many_threads_comes_first() 
     assert math.isnan(gap(own, *(changed(upper, scenario={"training": {"epochs": n}}, matrix=m) for n, m in ((3, UPPER), (4, OWN)))))
 
 
+def test_among_joint_records_of_a_sweep_the_one_at_equal_settings_is_the_partner() -> None:
+    """Of the backbone's widths; a width that no joint record has leaves a choice, and none is made."""
+
+    def of_width(method: str, width: int, matrix: Any) -> Record:
+        made = record(method, matrix=matrix)
+        return changed(made, cell={"configuration": {**made.cell["configuration"], "backbone.width": width}})
+
+    joints = [of_width("joint", 8, UPPER), of_width("joint", 16, OWN)]
+    assert gap(of_width("bare", 8, OWN), *joints) == 0.5
+    assert gap(of_width("bare", 16, OWN), *joints) == 0.0
+    assert math.isnan(gap(of_width("bare", 32, OWN), *joints))
+
+
 def test_joint_of_another_number_of_tasks_is_no_partner() -> None:
     """Rows are compared one by one."""
     shorter = record(

@@ -80,6 +80,21 @@ def test_many_comparisons_share_a_box(made: Made) -> None:
         assert f"joint is below ewc (+{n}.0 points in 3 cells, " in page
 
 
+def test_each_variant_has_its_own_joint(made: Made) -> None:
+    """Joint training at a method's settings bounds it, and each pair is named once; memory and tuning name a whole method once."""
+    axes = {"training.lr": [0.001, 0.01]}
+    raised_by = {("joint", 0.01): 0.1, ("ewc", 0.001): 0.05}
+    searched = ScenarioSpec(name="toy/class-il@own-1", summary="s", dataset="toy", setting="class-il", searched=("training.lr",))
+
+    def change(planned: PlannedCell) -> dict[str, Any]:
+        by = raised_by.get((planned.request.method, planned.request.overrides["training.lr"]), 0.0)
+        return raised(planned, {planned.request.method: by}, noise=0.01 if planned.request.method == "ewc" else 0.002)
+
+    results = made(change, ("scenario", searched), grid=GRID | {"scenarios": [searched.name], "axes": axes})
+    (text,) = guard_texts(results, "upper-bound")
+    assert text == "The upper bound is under-trained: joint (lr=0.001) is below ewc (lr=0.001) (+5.0 points in 3 cells, significant)."
+
+
 def test_joint_below_by_chance(made: Made) -> None:
     """A difference whose interval holds zero is not called one of training."""
     results = made(lambda p: raised(p, {"ewc": 0.001}, noise=0.03 if p.request.method == "ewc" else 0.002))

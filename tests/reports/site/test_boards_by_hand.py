@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 
 from cglsuite.reports.site import downloads, index
 from cglsuite.reports.site.boards import Board, Column, Row, Score, _sorted, _verdict, across, board_frame, standings
-from cglsuite.reports.site.index import _range
+from cglsuite.reports.site.index import _datasets_range
 
 AP = Column(name="ap", label="AP", summary="", better="up", unit="%", scale=100.0, digits=1)
 MAE = Column(name="mae", label="MAE", summary="", better="down", unit="eV", scale=1.0, digits=3)
@@ -219,6 +219,6 @@ def test_published_values_are_counted_by_verdict(monkeypatch: pytest.MonkeyPatch
 
 def test_ranges_of_sizes() -> None:
     """One number where both ends are equal; thousands apart; nothing known is a dash, and 0 is not known."""
-    assert "".join(BeautifulSoup(_range([1200, 80, None, 0]).source, "html.parser").stripped_strings) == "80–1\u202f200"
-    assert 'data-low="7.0" data-high="7.0">7<' in _range([7, 7]).source
-    assert "–</td>" in _range([None, 0]).source
+    assert "".join(BeautifulSoup(_datasets_range([1200, 80, None, 0]).source, "html.parser").stripped_strings) == "80–1\u202f200"
+    assert 'data-low="7.0" data-high="7.0">7<' in _datasets_range([7, 7]).source
+    assert "–</td>" in _datasets_range([None, 0]).source

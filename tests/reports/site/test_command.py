@@ -58,7 +58,24 @@ def test_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(render, "render_campaign", lambda *_, **__: rendered(tmp_path, "failed"))
     assert run(["report", campaign, "--json"]) == 1
     (one,) = json.loads(capsys.readouterr().out)
-    assert one == {"notebook": "n", "path": str(tmp_path / "0.html"), "reason": "why", "seconds": 1.5, "status": "failed"}
+    assert one == {"notebook": "n", "path": str(tmp_path / "0.html"), "reason": "why", "seconds": 1.5, "status": "failed", "title": ""}
+
+
+def test_several_campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], campaign: str) -> None:
+    """Each in a folder of its name; two that would share one are refused before anything is rendered."""
+    second = tmp_path / "y.toml"
+    second.write_text(Path(campaign).read_text().replace('"x"', '"y"'))
+    asked = []
+    monkeypatch.setattr(render, "render_campaign", lambda path, **given: asked.append((path, given["out"])) or rendered(tmp_path, "done"))
+    assert run(["report", campaign, str(second), "--out", str(tmp_path / "pages")]) == 0
+    assert asked == [(Path(campaign), tmp_path / "pages" / "x"), (second, tmp_path / "pages" / "y")]
+    assert run(["report", campaign, str(second)]) == 0
+    assert asked[2:] == [(Path(campaign), tmp_path / "rendered" / "x"), (second, tmp_path / "rendered" / "y")]
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    second.write_text(Path(campaign).read_text())
+    assert run(["report", campaign, str(second)]) == 2
+    assert "two campaigns are named 'x'" in capsys.readouterr().err
+    assert len(asked) == 4
 
 
 def test_a_campaign_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,15 +30,21 @@ Made = Callable[..., CampaignResults]
 def made(tmp_path: Path) -> Made:
     """Results of one scenario, with as many orders as ``NOISE`` has values unless told otherwise: matrices raised by method."""
 
-    def make(by: dict[str, float], orders: int = len(NOISE), **wobble: float) -> CampaignResults:
+    def make(
+        by: dict[str, float], orders: int = len(NOISE), lambdas: tuple[float, ...] = (), validated: bool = False, **wobble: float
+    ) -> CampaignResults:
         seeds = {"order": list(range(orders)), "init": list(range(orders))}
-        content = CAMPAIGN | {"grid": {"scenarios": ["toy/class-il@cglb-1"], "methods": list(by)}, "seeds": seeds}
+        axes = {"axes": {"method.lambda": list(lambdas)}} if lambdas else {}
+        content = CAMPAIGN | {"grid": {"scenarios": ["toy/class-il@cglb-1"], "methods": list(by)} | axes, "seeds": seeds}
         catalogue = catalogue_of()
         store, engine = Store(tmp_path / "store"), toy_engine(catalogue)
         for place, planned in enumerate(plan_campaign(Campaign.parse(content), catalogue, store=store, engine=engine)):
             order, method = planned.request.seeds.order, planned.request.method
             own = wobble.get(method, 0.002) * np.cos(7.0 * place)
-            store.put(record_of(planned, matrix=(BASE + by[method] + NOISE[order] + own).tolist()))
+            weight = planned.request.overrides.get("method.lambda", 0.0)
+            matrix = BASE + by[method] + NOISE[order] + own + 0.01 * weight
+            kept = {"validation_matrix": (matrix - 0.02 * weight).tolist()} if validated else {}
+            store.put(record_of(planned, matrix=matrix.tolist(), **kept))
         return load_campaign_results(content, store, catalogue=catalogue, engine=engine)
 
     return make
@@ -87,6 +94,31 @@ def test_too_few_orders_to_test(made: Made) -> None:
     assert "no interval" in finding.sentences[0]
     assert "joint" not in finding.sentences[0]
     assert finding.sentences[1].startswith("No difference can be tested: ")
+
+
+def test_variants_of_a_method_are_a_sweep(made: Made) -> None:
+    """No setting is best by its test performance without being called so, and joint training is that of the same settings."""
+    results = made({"bare": 0.0, "ewc": 0.1, "joint": 0.2}, lambdas=(1.0, 2.0, 5.0))
+    finding = only(results)
+    assert finding.best == ""
+    first, second = finding.sentences
+    assert first.startswith("AP over 3 settings of lambda: ")
+    assert re.search(r"ewc 7\d\.\d to 7\d\.\d\N{NO-BREAK SPACE}%", first)
+    assert second.startswith("Best of 3 ewc by test performance, optimistic: ewc (lambda=5) with 7")
+    assert " points below joint (" in second
+    assert "is best with" not in " ".join(finding.sentences)
+    assert "interval" not in " ".join(finding.sentences)
+
+
+def test_validation_may_choose_among_variants(made: Made) -> None:
+    """Validation is best where test performance is worst: the chosen variant is compared, among chosen ones alone."""
+    results = made({"bare": 0.0, "ewc": 0.1, "joint": 0.2}, lambdas=(1.0, 2.0, 5.0), validated=True)
+    finding = only(results)
+    assert finding.best == "ewc (lambda=1)"
+    _, second, third = finding.sentences
+    assert second.startswith("ewc (lambda=1), of the 3 settings the one that validation chose, has AP 7")
+    assert "interval" in second
+    assert third == "It differs significantly from bare and joint."
 
 
 def test_bounds_alone_have_no_best_method(made: Made) -> None:

@@ -6,6 +6,7 @@ Values have the records' units. :mod:`cglsuite.reports.studies.comparison.page` 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from cglsuite.base.markup import Fragment, element
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
 from cglsuite.reports.kit.text import key_box, notice
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
+from cglsuite.reports.results.results import at_equal_settings, swept
 from cglsuite.reports.results.variants import orders_in_all, place_of
 
 if TYPE_CHECKING:
@@ -108,6 +110,7 @@ class Comparison:
         cells: one row per record with a value: method, order, split, seed, value, key. lacking: by method, records without a value.
         orders_in_all: how many orders there are, where the scenario runs all orders of its tasks.
         absent: why the metric has no value, if no record has one.
+        groups: whose records these are, one per label in ``method``.
     """
 
     preset: str
@@ -122,6 +125,7 @@ class Comparison:
     orders_in_all: int | None = None
     absent: str = ""
     bounds: tuple[float, float] | None = None
+    groups: tuple[Group, ...] = ()
 
     @property
     def name(self) -> str:
@@ -186,8 +190,24 @@ class Comparison:
         if asked.against and asked.against not in self.methods:
             raise stats.Refused(f"{asked.against} is the reference method and has no value here")
         how: dict[str, Any] = {"test": asked.test, "adjustment": asked.adjustment, "alpha": asked.alpha}
-        how["orders_in_all"] = self.orders_in_all
-        return stats.compare_methods(self.cells, against=asked.against or None, higher_is_better=self.higher_is_better, **how)
+        how |= {"orders_in_all": self.orders_in_all, "against": asked.against or None}
+        if self.axes and not asked.against:
+            how["pairs"] = self._at_equal_settings
+            if not how["pairs"]:
+                raise stats.Refused(f"no two methods were run at equal settings of {', '.join(self.axes)}")
+        return stats.compare_methods(self.cells, higher_is_better=self.higher_is_better, **how)
+
+    @cached_property
+    def axes(self) -> list[str]:
+        """The settings in which variants of one method differ: a sweep, whose variants are no competitors."""
+        return swept([group for group in self.groups if group.label in self.methods])
+
+    @cached_property
+    def _at_equal_settings(self) -> list[tuple[str, str]]:
+        """Pairs of labels of different methods that agree on the axes which both have."""
+        groups = {group.label: group for group in self.groups}
+        pairs = [(groups[a], groups[b]) for a, b in itertools.combinations(self.methods, 2)]
+        return [(a.label, b.label) for a, b in pairs if a.method != b.method and at_equal_settings(a, b, self.axes)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,6 +274,7 @@ def _comparison(results: CampaignResults, question: Question, preset: str, group
         lacking=lacking,
         orders_in_all=orders_in_all(records),
         bounds=metric_bounds(results.metrics[question.metric], records),
+        groups=tuple(groups),
         absent="" if rows else why_absent(results.metrics[question.metric], records[0]),
     )
 
@@ -554,6 +575,7 @@ def sentences(one: Comparison) -> Iterator[str]:
         return
     significant = [row for row in tested if row["better"]]
     how = f"{ADJUSTED[one.question.adjustment]}, α = {one.question.alpha:g}"
+    how = f"at equal settings of {', '.join(one.axes)}; {how}" if one.axes else how
     if not significant:
         yield f"None of {len(tested)} pairs of methods differs significantly ({how})."
     else:
@@ -571,6 +593,10 @@ def summary(one: Comparison) -> Iterator[str]:
     """A comparison as lines of text: its name, the mean of every method with its interval, and the message of its tests."""
     yield f"{one.name}: {one.question.metric}{' in %' if one.percent else ''}"
     rows = as_rows(means(one))
+    if one.axes:
+        yield from _ranges(one, rows)
+        yield f"  {' '.join(sentences(one))}"
+        return
     width = max(len(str(row["method"])) for row in rows)
     for row in rows:
         low, high = float(row["low"]), float(row["high"])
@@ -579,6 +605,21 @@ def summary(one: Comparison) -> Iterator[str]:
         over = row["replicates"] or f"n = {row['cells']}"
         yield f"  {row['method']:<{width}}  {unit_text(one, float(row['mean'])):>6}  ({interval}, {over})"
     yield f"  {' '.join(sentences(one))}"
+
+
+def _ranges(one: Comparison, rows: list[dict[str, Any]]) -> Iterator[str]:
+    """A line per method: the range of its variants, and the best of them for what it is."""
+    means_of = {str(row["method"]): float(row["mean"]) for row in rows}
+    by_method: dict[str, list[str]] = {}
+    for group in one.groups:
+        if group.label in means_of:
+            by_method.setdefault(group.method, []).append(group.label)
+    for method, labels in by_method.items():
+        labels = sorted(labels, key=lambda label: means_of[label])
+        ends = " to ".join(unit_text(one, means_of[label]) for label in dict.fromkeys((labels[0], labels[-1])))
+        best = labels[-1] if one.higher_is_better else labels[0]
+        selected = f"  (best of {len(labels)} by test performance, optimistic: {best})" if len(labels) > 1 else ""
+        yield f"  {method:<{max(map(len, by_method))}}  {ends}{selected}"
 
 
 def _better(one: Comparison, row: Mapping[str, Any]) -> str:

@@ -93,6 +93,8 @@ def _question(study: Study) -> dict[str, str]:
     asked, spec = study.question, study.spec
     better = "higher" if spec.direction == "up" else "lower"
     family = f"every other method against {asked.against}" if asked.against else "all pairs of methods"
+    if not asked.against and any(one.axes for one in study.comparisons):
+        family += ", at equal settings where a method has several (its variants are a sweep, and no competitors)"
     percent = any(one.percent for one in study.comparisons)
     return {
         "metric": f"{spec.label or spec.name} ({spec.name}): {spec.summary}; {better} is better",

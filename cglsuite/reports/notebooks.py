@@ -1,0 +1,275 @@
+"""The parameters of our notebooks: one typed declaration each, which everything that takes parameters reads.
+
+``cglsuite run`` and ``status`` check every ``[[report]]`` against it before anything trains, notebooks read what papermill or a user gave
+them by it, and ``cglsuite show notebook NAME`` lists it. The cells tagged ``parameters`` repeat names, defaults and sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from cglsuite.reports.rendering.parameters import (
+    Content,
+    Contents,
+    Device,
+    Flag,
+    Known,
+    Names,
+    Numbers,
+    Parameters,
+    Portion,
+    Positive,
+    SeedNumbers,
+    Share,
+    Table,
+    Text,
+    Whole,
+    as_structure,
+)
+
+if TYPE_CHECKING:
+    from cglsuite.reports.results.results import CampaignResults
+    from cglsuite.reports.studies.comparison.compute import Question
+
+__all__ = [
+    "CampaignReport",
+    "CategoryRanks",
+    "Explore",
+    "Findings",
+    "Leaderboard",
+    "Ledger",
+    "MethodComparison",
+    "NodeAnalysis",
+    "OrderSensitivity",
+    "Reproduction",
+    "Sensitivity",
+    "StreamAnatomy",
+    "TaskFreeDynamics",
+]
+
+_STORE = "folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder"
+_MISSING = "train cells missing from the store; `cglsuite run` and `cglsuite report` pass False"
+
+
+class _OfCampaign(Parameters):
+    """Parameters of a report on a campaign."""
+
+    campaign: Annotated[Text, Known("campaign")] = Field("", description="path of a campaign file; empty: the campaign below")
+    inline: Content = Field({}, description="content of a campaign file; a small demonstration on synthetic data")
+    store: Text = Field("", description=_STORE)
+    overrides: Table = Field({}, description="overrides of the campaign, as in `cglsuite run --set`")
+    device: Device = Field("", description="auto, cpu or cuda; empty: the campaign's")
+    train_missing: Flag = Field(True, description=_MISSING)
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How results are loaded."""
+        return {"overrides": self.overrides, "device": self.device or None, "train_missing": self.train_missing}
+
+    def results(self) -> CampaignResults:
+        """The results of the campaign; its data files and plugin files are named first, as by ``cglsuite report``."""
+        from cglsuite.reports.results.results import load_campaign_results
+
+        return load_campaign_results(self.campaign or self.inline, self.store or None, **self.how)
+
+    def pooled(self, also: Sequence[Any]) -> list[CampaignResults]:
+        """The results of the campaign and of those that are pooled with it."""
+        from cglsuite.reports.results.results import load_pooled_results
+
+        return load_pooled_results(self.campaign or self.inline, also, self.store or None, **self.how)
+
+
+class CampaignReport(_OfCampaign):
+    """A campaign's findings."""
+
+    notebook: ClassVar[str] = "campaign_report"
+
+
+class Leaderboard(_OfCampaign):
+    """Standings per scenario."""
+
+    notebook: ClassVar[str] = "leaderboard"
+
+
+class MethodComparison(_OfCampaign):
+    """Which methods differ."""
+
+    notebook: ClassVar[str] = "method_comparison"
+
+    metric: Annotated[Text, Known("metric")] = Field(
+        "", description="name of the metric definition; empty: average performance, or A_AUC of task-free streams"
+    )
+    methods: Annotated[Names, Known("method")] = Field([], description="methods to compare, a name or a list; empty: all")
+    against: Annotated[Text, Known("method")] = Field("", description="compare all others with this method; empty: all pairs")
+    test: Literal["t", "wilcoxon"] = Field("t", description="t (paired or Welch's) or wilcoxon")
+    adjustment: Literal["holm", "benjamini-hochberg"] = Field(
+        "holm", description="holm or benjamini-hochberg, over the pairs of a scenario"
+    )
+    alpha: Share = Field(0.05, description="family-wise level (Holm) or false discovery rate (Benjamini-Hochberg)")
+    smallest_difference: Positive = Field(1.0, description="smallest interesting difference; in points for fractions")
+    power: Share = Field(0.8, description="probability of detecting it")
+
+    @property
+    def question(self) -> Question:
+        """The question that is asked of every scenario."""
+        from cglsuite.reports.studies.comparison.compute import Question
+
+        same = ("metric", "methods", "against", "test", "adjustment", "alpha")
+        return Question(**{name: getattr(self, name) for name in same}, smallest=self.smallest_difference, wanted=self.power)
+
+
+class CategoryRanks(_OfCampaign):
+    """Ranks by category of method."""
+
+    notebook: ClassVar[str] = "category_ranks"
+
+    metrics: Annotated[Names, Known("metric")] = Field(
+        ["average_performance", "forgetting_from_diagonal", "intransigence"], min_length=1, description="names of metric definitions"
+    )
+    categories: Annotated[dict[str, Names], BeforeValidator(as_structure)] = Field(
+        {}, description="methods by category; empty: the categories declared by their plugins"
+    )
+    ties: Literal["min", "average", "max"] = Field(
+        "min", description="rank of tied methods: min (the lowest rank, as in the paper), average or max"
+    )
+
+
+class OrderSensitivity(_OfCampaign):
+    """How much results depend on the order of tasks."""
+
+    notebook: ClassVar[str] = "order_sensitivity"
+
+    also: Contents = Field(
+        [],
+        description="more campaigns to pool with it: files next to it, or their content: class orders, or one order with many seeds",
+    )
+
+
+class Sensitivity(_OfCampaign):
+    """How results depend on a setting."""
+
+    notebook: ClassVar[str] = "sensitivity"
+
+    also: Contents = Field([], description="more campaigns to pool with it: files next to it, or their content: depths beside widths")
+    axes: Annotated[Names, Known("setting")] = Field(
+        [], description="dotted keys for the x axes, such as method.lambda; empty: the axes of the campaigns"
+    )
+
+
+class TaskFreeDynamics(_OfCampaign):
+    """Task-free streams."""
+
+    notebook: ClassVar[str] = "task_free_dynamics"
+
+    also: Contents = Field([], description="more campaigns to pool with it: files next to it, or their content")
+    vary: Annotated[dict[str, list[Any]], BeforeValidator(as_structure)] = Field({}, description="of the inline one")
+    threshold: Portion = Field(0.9, description="a latent task with at least this share dominates a step")
+    targets: Annotated[dict[Literal["overlap", "entropy"], Numbers], BeforeValidator(as_structure)] = Field(
+        {"overlap": [0.25, 0.5, 0.75], "entropy": [0.2, 0.4]}, description="values to solve a schedule's setting for"
+    )
+    knob: Text = Field("", description="the schedule's setting to solve for; empty: its first number")
+    deal: Flag = Field(True, description="deal the streams again; needs the data")
+
+
+class StreamAnatomy(_OfCampaign):
+    """What tasks are made of."""
+
+    notebook: ClassVar[str] = "stream_anatomy"
+
+    subjects: Annotated[Names, Known("subject")] = Field(
+        ["synthetic-csbm/class-il@example-1"],
+        min_length=1,
+        description="scenarios, or data sets without a slash, one or several; not used with a campaign",
+    )
+    key: Text = Field(
+        "", description='of a data set: the attribute that groups its items (year, domain, ...) or "class"; empty: the first that it has'
+    )
+    orders: SeedNumbers = Field([0], description="seeds of orders: tasks of the first are shown, means over tasks are over all")
+    overrides: Table = Field({}, description="of the scenario's switches and its data set, or of the campaign")
+    campaign: Annotated[Text, Known("campaign")] = Field(
+        "", description="path of a campaign file: its scenarios are the subjects, and its records give scores"
+    )
+    inline: Content = Field({}, description="content of a campaign file, in place of a path")
+    train_missing: Flag = Field(False, description="train the campaign's cells missing from the store")
+
+
+class Explore(Parameters):
+    """Browse and train."""
+
+    notebook: ClassVar[str] = "explore"
+
+    scenario: Text = Field("synthetic-csbm/class-il@example-1", min_length=1, description="with data: the part after the slash is enough")
+    methods: Annotated[Names, Known("method", anywhere=True)] = Field(
+        ["bare", "er-gnn", "joint"], min_length=1, description="names, one or several"
+    )
+    data: Text = Field("", description="a data file of your own (npz, CSV folder, saved PyG Data); empty: the scenario's data set")
+    backbone: Text = Field("", description="empty: the scenario's own")
+    overrides: Table = Field(
+        {"dataset.n_nodes": 400, "dataset.n_classes": 6}, description="of the scenario's preset, its data set and the methods"
+    )
+    orders: Whole = Field(2, ge=1, le=1000, description="how many orders of the tasks are run")
+    store: Text = Field("", description=_STORE)
+
+
+class NodeAnalysis(Parameters):
+    """Single nodes."""
+
+    notebook: ClassVar[str] = "node_analysis"
+
+    scenario: Annotated[Text, Known("subject")] = Field(
+        "synthetic-csbm/class-il@example-1", min_length=1, description="as `cglsuite list scenarios` names it"
+    )
+    methods: Annotated[Names, Known("method", anywhere=True)] = Field(
+        ["bare", "er-gnn", "joint"], min_length=1, description="names, one or several"
+    )
+    overrides: Table = Field(
+        {"dataset.n_nodes": 400, "dataset.n_classes": 6},
+        description="of the preset; hyper-parameters of methods apply to those that declare them",
+    )
+    seeds: Annotated[dict[Literal["order", "split", "init"], SeedNumbers], BeforeValidator(as_structure)] = Field(
+        {"order": [0], "init": [0]}, description="lists, as in a campaign; repetitions are pooled"
+    )
+    store: Text = Field("", description=_STORE.replace("records", "records and checkpoints"))
+
+
+class Ledger(Parameters):
+    """The ledgers of all papers."""
+
+    notebook: ClassVar[str] = "ledger"
+
+    paper: Text = Field("", description="BeGin, CGLB, AGALE, DRIFT or SkeletonCGL; empty: all")
+    dataset: Text = Field("", description="its name in a paper or in this suite; empty: all")
+    setting: Text = Field("", description="empty: all")
+    method: Text = Field("", description="its name in a paper or in this suite; empty: all")
+    seeds: Whole = Field(0, ge=0, description="use only the first repetitions of each protocol; 0: all")
+    store: Text = Field("", description=_STORE)
+    device: Device = Field("", description="auto, cpu or cuda; empty: $CGLSUITE_DEVICE, else auto")
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """Which published rows."""
+        return {name: getattr(self, name) for name in ("paper", "dataset", "setting", "method")} | {"repeats": self.seeds or None}
+
+
+class Reproduction(Ledger):
+    """The ledger of one paper."""
+
+    notebook: ClassVar[str] = "reproduction"
+
+    paper: Text = Field("BeGin", min_length=1, description="BeGin, CGLB, AGALE, DRIFT or SkeletonCGL")
+    dataset: Text = Field("Cora", description="its name in the paper or in this suite; empty: all")
+    setting: Text = Field("task-IL", description="empty: all")
+    method: Text = Field("Bare", description="its name in the paper or in this suite; empty: all")
+    seeds: Whole = Field(1, ge=0, description="use only the protocol's first repetitions; 0: all")
+    train_missing: Flag = Field(True, description="train cells missing from the store; `cglsuite reproduce` passes False")
+
+
+class Findings(Parameters):
+    """A store's findings."""
+
+    notebook: ClassVar[str] = "findings"
+
+    store: Text = Field("", description=_STORE)
