@@ -29,12 +29,11 @@ from cglsuite.reports.notebooks import CampaignReport
 from cglsuite.reports.results import costs as show_costs
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results import summary
-from cglsuite.reports.results import summary as overview
 from cglsuite.reports.site.index import key_results
 from cglsuite.reports.studies import campaign as show
 
 results = CampaignReport.read(globals()).results()
-overview.overview(results, key_results(results, load_catalogue()))
+summary.overview(results, key_results(results, load_catalogue()))
 
 # %% [markdown]
 # ## Results

@@ -31,13 +31,12 @@ from cglsuite.host import load_catalogue
 from cglsuite.reports.notebooks import Leaderboard
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results import summary
-from cglsuite.reports.results import summary as overview
 from cglsuite.reports.site import leaderboard as show_leaderboard
 from cglsuite.reports.site.index import key_results
 
 results = Leaderboard.read(globals()).results()
 catalogue = load_catalogue()
-overview.overview(results, key_results(results, catalogue))
+summary.overview(results, key_results(results, catalogue))
 
 # %% [markdown]
 # ## Standings

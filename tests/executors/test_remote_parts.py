@@ -77,7 +77,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += seconds
         assert now[0] < 5000, "it never ends"
 
-    monkeypatch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep, time_ns=time.time_ns))
+    monkeypatch.setattr(remote, "time", SimpleNamespace(**{**vars(time), "monotonic": lambda: now[0], "sleep": sleep}))
     return now
 
 

@@ -170,7 +170,7 @@ def run_campaign(
     Args:
         overrides: settings that override the campaign; the environment always does.
         detach: return as soon as other machines have been asked to run what is missing; where a search comes first, its cells.
-        only: filters ``key=value`` (see :func:`cglsuite.campaigns.campaign.select_cells`).
+        only: filters ``key=value`` (see :func:`cglsuite.campaigns.planning.select_cells`).
         watch: observers of the cells that run, instead of the campaign's: by name as in ``--watch``, as classes or as objects. Machines
             that an executor starts processes on tell only those that have a name.
 

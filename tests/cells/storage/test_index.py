@@ -241,8 +241,8 @@ def test_network_file_systems_are_known_by_the_table_of_mounts(tmp_path: Path, f
 
 LOOK = """
 import sys
-from cglsuite.cells.storage import index, records
-records._FEW, index._RACY_NS = 1, -(10**10)
+from cglsuite.cells.storage import index, store
+store._FEW, index._RACY_NS = 1, -(10**10)
 from cglsuite.cells.storage.store import Store
 for _ in range(5):
     print(sorted((key[:2], summary.status) for key, summary in Store(sys.argv[1]).summaries()))
