@@ -1,5 +1,7 @@
 """Plans: requests by name, the cells they resolve to, and plan files that workers on any machine can read."""
 
+# ruff: noqa: RUF009 - the defaults of an engine are functions
+
 from __future__ import annotations
 
 import dataclasses
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_ENGINE", "CellRequest", "Engine", "PlanFile", "PlannedCell", "PlannedState", "default_engine", "load_engine"]
 
-_VERSION = 6
+_VERSION = 7
 PlannedState = Literal["ready", "n/a", "waiting"]
 
 
@@ -96,7 +98,8 @@ class PlanFile:
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
     ``torch`` is the version of the planning machine, ``timeout_s`` the limit of one cell, ``workers`` the processes of one machine (per
     GPU on CUDA): what a supervisor on another machine must know. ``watch``: observers by name, which that supervisor tells.
-    ``plugins``, ``data``: files that were named where the plan was made, and whose code may run on that machine too.
+    ``plugins``, ``data``: files that were named where the plan was made, and whose code may run on that machine too. ``data_options``: what
+    was said of the data files, by data set.
     ``code``: the user code of the cells, as :meth:`cglsuite.host.frozen.Bundle.to_json` gives it. ``declared``: files that it depends on
     by :func:`cglsuite.input_file`.
     ``checkpoint_every_s`` is what an interruption of a cell may cost; None = as the worker's environment says.
@@ -114,6 +117,7 @@ class PlanFile:
     watch: Sequence[str] = ()
     plugins: Sequence[str] = ()
     data: Sequence[str] = ()
+    data_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     checkpoint_every_s: float | None = None
 
     @classmethod
@@ -135,7 +139,7 @@ class PlanFile:
         tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign), "code": dict(self.code)}
         limits = {"timeout_s": self.timeout_s, "checkpoint_every_s": self.checkpoint_every_s}
         run = {"torch": self.torch, **limits, "workers": self.workers, "watch": list(self.watch), "declared": list(self.declared)}
-        run |= {"plugins": list(self.plugins), "data": list(self.data)}
+        run |= {"plugins": list(self.plugins), "data": list(self.data), "data_options": dict(self.data_options)}
         plan = {"plan": _VERSION, "engine": self.engine, "cells": cells, **tables, "run": run}
         write_atomic(path, json.dumps(plan, sort_keys=True).encode())
 
@@ -160,9 +164,6 @@ class PlanFile:
 # The functions that resolve, key and run cells, imported when first called.
 # Planning, searching and executing go through an :class:`Engine`, which has a name (``"package.module:function"``) so that worker processes
 # can find the same one.
-
-# ruff: noqa: RUF009 - the defaults are functions
-
 
 DEFAULT_ENGINE = "cglsuite.cells.plan:default_engine"
 

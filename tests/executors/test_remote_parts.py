@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +21,7 @@ from cglsuite.campaigns.executors import Ended, ExecutorError, Job, RemoteExecut
 from cglsuite.campaigns.executors.remote import StoredJob, stored_jobs
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
 from cglsuite.cells.storage.store import Store
+from cglsuite.graphs.files.named import DATA, OPTIONS
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_engine.FakeCatalogue()
@@ -86,8 +89,12 @@ def run(engine: Engine, cells: Sequence[PlannedCell] = CELLS[:2], **options: Any
     return RemoteExecutor("grid", engine).run(list(cells), engine.store, RunOptions(**given))
 
 
-def test_a_job_from_launch_to_end(store: Store, clock: list[float]) -> None:
+def test_a_job_from_launch_to_end(store: Store, clock: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the plan and the job say, and that nothing of them is left."""
+    mine, said = tmp_path / "mine.npz", {"mine": {"unlabelled": "none"}}
+    mine.touch()
+    for variable, value in ((DATA, str(mine)), (OPTIONS, json.dumps(said))):
+        monkeypatch.setenv(variable, value)
     plans: list[Any] = []
     engine = Engine(store, parts=7)
 
@@ -107,6 +114,7 @@ def test_a_job_from_launch_to_end(store: Store, clock: list[float]) -> None:
     assert {key for key, _ in plan.cells} == {cell.key for cell in cells}
     assert (plan.engine, plan.timeout_s, plan.workers, plan.sharing, plan.foreign) == (fake_engine.REFERENCE, 5.0, 2, {}, {})
     assert plan.checkpoint_every_s == 30
+    assert (plan.data, plan.data_options) == ([str(mine)], said)
     assert plan.torch
     assert (stored.where, stored.ids) == ("cluster", {0: "1_0", 1: "1_1"})
     assert not job.folder.exists()

@@ -86,7 +86,7 @@ def _work(path: Path, store: Store, index: int, of: int, options: argparse.Names
     engine = load_engine(plan.engine)
     _refuse_other_torch(plan)
     try:
-        naming(plugins=plan.plugins, data=plan.data)
+        naming(plugins=plan.plugins, data=plan.data, options=plan.data_options)
     except UsageError as error:
         raise _Refusal(str(error)) from error
     catalogue = engine.load_catalogue()

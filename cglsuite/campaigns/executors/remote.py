@@ -35,7 +35,7 @@ from cglsuite.cells.keys import torch_version
 from cglsuite.cells.plan import PlanFile, PlannedCell, load_engine
 from cglsuite.cells.storage.lease import Backoff, Lease
 from cglsuite.cells.storage.store import Store
-from cglsuite.graphs.files.named import data_files, plugin_files
+from cglsuite.graphs.files.named import data_files, data_options, plugin_files
 
 __all__ = ["RemoteExecutor", "StoredJob", "new_job", "stored_jobs"]
 
@@ -228,7 +228,11 @@ class _Run:
             "workers": self.options.workers,
             "watch": self.options.watch,
         }
-        files = {"plugins": list(map(str, plugin_files())), "data": list(map(str, data_files()))}
+        files: dict[str, Any] = {
+            "plugins": list(map(str, plugin_files())),
+            "data": list(map(str, data_files())),
+            "data_options": data_options(),
+        }
         PlanFile.of(cells.values(), self.options.engine, sharing, foreign, **run, **files).write(stored.job.plan)
         stored.write()
         job = _Live(stored, set(cells), stored.since_ns)

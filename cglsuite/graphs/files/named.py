@@ -14,7 +14,7 @@ from cglsuite.base.errors import DataError, UsageError
 from cglsuite.base.inputs import check_path, check_regular, quoted
 from cglsuite.graphs.files.options import FileOptions
 
-__all__ = ["DATA", "OPTIONS", "PLUGINS", "data_files", "name_of", "named", "naming", "options_of", "plugin_files"]
+__all__ = ["DATA", "OPTIONS", "PLUGINS", "data_files", "data_options", "name_of", "named", "naming", "options_of", "plugin_files"]
 
 DATA, PLUGINS, OPTIONS = "CGLSUITE_DATA_FILES", "CGLSUITE_PLUGIN_FILES", "CGLSUITE_DATA_OPTIONS"
 """Names of the environment variables. Paths are separated as in ``PATH``; options are a JSON object of objects, by data set."""
@@ -51,10 +51,15 @@ def name_of(path: Path) -> str:
 def options_of(path: Path) -> FileOptions:
     """What was said of a data file."""
     name = name_of(path)
-    return FileOptions.of(_all_options().get(name, {}), f"options of the data set {name}")
+    return FileOptions.of(data_options().get(name, {}), f"options of the data set {name}")
 
 
-def _all_options() -> dict[str, dict[str, Any]]:
+def data_options() -> dict[str, dict[str, Any]]:
+    """The options that were named, by data set.
+
+    Raises:
+        UsageError: the environment variable holds something else.
+    """
     text = os.environ.get(OPTIONS, "")
     if not text.strip():
         return {}
@@ -96,7 +101,7 @@ def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (
 
 
 def _name_options(options: Options) -> None:
-    known = _all_options()
+    known = data_options()
     files = {name_of(path) for path in data_files()}
     for name, values in options.items():
         if name not in files:
