@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from cglsuite.base.hashing import canonical
+from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES, is_fraction
 from cglsuite.reports.results.results import at_equal_settings, collapsed, swept
@@ -32,13 +33,14 @@ class Guard:
 
     Args:
         kind: ``upper-bound``: joint training is below a method. ``memory``: methods keep different numbers of items. ``search``: settings
-            of some methods were tuned, those of others were not or with other numbers of trials.
+            of some methods were tuned, those of others were not or with other numbers of trials. ``queries``: the size of a query's graph
+            tells its task.
         summary: what is the case in any scenario that this is said of.
         preset: the scenario as the campaign shows it. backbone: the backbone of the methods compared.
         text: what is the case, with the numbers. advice: what to do about it.
     """
 
-    kind: Literal["upper-bound", "memory", "search"]
+    kind: Literal["upper-bound", "memory", "search", "queries"]
     summary: str
     preset: str
     backbone: str
@@ -55,7 +57,13 @@ def guards(results: CampaignResults) -> list[Guard]:
 
 
 def _of_board(results: CampaignResults, groups: Sequence[Group]) -> Iterator[Guard]:
-    candidates: tuple[tuple[Literal["upper-bound", "memory", "search"], str, str, str], ...] = (
+    candidates: tuple[tuple[Literal["upper-bound", "memory", "search", "queries"], str, str, str], ...] = (
+        (
+            "queries",
+            "the size of a query's graph tells its task",
+            queries_note(groups[0].preset, groups[0].records[0].scenario),
+            "Read scores of methods that normalise or average over the query's graph with care.",
+        ),
         (
             "upper-bound",
             "joint training is below another method",

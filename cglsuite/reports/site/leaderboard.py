@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.campaigns.reference import queries_note
 from cglsuite.reports.kit.tables import definition_list, empty, head_cell, number_cell, number_text, table
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.summary import NOTHING_DONE, derived_note
@@ -140,6 +141,8 @@ def board_caption(results: CampaignResults, board: Board, *, campaign: bool = Tr
     parts = [element("p", element("code", board.preset), facts, class_="note quiet"), changed]
     if derived := derived_note(results, variant.base if variant else board.preset):
         parts.append(element("p", derived, class_="note"))
+    if shown := next((row.records[0] for row in board.rows if row.records), None):
+        parts.append(element("p", queries_note(board.preset, shown.scenario) or None, class_="note"))
     if campaign:
         tuning = tuning_note(results.searches, {board.name_of(row): row.records for row in board.rows})
         parts.append(element("p", tuning, class_="note quiet"))

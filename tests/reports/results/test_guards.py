@@ -66,13 +66,21 @@ def test_joint_below_a_method(made: Made) -> None:
     assert "it bounds nothing" in page_of(results, "overview")
 
 
+def test_the_size_of_a_querys_graph(made: Made) -> None:
+    """Said before the numbers and on the board, of presets that ask task by task on graphs of their own alone."""
+    results = made(lambda p: raised(p, {}), set={"scenario.edge_policy": "none"})
+    assert [text.split(",")[0] for text in guard_texts(results, "queries")] == ["Queries come task by task"]
+    assert "Compare with pooled queries" in page_of(results, "overview")
+    assert guard_texts(made(lambda p: raised(p, {}), set={"scenario.edge_policy": "full"}), "queries") == []
+
+
 def test_many_comparisons_share_a_box(made: Made) -> None:
     """Five comparisons are warned of in one box: by what is wrong, and comparison by comparison where the numbers differ."""
     lengths = [1, 2, 3, 4, 5]
     axes = {"training.epochs": lengths}
     results = made(lambda p: raised(p, {"ewc": 0.01 * p.cell.configuration["training.epochs"]}), grid=GRID | {"axes": axes})
     page = page_of(results, "overview")
-    assert [guard.kind for guard in guards(results)] == ["upper-bound"] * 5
+    assert [guard.kind for guard in guards(results)] == ["queries", "upper-bound"] * 5
     assert page.count('class="notice"') == 1
     assert "Read 5 comparisons with care." in page
     assert page.count("Joint training is below another method in 5 comparisons. Train it for longer") == 1
@@ -122,7 +130,8 @@ def test_joint_below_in_one_cell(made: Made) -> None:
 def test_joint_above_all(made: Made) -> None:
     """No guard where the upper bound is one, nor where there is no joint."""
     assert guard_texts(made(lambda p: raised(p, {"joint": 0.1})), "upper-bound") == []
-    assert guards(made(lambda p: raised(p, {}), grid=GRID | {"methods": ["bare", "ewc"]})) == []
+    without = guards(made(lambda p: raised(p, {}), grid=GRID | {"methods": ["bare", "ewc"]}))
+    assert [guard.kind for guard in without] == ["queries"]
 
 
 @pytest.mark.parametrize(("items", "expected"), [((100, 109), False), ((100, 120), True), ((0, 120), False)])

@@ -86,7 +86,7 @@ def test_a_method_above_joint_training(made: Made) -> None:
     assert " points above joint (" in only(results).sentences[0]
     section = key_results(results, catalogue_of())
     assert section is not None
-    assert "Read with care: joint training is below another method (1 of 1 comparisons)." in section.source
+    assert "joint training is below another method (1 of 1 comparisons)." in section.source
 
 
 def test_too_few_orders_to_test(made: Made) -> None:
