@@ -444,7 +444,7 @@ def _check_lengths(data: Mapping[str, Any], path: Path | None) -> None:
     """Refuse a list of more values than a design may have cells, before they are compared."""
     run = data.get("run")
     given = run.get("cells_at_most") if isinstance(run, Mapping) else None
-    most = given if type(given) is int else CELLS_AT_MOST
+    most = given if type(given) is int and given > 0 else CELLS_AT_MOST
     level: list[tuple[str, Any]] = [("", data)]
     while level:
         for name, value in level:

@@ -36,6 +36,7 @@ def test_defaults() -> None:
         "description": "",
         "plugins": [],
         "data": [],
+        "data_options": {},
         "grid": {"scenarios": ["s"], "methods": ["m"], "backbones": [], "pretraining": [], "axes": {}},
         "seeds": {"order": [0], "split": [0], "init": [0], "design": "zip", "orders": None},
         "values": {},
@@ -50,6 +51,7 @@ def test_defaults() -> None:
             "executor": "local",
             "share_prefixes": True,
             "watch": [],
+            "cells_at_most": 50_000,
         },
         "reports": [],
     }
@@ -63,6 +65,8 @@ def test_every_key_is_read() -> None:
     description = "D"
     plugins = ["p.py"]
     data = ["d.npz"]
+    [data_options.d]
+    unlabelled = "none"
     [grid]
     scenarios = ["s", "t"]
     methods = ["m"]
@@ -99,10 +103,12 @@ def test_every_key_is_read() -> None:
     executor = "grid"
     share_prefixes = false
     watch = ["csv"]
+    cells_at_most = 7
     [run.grid]
     queue = "long"
     [[report]]
     notebook = "a"
+    title = "A"
     parameters = { x = [1] }
     """
     made = Campaign.parse(tomllib.loads(text), Path("p/x.toml"))
@@ -113,6 +119,7 @@ def test_every_key_is_read() -> None:
         "description": "D",
         "plugins": ["p.py"],
         "data": ["d.npz"],
+        "data_options": {"d": {"unlabelled": "none"}},
         "grid": {
             "scenarios": ["s", "t"],
             "methods": ["m"],
@@ -139,8 +146,9 @@ def test_every_key_is_read() -> None:
             "executor": "grid",
             "share_prefixes": False,
             "watch": ["csv"],
+            "cells_at_most": 7,
         },
-        "reports": [{"notebook": "a", "parameters": {"x": [1]}}],
+        "reports": [{"notebook": "a", "title": "A", "parameters": {"x": [1]}}],
     }
     assert made.run.executors == {"grid": {"queue": "long"}}
     assert (made.path, made.where) == (Path("p/x.toml"), "p/x.toml")
@@ -169,6 +177,7 @@ def test_defaults_of_a_search() -> None:
         ("run.device", ["auto", "cpu", "cuda"], ["gpu", "cuda:0"]),
         ("run.executor", ["x"], [""]),
         ("run.share_prefixes", [True, False], [1, "true"]),
+        ("run.cells_at_most", [1, 100_000_000], [0, 100_000_001, 1.5, True]),
         ("run.watch", [[], ["csv", "csv=x"]], [["csv", "csv"], [""], "csv"]),
         ("search.trials", [2, 1_000_000], [1, 0, 1_000_001]),
         ("search.scope", ["all", "first-tasks(2)"], ["first-tasks(1)", "first", "first-tasks(0)", ""]),

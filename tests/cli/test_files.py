@@ -225,6 +225,7 @@ def test_a_data_file_does_not_replace_a_data_set(tmp_path: Path, capsys: pytest.
     assert message.endswith("rename the file")
 
 
+@pytest.mark.plugins
 def test_options_of_a_file_are_in_its_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """-1 is asked about, and the answer makes another cell; what was understood and what is not used are said."""
     rng, n = np.random.default_rng(0), 60
@@ -265,6 +266,7 @@ def test_options_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.plugins
 def test_a_campaign_says_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Beside ``data``, in a file with a byte-order mark too."""
     rows = "".join(f"{k},{k % 5},{k % 4}\n" for k in range(30))

@@ -99,7 +99,7 @@ def test_help_lists_all_commands_and_imports_none() -> None:
     for name, (_, summary) in main.COMMANDS.items():
         assert name in help_text
         assert summary.split()[0] in help_text
-    assert modules == "['cglsuite.cli.output', 'cglsuite.cli.options', 'cglsuite.cli.main']"
+    assert modules == "['cglsuite.cli.options', 'cglsuite.cli.output', 'cglsuite.cli.main']"
 
 
 @pytest.mark.nightly

@@ -415,10 +415,11 @@ def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]])
 
 def swept(groups: Sequence[Group]) -> list[str]:
     """The settings in which groups of one method differ: the axes of a sweep, by dotted key. Groups are of one preset and backbone."""
-    by_method: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    by_method: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
-        by_method[group.method].append(group.records[0].cell["configuration"])
-    return list(dict.fromkeys(name for some in by_method.values() for name in _differing(some)))
+        by_method[group.method].append(group)
+    several = [[group.records[0].cell["configuration"] for group in some] for some in by_method.values() if len(some) > 1]
+    return list(dict.fromkeys(name for some in several for name in _differing(some)))
 
 
 def at_equal_settings(one: Group, other: Group, axes: Iterable[str]) -> bool:

@@ -53,11 +53,11 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     yield Check(name="declaration", action=partial(_declared, spec))
-    yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="factory")
     for level in spec.levels:
         trial, where = _Trial(catalogue, entry, level), LEVEL_STREAMS[level]
         for name, action in _OF_A_LEVEL.items():
             yield Check(name=name, action=partial(action, trial), where=where, after="factory" if name == "runs" else "runs")
+    yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="repeatable")
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:

@@ -87,6 +87,7 @@ def test_a_page_that_is_done(notebooks: Notebooks, page: Path, stage: Stage, cap
     assert status.pop("seconds") == round(report.seconds, 2)
     assert status == {
         "notebook": "report",
+        "title": "",
         "path": "report.html",
         "status": "done",
         "reason": "",

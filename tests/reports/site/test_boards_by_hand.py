@@ -176,7 +176,7 @@ def against(monkeypatch: pytest.MonkeyPatch, tests: dict[str, tuple[str, float]]
     monkeypatch.setattr(index, "_tests", lambda *_: found)
     one = board("a", AP, {"m": 0.9} | dict.fromkeys(tests, 0.5))
     results: Any = None
-    return index._significance(results, one, one.rows[0], one.rows[1:])
+    return index._significance(results, one, one.rows[0], one.rows[1:], one.rows)
 
 
 @pytest.mark.parametrize(

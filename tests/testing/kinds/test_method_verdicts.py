@@ -37,7 +37,7 @@ def outcome(**more: Any) -> Any:
 
 
 def trial(first: Any, again: Any = None, case: Any = None, small: Any = None, small_run: Any = None) -> Any:
-    return SimpleNamespace(first=first, again=again or first, case=case, small=small, small_run=small_run)
+    return SimpleNamespace(first=first, again=again or first, case=case, small=small, small_run=small_run, before={})
 
 
 def message(check: Any, one: Any) -> str:
@@ -211,7 +211,7 @@ def test_the_last_evaluation_of_a_task_free_stream_has_no_state() -> None:
     ],
 )
 def test_what_was_noted_is_told(check: Any, notes: dict[str, Any], said: str) -> None:
-    case = SimpleNamespace(catalogue=SimpleNamespace(method=lambda name: SimpleNamespace(needs=())), method="mine")
+    case = SimpleNamespace(catalogue=SimpleNamespace(method=lambda name: SimpleNamespace(needs=())), method="mine", look=dict)
     assert message(check, trial(outcome(notes=notes), case=case)) == said
     assert message(check, trial(outcome(), case=case)) == ""
 
@@ -307,13 +307,14 @@ def test_a_method_that_refuses_a_small_budget_is_not_judged_under_one() -> None:
     def refuse(**asked: Any) -> Any:
         raise Refused("no budget")
 
-    one = methods._Trial(case=SimpleNamespace(run_one=refuse), first=outcome(), again=outcome())  # type: ignore[arg-type]
+    one = methods._Trial(case=SimpleNamespace(run_one=refuse), first=outcome(), again=outcome(), before={})  # type: ignore[arg-type]
     assert one.small is None
     asked: list[dict[str, Any]] = []
     two = methods._Trial(
         case=SimpleNamespace(run_one=lambda **given: asked.append(given) or outcome()),  # type: ignore[arg-type, func-returns-value]
         first=outcome(),
         again=outcome(),
+        before={},
     )
     assert two.small is not None
     assert [(one["per_class"], one["training__epochs"], one["scenario__memory_budget"]) for one in asked] == [

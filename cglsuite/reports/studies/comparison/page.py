@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "components",
-    "difference_figure",
     "differences",
     "distributions",
     "intervals",
@@ -74,7 +73,6 @@ __all__ = [
     "problems",
     "provenance",
     "rank_diagrams",
-    "rank_figure",
     "rank_spreads",
     "ranks",
     "replication",

@@ -244,7 +244,8 @@ def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) ->
         some = [record for record in records if bool(record.stream) == task_free]
         if some:
             part = replace(results_of(some, catalogue, store, variants=variants), joint={})
-            comparisons += [one for one in study(part).comparisons if len(one.methods) > 1]
+            # Of a whole store all pairs are compared: those of one method in two settings are counted apart.
+            comparisons += [replace(one, groups=()) for one in study(part).comparisons if len(one.methods) > 1]
     facts = {record.cell["preset"]: _facts(record) for record in distinct.values()}
     splits = kept_splits(store, {record.key: record for record in records})
     kept, repeated = _distinct(comparisons, facts)

@@ -37,11 +37,9 @@ if TYPE_CHECKING:
     from cglsuite.reports.studies.findings.compute import Findings
 
 __all__ = [
-    "abstract",
     "datasets",
     "differences",
     "forgetting",
-    "headlines",
     "means",
     "moved",
     "overview",
