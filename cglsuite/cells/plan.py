@@ -138,7 +138,13 @@ class PlanFile:
         cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
         tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign), "code": dict(self.code)}
         limits = {"timeout_s": self.timeout_s, "checkpoint_every_s": self.checkpoint_every_s}
-        run = {"torch": self.torch, **limits, "workers": self.workers, "watch": list(self.watch), "declared": list(self.declared)}
+        run: dict[str, Any] = {
+            "torch": self.torch,
+            **limits,
+            "workers": self.workers,
+            "watch": list(self.watch),
+            "declared": list(self.declared),
+        }
         run |= {"plugins": list(self.plugins), "data": list(self.data), "data_options": dict(self.data_options)}
         plan = {"plan": _VERSION, "engine": self.engine, "cells": cells, **tables, "run": run}
         write_atomic(path, json.dumps(plan, sort_keys=True).encode())
