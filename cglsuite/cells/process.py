@@ -369,7 +369,7 @@ class CodeCensus:
                     delattr(held.owner, name)
                 else:
                     setattr(held.owner, name, value)
-        if new := _kernels() - self._kernels:
+        if new := _not_torchs(_kernels() - self._kernels):
             replaced |= {f"torch.ops.{name.replace('/', '.')}" for name in new}
             _withdraw(new)
         return sorted(replaced)
@@ -395,6 +395,15 @@ def _kernels() -> frozenset[str]:
     Torch itself registers some for abstract tensors while it loads.
     """
     return frozenset(name for name in torch.library._impls if name.startswith("aten/") and not name.endswith("/Meta"))
+
+
+def _not_torchs(kernels: frozenset[str]) -> frozenset[str]:
+    """Without those of libraries that torch's modules hold: torch registers some when they are first needed, such as rules of ``vmap``."""
+    if not kernels:
+        return kernels
+    modules = [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "torch" and isinstance(m, types.ModuleType)]
+    libraries = [v for module in modules for v in list(vars(module).values()) if type(v) is torch.library.Library]
+    return kernels.difference(*(library._op_impls for library in libraries))
 
 
 def _withdraw(kernels: frozenset[str]) -> None:

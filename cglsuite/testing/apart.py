@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pickle
+import secrets
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import KINDS
 from cglsuite.testing.findings import CheckFailed, CheckReport, Finding, Seen, source_of
 
-__all__ = ["Apart", "Ended", "Examiner", "same_everywhere"]
+__all__ = ["Apart", "Ended", "Examiner", "others", "same_everywhere"]
 
 _ADVICE = "raise an error that says what is wrong; never end the process"
 
@@ -35,6 +36,9 @@ class Apart:
     Args:
         environment: further variables.
     """
+
+    _compares = False
+    """Whether answers need :func:`same_everywhere`, whose processes the helper then starts once, before it forks."""
 
     def __init__(self, module: str, **environment: str) -> None:
         self._mine, theirs = socket.socketpair()
@@ -64,11 +68,13 @@ class Apart:
         Raises:
             Ended: there are no more.
         """
-        blob = pickle.dumps(request)
+        blob, turn = pickle.dumps(request), secrets.token_bytes(8)
         with contextlib.suppress(ConnectionError):
-            self._mine.sendall(len(blob).to_bytes(8, "big") + blob)
+            self._mine.sendall(len(blob).to_bytes(8, "big") + turn + bytes([self._compares]) + blob)
             for line in self._lines:
                 answer: dict[str, Any] = json.loads(line)
+                if answer.pop("turn") != turn.hex():  # whoever asked for it has ended
+                    continue
                 if "ended" in answer:
                     raise Ended(answer["ended"])
                 yield answer
@@ -89,6 +95,8 @@ def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
 
 class Examiner(Apart):
     """Checks names of any kind but methods in another process, so that the end of a process is a finding."""
+
+    _compares = True
 
     def __init__(self) -> None:
         super().__init__("cglsuite.testing.staged.examining")
@@ -117,6 +125,11 @@ class Examiner(Apart):
         return CheckReport(**facts, findings=tuple(findings), checks=checks or ("process",), source=source_of(entry))
 
 
+def others() -> list[Apart]:
+    """The two processes of :func:`same_everywhere`."""
+    return [_other(1), _other(2)]
+
+
 @cache
 def _other(number: int) -> Apart:
     """One of two processes with hash seeds of their own, for as long as this process lasts."""
@@ -135,9 +148,9 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
         CheckFailed: it does not, or it fails there. NotApplicable: its data are not here.
     """
     found = [list(outcomes(catalogue, entry))]
-    for number in (1, 2):
+    for other in others():
         try:
-            answer = next(asked := _other(number).ask(**_request(catalogue, entry)))
+            answer = next(asked := other.ask(**_request(catalogue, entry)))
             with contextlib.suppress(Ended):
                 next(asked)
         except Ended as ended:

@@ -171,7 +171,8 @@ def _declared(catalogue: Catalogue) -> Iterator[tuple[str, str, Hyperparameter]]
     for kind in KINDS:
         for entry in catalogue.entries(kind):
             for attribute in ("hyperparameters", "parameters"):
-                yield from ((kind, entry.name, setting) for setting in getattr(entry.spec, attribute, ()))
+                declared = getattr(entry.spec, attribute, ())
+                yield from ((kind, entry.name, setting) for setting in (declared if isinstance(declared, tuple) else ()))
 
 
 WORDS = ("", " ", "\x1b[2J", "1e400", "nan", "inf", "-inf", "9" * 40, "\u0663")

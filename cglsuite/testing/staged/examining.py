@@ -11,12 +11,15 @@ import pickle
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from cglsuite.base.errors import NotApplicable
 from cglsuite.base.traces import end_with_parent
 from cglsuite.host import Catalogue
+from cglsuite.testing.apart import others
 from cglsuite.testing.checks import OUTCOMES, examine
 from cglsuite.testing.findings import Finding, error_text
 
@@ -29,24 +32,26 @@ def main() -> None:
     """Answer what arrives on the socket until it is closed."""
     server, line = os.getpid(), socket.socket(fileno=int(sys.argv[1]))
     requests = line.makefile("rb")
-    while size := requests.read(8):
-        blob = requests.read(int.from_bytes(size, "big"))
+    while head := requests.read(17):
+        blob, turn = requests.read(int.from_bytes(head[:8], "big")), head[8:16].hex()
+        if head[16]:
+            others()
         pid = os.fork()
         if pid == 0:
             end_with_parent(server)
             signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
-            _answer(pickle.loads(blob), line)  # written by the check itself
+            _answer(pickle.loads(blob), partial(_tell, line, turn=turn))  # written by the check itself
             os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        _tell(line, ended=how)
+        _tell(line, turn=turn, ended=how)
 
 
 def _tell(line: socket.socket, **answer: Any) -> None:
     line.sendall(json.dumps(answer).encode() + b"\n")
 
 
-def _answer(asked: dict[str, Any], line: socket.socket) -> None:
+def _answer(asked: dict[str, Any], answer: Callable[..., None]) -> None:
     sys.path[:] = asked["path"]
     for name in [name for name in os.environ if name.startswith("CGLSUITE_")]:
         del os.environ[name]
@@ -54,18 +59,18 @@ def _answer(asked: dict[str, Any], line: socket.socket) -> None:
     catalogue, kind, name = Catalogue(asked["records"], asked["entries"]), asked["kind"], asked["name"]
 
     def tell(finding: Finding) -> None:
-        _tell(line, **asdict(finding))
+        answer(**asdict(finding))
 
     if "options" in asked:
         report = examine(kind, name, catalogue, seen=tell, **asked["options"])
-        _tell(line, checks=report.checks)
+        answer(checks=report.checks)
         return
     try:
-        _tell(line, outcomes=list(OUTCOMES[kind](catalogue, catalogue.get(kind, name))))
+        answer(outcomes=list(OUTCOMES[kind](catalogue, catalogue.get(kind, name))))
     except NotApplicable as reason:
-        _tell(line, absent=str(reason))
+        answer(absent=str(reason))
     except Exception as error:  # noqa: BLE001 - an error of foreign code is what the check is about
-        _tell(line, failed=error_text(error))
+        answer(failed=error_text(error))
 
 
 if __name__ == "__main__":

@@ -185,6 +185,18 @@ def test_a_census_tells_of_operators_that_were_given_another_kernel() -> None:
     assert census.undo() == []
 
 
+def test_rules_that_torch_registers_late_are_no_fault() -> None:
+    """The first ``vmap`` loads some; in a process of its own, where nothing has called it before."""
+    code = (
+        "from cglsuite.cells.process import CodeCensus\nimport torch\ncensus = CodeCensus()\nknown = set(torch.library._impls)\n"
+        "f = lambda x: torch.nn.functional.nll_loss(x[None].log_softmax(1), torch.tensor([0]))\n"
+        "for _ in range(2):\n    torch.func.vmap(torch.func.grad(f))(torch.ones(2, 3))\n    print(census.undo())\n"
+        "print(any(name.startswith('aten/') for name in set(torch.library._impls) - known))"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n[]\nTrue\n"
+
+
 @pytest.mark.nightly
 def test_what_libraries_replace_when_they_are_imported_is_no_fault() -> None:
     """PyTorch Geometric puts functions of its own into torch, late."""
