@@ -144,6 +144,7 @@ def _named(method: str, group: Any) -> str:
 
 def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str, variant: str) -> _Cell:
     from cglsuite.campaigns.reference.values import LEAST_RUNS, known_about, own_mean, shown_value, verdict_on
+    from cglsuite.stats import Refused
 
     printed, ours_of = _printed(paper, *place, metric, variant), paper.metrics[metric]
     if printed is None:
@@ -155,7 +156,12 @@ def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str, va
     why_none = "another form" if _of_the_paper(group) else ""
     if known_about(printed).artefacts and group[_FORM].iloc[0] is not True:
         why_none = why_none or "artefact"
-    found = None if why_none else verdict_on(printed, ours_of, ours, paper.repeats)
+    found = None
+    if not why_none:
+        try:
+            found = verdict_on(printed, ours_of, ours, paper.repeats)
+        except Refused:
+            why_none = "no verdict"
     return _Cell(f"{100 * ours.mean:.1f} ± {100 * ours.spread:.1f}", text(shown_value(printed, percent=True)), why_none, found)
 
 
