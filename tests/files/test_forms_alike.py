@@ -97,7 +97,7 @@ def forms_of_nodes(folder: Path, seed: int) -> Iterator[tuple[str, Any]]:
 
 def forms_of_links(folder: Path, seed: int) -> Iterator[tuple[str, Any]]:
     rng = np.random.default_rng(seed)
-    n, m = 20, 60
+    n, m = 20, 120
     x, source = rng.normal(size=(n, 3)).astype(np.float32), rng.integers(0, n, m)
     links = np.stack([source, (source + rng.integers(1, n, m)) % n])
     y, time, types = rng.integers(0, 2, m), np.arange(m) % 3, np.arange(n) % 2

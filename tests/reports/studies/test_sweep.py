@@ -144,7 +144,7 @@ def test_axes_may_be_chosen(sweep_of: Make) -> None:
 def test_the_page(sweep_of: Make) -> None:
     """Every number has its exact value behind it; one figure per curve."""
     study = sweep_of({"backbone.width": WIDTHS, "backbone.layers": DEPTHS})
-    parts = [getattr(show_sweep, name)(study) for name in ("overview", "curves", "points", "problems", "provenance")]
+    parts = [getattr(show_sweep, name)(study) for name in ("curves", "overview", "points", "problems", "provenance")]
     page = page_with(*parts, show_sweep.curves(study, "af"), show_sweep.points(study, "af"))
     assert_harmless(page)
     shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
