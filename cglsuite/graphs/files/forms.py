@@ -132,7 +132,7 @@ def form_of_arrays(path: Path, given: Mapping[str, Any], options: FileOptions = 
         edge_attr=_edge_features(path, arrays["edge_attr"], edges.shape[1]) if of_graphs and "edge_attr" in arrays else None,
         classes=() if labels is None else labels.classes,
         time_unit=unit,
-        declared_classes=None if labels is None else n_classes,
+        declared_classes=n_classes if labels is not None and labels.kind == "single" else None,
     )
 
 
