@@ -1,4 +1,8 @@
-"""Processes that answer requests of checks: each request is a pickle, each answer a line of JSON, and the end of a process is noticed."""
+"""Processes that answer requests of checks, and the end of a process is noticed.
+
+A request is a pickle behind a head: its size, a word that its answers repeat, and whether it needs :func:`others`. An answer is a line of
+JSON. :meth:`Apart.ask` is the near side, :func:`requests_on` the far one.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ import os
 import pickle
 import secrets
 import socket
+import struct
 import subprocess
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,9 +26,22 @@ from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import KINDS
 from cglsuite.testing.findings import CheckFailed, CheckReport, Finding, Seen, source_of
 
-__all__ = ["Apart", "Ended", "Examiner", "others", "same_everywhere"]
+__all__ = ["Apart", "Ended", "Examiner", "others", "requests_on", "same_everywhere"]
 
+_HEAD = struct.Struct(">Q8s?")
 _ADVICE = "raise an error that says what is wrong; never end the process"
+
+
+def requests_on(line: socket.socket) -> Iterator[tuple[bytes, bool, Callable[..., None]]]:
+    """The requests that arrive on a socket until it is closed: the pickle, whether it needs :func:`others`, and what sends an answer."""
+    incoming = line.makefile("rb")
+    while head := incoming.read(_HEAD.size):
+        size, turn, compares = _HEAD.unpack(head)
+        yield incoming.read(size), compares, partial(_answer, line, turn.hex())
+
+
+def _answer(line: socket.socket, turn: str, **facts: Any) -> None:
+    line.sendall(json.dumps({"turn": turn, **facts}).encode() + b"\n")
 
 
 class Ended(PluginError):
@@ -70,7 +88,7 @@ class Apart:
         """
         blob, turn = pickle.dumps(request), secrets.token_bytes(8)
         with contextlib.suppress(ConnectionError):
-            self._mine.sendall(len(blob).to_bytes(8, "big") + turn + bytes([self._compares]) + blob)
+            self._mine.sendall(_HEAD.pack(len(blob), turn, self._compares) + blob)
             for line in self._lines:
                 answer: dict[str, Any] = json.loads(line)
                 if answer.pop("turn") != turn.hex():  # whoever asked for it has ended

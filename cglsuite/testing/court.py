@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from cglsuite.base.traces import hide_memory
 from cglsuite.host import Catalogue
+from cglsuite.testing.apart import requests_on
 from cglsuite.testing.findings import Finding
 from cglsuite.testing.judge.bench import Bench
 from cglsuite.testing.kinds.methods import judged
@@ -39,23 +40,20 @@ class _Specs(pickle.Unpickler):
 def main() -> None:
     """Judge what arrives on the socket whose descriptor is the first argument, until it is closed."""
     hide_memory()
-    line = socket.socket(fileno=int(sys.argv[1]))
-    requests = line.makefile("rb")
     with Bench() as bench:
-        while head := requests.read(17):  # as in cglsuite.testing.apart: the size, whose turn it is, and what is of no use here
-            blob, turn = requests.read(int.from_bytes(head[:8], "big")), head[8:16].hex()
+        for blob, _, answer in requests_on(socket.socket(fileno=int(sys.argv[1]))):
             try:
                 asked = _Specs(io.BytesIO(blob)).load()
             except (pickle.UnpicklingError, AttributeError, TypeError) as error:
-                line.sendall(json.dumps({"turn": turn, "refused": str(error)}).encode() + b"\n")
+                answer(refused=str(error))
                 continue
             catalogue, bench.path = Catalogue(asked.pop("records"), asked.pop("entries")), asked.pop("path")
 
-            def tell(finding: Finding, turn: str = turn) -> None:
-                line.sendall(json.dumps({"turn": turn, **asdict(finding)}).encode() + b"\n")
+            def tell(finding: Finding, answer: Callable[..., None] = answer) -> None:
+                answer(**asdict(finding))
 
             report = judged(asked.pop("name"), catalogue, bench, seen=tell, **asked)
-            line.sendall(json.dumps({"turn": turn, "provider": report.provider}).encode() + b"\n")
+            answer(provider=report.provider)
 
 
 if __name__ == "__main__":

@@ -182,9 +182,8 @@ class Parameters(BaseModel):
                 campaign = load_campaign(given.campaign)
             elif getattr(given, "inline", None):
                 campaign = Campaign.parse(given.inline)
-            folder = campaign.path.parent if campaign.path else Path()
             also = getattr(given, "also", ())
-            others += [load_campaign(folder / one) if isinstance(one, str) else Campaign.parse(one) for one in also]
+            others += [load_campaign(campaign.folder / one) if isinstance(one, str) else Campaign.parse(one) for one in also]
         except UsageError as error:
             yield f"notebook {self.notebook!r}: {error}"
         known = _campaign_names((campaign, *others))
@@ -239,10 +238,8 @@ def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, A
     """Name, what it takes, default and meaning of every parameter of a notebook."""
     model = model_of(entry)
     if model is None:
-        import nbformat
-
-        declared = declared_parameters(nbformat.read(catalogue.resolve(entry), as_version=4))  # type: ignore[no-untyped-call]
-        return [(one.name, type(one.default).__name__ if one.known else "any", one.default, "") for one in declared.values()]
+        of_cell = _declared_in_cell(entry, catalogue).values()
+        return [(one.name, type(one.default).__name__ if one.known else "any", one.default, "") for one in of_cell]
     return [(name, _takes(model, name), field.default, field.description or "") for name, field in model.model_fields.items()]
 
 
@@ -251,6 +248,12 @@ def model_of(entry: Entry) -> type[Parameters] | None:
     reference = getattr(entry.spec, "parameters", "")
     model: type[Parameters] | None = resolve_name(reference) if reference else None
     return model
+
+
+def _declared_in_cell(entry: Entry, catalogue: Catalogue) -> dict[str, Parameter]:
+    import nbformat
+
+    return declared_parameters(nbformat.read(catalogue.resolve(entry), as_version=4))  # type: ignore[no-untyped-call]
 
 
 def accepted(entry: Entry, catalogue: Catalogue, given: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,9 +268,7 @@ def accepted(entry: Entry, catalogue: Catalogue, given: Mapping[str, Any], offer
             _require_json(value, f"parameter {name!r} of notebook {entry.name!r}")
         checked = model.of(given).model_dump(include=set(given))
         return {name: value for name, value in offered.items() if name in model.model_fields} | checked
-    import nbformat
-
-    declared = declared_parameters(nbformat.read(catalogue.resolve(entry), as_version=4))  # type: ignore[no-untyped-call]
+    declared = _declared_in_cell(entry, catalogue)
     return {name: value for name, value in offered.items() if name in declared} | check_parameters(declared, given, entry.name)
 
 

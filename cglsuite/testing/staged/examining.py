@@ -5,7 +5,6 @@ This process imports torch and the suite, under a hash seed of its own, and runs
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
@@ -13,13 +12,12 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from cglsuite.base.errors import NotApplicable
 from cglsuite.base.traces import end_with_parent
 from cglsuite.host import Catalogue
-from cglsuite.testing.apart import others
+from cglsuite.testing.apart import others, requests_on
 from cglsuite.testing.checks import OUTCOMES, examine
 from cglsuite.testing.findings import Finding, error_text
 
@@ -31,24 +29,18 @@ _LIMIT_S = 3600.0
 def main() -> None:
     """Answer what arrives on the socket until it is closed."""
     server, line = os.getpid(), socket.socket(fileno=int(sys.argv[1]))
-    requests = line.makefile("rb")
-    while head := requests.read(17):
-        blob, turn = requests.read(int.from_bytes(head[:8], "big")), head[8:16].hex()
-        if head[16]:
+    for blob, compares, answer in requests_on(line):
+        if compares:
             others()
         pid = os.fork()
         if pid == 0:
             end_with_parent(server)
             signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
-            _answer(pickle.loads(blob), partial(_tell, line, turn=turn))  # written by the check itself
+            _answer(pickle.loads(blob), answer)  # written by the check itself
             os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        _tell(line, turn=turn, ended=how)
-
-
-def _tell(line: socket.socket, **answer: Any) -> None:
-    line.sendall(json.dumps(answer).encode() + b"\n")
+        answer(ended=how)
 
 
 def _answer(asked: dict[str, Any], answer: Callable[..., None]) -> None:
