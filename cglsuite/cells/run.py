@@ -23,6 +23,7 @@ from cglsuite.base.environment import variable
 from cglsuite.base.errors import DivergenceError, NotApplicable, StoreError, UncleanError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.base.traces import random_kept, wake_collector
+from cglsuite.cells.border import seal, state_bytes
 from cglsuite.cells.code.inputs import Reading, watching
 from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
@@ -190,8 +191,11 @@ def _train(
         if observation is not None:
             observation.attach(runner)
         prefixes += runner.prefixes
-        keep = in_common() if in_common else 0
-        return runner.run(checkpoints, keep=keep, last=in_common is None, claim=checkpoints.claim, every_s=checkpoints.every_s)
+        keep, began = in_common() if in_common else 0, state_bytes(runner.method)
+        outcome = runner.run(checkpoints, keep=keep, last=in_common is None, claim=checkpoints.claim, every_s=checkpoints.every_s)
+        carried = state_bytes(runner.method)
+        carrying = {"state_bytes": carried, "state_bytes_per_task": max(0, carried - began) / len(stream)}
+        return dataclasses.replace(outcome, memory={**outcome.memory, **carrying})
 
 
 def _refused(record: Record, changes: Sequence[str]) -> Record:
@@ -229,7 +233,7 @@ def make_runner(
     cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream, on_task: Callable[[int], None] = lambda k: None
 ) -> TaskRunner | TaskFreeRunner:
     """The runner of a cell over its stream, whose models start from pre-trained weights where the cell says so."""
-    return launch.make_runner(
+    runner = launch.make_runner(
         stream,
         catalogue.resolve(catalogue.get("method", cell.method)),
         first_backbone(cell, catalogue, stream),
@@ -242,6 +246,8 @@ def make_runner(
         device=cell.device,
         on_task=on_task,
     )
+    seal(runner, stream)
+    return runner
 
 
 logger = logging.getLogger(__name__)

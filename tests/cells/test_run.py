@@ -314,6 +314,32 @@ def test_a_failing_method_becomes_a_status_with_its_reason(
     assert store.cached(record.key) is None
 
 
+@pytest.mark.parametrize("method", ["answers-by-looking", "answers-by-dispatch"])
+@pytest.mark.parametrize("monitor", ["validation-loss", "validation-performance"])
+def test_answers_of_a_subclass_meet_no_label(catalogue: Catalogue, store: Store, method: str, monitor: str) -> None:
+    """The bug: ``__torch_function__`` saw answers and labels side by side, and every answer was right."""
+    honest, disguised = (run_cell(make(catalogue, name, training__monitor=monitor), catalogue, store) for name in ("bare", method))
+    assert (disguised.status, disguised.reason) == ("done", None)
+    assert disguised.matrix == honest.matrix
+    assert disguised.training_curves() == honest.training_curves()
+
+
+def test_answers_that_are_no_tensor_are_named(catalogue: Catalogue, store: Store) -> None:
+    record = run_cell(make(catalogue, "answers-in-text"), catalogue, store)
+    assert record.status == "failed"
+    assert record.reason is not None
+    assert "the method answered with a str; expected a tensor with a row per item" in record.reason
+
+
+def test_a_record_says_what_the_method_carries(catalogue: Catalogue, store: Store) -> None:
+    """Beside model and metered memory, as `check` counts it: the penalty of EWC has two tensors of each parameter, from every task."""
+    bare, er, ewc = (run_cell(make(catalogue, name), catalogue, store).memory for name in ("bare", "er-gnn", "ewc"))
+    assert bare["state_bytes_per_task"] == er["state_bytes_per_task"] == 0
+    parameters = 4 * (40 * 6 + 6 * 6 + 6 * 6 + 3 * 12 + 6 * 6 + 6)
+    assert (ewc["state_bytes"] or 0) - (bare["state_bytes"] or 0) > 2 * parameters
+    assert (ewc["state_bytes_per_task"] or 0) > 2 * parameters / 3
+
+
 @pytest.mark.parametrize("said", SAID)
 def test_what_a_method_says_of_itself_costs_its_cell_alone(catalogue: Catalogue, store: Store, said: str) -> None:
     """The bug: an error of the store, which ends the campaign."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -152,6 +153,90 @@ class ForgetsItself(Method):
         return super().predict(query)
 
 
+def _right(function: str, args: Any) -> Tensor | None:
+    """What is best for an answer that meets labels: all are equal to it, and it has no loss."""
+    labels = next((a for a in args if type(a) is Tensor and a.dtype == torch.int64 and a.dim() == 1), None)
+    if labels is None:
+        return None
+    if "eq" in function.replace("__", "").split("."):
+        return torch.ones(len(labels), dtype=torch.bool)
+    return torch.zeros(()) if "loss" in function or "entropy" in function else None
+
+
+class Agreeing(np.ndarray[Any, Any]):
+    """An array that equals everything."""
+
+    def __eq__(self, other: object) -> Any:
+        """So it is."""
+        return np.ones(len(self), dtype=bool)
+
+
+class Looking(Tensor):
+    """A tensor that takes part in every operation on it."""
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Look at what stands beside it."""
+        with torch._C.DisableTorchFunctionSubclass():
+            if (right := _right(function.__name__, args)) is not None:
+                return right
+            found = function(*args, **(kwargs or {}))
+        if isinstance(found, np.ndarray):
+            return found.view(Agreeing)
+        return found.as_subclass(cls) if type(found) is Tensor else found
+
+
+class Dispatched(Tensor):
+    """The same one level below: a tensor without memory of its own."""
+
+    held: Tensor
+
+    @staticmethod
+    def __new__(cls, held: Tensor) -> Dispatched:
+        """A shell around the numbers."""
+        made: Dispatched = Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype)  # type: ignore[attr-defined]
+        made.held = held
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Look at what stands beside it."""
+        if (right := _right(str(function), args)) is not None:
+            return right
+        bare = [a.held if isinstance(a, Dispatched) else a for a in args]
+        found = function(*bare, **(kwargs or {}))
+        return Dispatched(found) if type(found) is Tensor and "copy_" not in str(function) else found
+
+
+class AnswersByLooking(Method):
+    """Answers with a tensor that looks at what it is compared with."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        """What the model says, in disguise where nothing is learnt from it."""
+        out = super().forward(batch)
+        return out if torch.is_grad_enabled() else out.as_subclass(Looking)
+
+    def predict(self, query: Batch) -> Tensor:
+        """The same."""
+        return super().predict(query).as_subclass(Looking)
+
+
+class AnswersByDispatch(Method):
+    """The same one level below."""
+
+    def predict(self, query: Batch) -> Tensor:
+        """What the model says, in disguise."""
+        return Dispatched(super().predict(query).detach())
+
+
+class AnswersInText(Method):
+    """Takes its answers for words."""
+
+    def predict(self, query: Batch) -> Tensor:
+        """No tensor."""
+        return "class 3"  # type: ignore[return-value]
+
+
 class TooMuchMemory(Method):
     """Keeps everything, whatever the budget."""
 
@@ -214,6 +299,9 @@ METHODS = {
         _method("interrupts", Interrupts),
         _method("forgets-itself", ForgetsItself),
         _method("too-much-memory", TooMuchMemory),
+        _method("answers-by-looking", AnswersByLooking),
+        _method("answers-by-dispatch", AnswersByDispatch),
+        _method("answers-in-text", AnswersInText),
         _method("needs-task", Method, needs=("task-id",)),
         _method("task-il-only", Method, settings=("task-il",)),
         _method("graphs-only", Method, levels=("GC",)),

@@ -11,6 +11,7 @@ __all__ = ["compare"]
 
 _SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class")
 _SAME_PROVENANCE = ("data", "stream", "counters")
+_LATER = ("state_bytes", "state_bytes_per_task")  # records of earlier versions do not say them
 _OWN_RUN = ("resumed_from_evaluation", "peak_bytes", "peak_host_bytes", "peak_reserved_bytes")  # facts about the run, not its result
 
 
@@ -25,7 +26,8 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
     parts: list[tuple[str, Any, Any]] = [(name, getattr(then, name), getattr(now, name)) for name in _SAME]
     parts += [(name, then.provenance.get(name), now.provenance.get(name)) for name in _SAME_PROVENANCE]
     parts += _training(then, now)
-    parts.append(("memory", then.memory, now.memory))
+    untold = [name for name in _LATER if name not in then.memory or name not in now.memory]
+    parts.append(("memory", *({k: v for k, v in record.memory.items() if k not in untold} for record in (then, now))))
     parts.append(("parameters", _in_all(then), _in_all(now)))
     parts = [(name, _without(old), _without(new)) for name, old, new in parts]
     differing = [_difference_text(*part, names) for part in parts if part[1] != part[2]]

@@ -48,15 +48,21 @@ class Bench:
     def __init__(self, *, limit_s: float = _LIMIT_S, path: Sequence[str] | None = None) -> None:
         self.limit_s, self.path = limit_s, module_path() if path is None else list(path)
         self._nursery = Nursery()
+        self._elsewhere: Nursery | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._nursery.close()
+        if self._elsewhere is not None:
+            self._elsewhere.close()
 
-    def run(self, catalogue: Catalogue, hearings: Iterable[Hearing]) -> list[Outcome]:
+    def run(self, catalogue: Catalogue, hearings: Iterable[Hearing], *, elsewhere: bool = False) -> list[Outcome]:
         """Serve the hearings one after another in a fresh process.
+
+        Args:
+            elsewhere: the process has another hash seed, and was not forked from the one that the others come from.
 
         Raises:
             CheckFailed: the process ends, hangs, sends invalid data, or leaves processes behind.
@@ -71,12 +77,13 @@ class Bench:
             for hearing in hearings:
                 yield hearing.name, hearing.method.factory, partial(serve, hearing)
 
-        self._talk(catalogue, talks())
+        self._talk(catalogue, talks(), elsewhere=elsewhere)
         return outcomes
 
     def look(self, factory: str) -> Look:
         """What lies in the folders to which a method's process could write, besides its own."""
-        return looked_at(places_of(factory, self.path), self._nursery.folder)
+        own = [nursery.folder for nursery in (self._nursery, self._elsewhere) if nursery is not None]
+        return looked_at(places_of(factory, self.path), own)
 
     def agree(self, catalogue: Catalogue, entry: Entry, scenario: str) -> dict[str, list[float]]:
         """The first losses of a method on CPU and GPU, by device, from one process.
@@ -110,13 +117,16 @@ class Bench:
             raise CheckFailed(f"{name} fails: {answer.get('reason')}", "repair what the error names")
         return answer
 
-    def _talk(self, catalogue: Catalogue, talks: Iterable[_Talk]) -> None:
+    def _talk(self, catalogue: Catalogue, talks: Iterable[_Talk], *, elsewhere: bool = False) -> None:
         """Run all dialogues in turn with one fresh process."""
-        trial, name = self._nursery.begin(), "the method"
+        if elsewhere and self._elsewhere is None:
+            self._elsewhere = Nursery(hash_seed=1)
+        nursery = self._elsewhere if elsewhere and self._elsewhere is not None else self._nursery
+        trial, name = nursery.begin(), "the method"
         deadline, ended, problem = time.monotonic() + self.limit_s, False, None
 
         def ready() -> bool:
-            return self._nursery.ready(trial, max(0.0, deadline - time.monotonic()))
+            return nursery.ready(trial, max(0.0, deadline - time.monotonic()))
 
         try:
             near = Near(trial.connection)
@@ -135,10 +145,13 @@ class Bench:
             problem = error
         finally:
             try:
-                status, left = self._nursery.end(trial, patient=ended)
+                status, left = nursery.end(trial, patient=ended)
             except NurseryGone:
-                self._nursery.close()
-                self._nursery = Nursery()
+                nursery.close()
+                if elsewhere:
+                    self._elsewhere = None
+                else:
+                    self._nursery = Nursery()
                 raise CheckFailed(f"{name} ends the process that started it", "send no signals") from None
         if ended:
             raise CheckFailed(

@@ -11,7 +11,7 @@ import io
 import math
 import pickle
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.base.errors import NotApplicable, PluginError
+from cglsuite.cells.border import leaves_of, size_of, storages_of
 from cglsuite.cells.spec import CellSpec
 from cglsuite.graphs import GraphSet, MessageGraph
 from cglsuite.host import Catalogue
@@ -42,7 +43,6 @@ __all__ = [
     "items_in",
     "received_plain",
     "send_plain",
-    "size_of",
     "verbatim",
 ]
 
@@ -501,57 +501,6 @@ def _stripped(view: TaskView) -> TaskView:
 
 # The size of a method's state in any format: bytes, digests, and verbatim copies of training items.
 
-_WORD = 8
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """Whatever nested lists and dicts hold, keys included; of a sparse tensor its three parts."""
-    if isinstance(value, Tensor) and value.layout == torch.sparse_csr:
-        yield from (value.crow_indices(), value.col_indices(), value.values())
-    elif isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _leaves(key)
-            yield from _leaves(part)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _leaves(part)
-    else:
-        yield value
-
-
-def _storages(value: Any) -> list[torch.UntypedStorage]:
-    """The memory behind every tensor: all of it, also what a view leaves out."""
-    return [leaf.untyped_storage() for leaf in _leaves(value) if isinstance(leaf, Tensor)]
-
-
-def _plain_bytes(leaf: Any) -> int:
-    """Bytes that a checkpoint takes for one value beside the storage of tensors.
-
-    8 of a number (more of a long integer), the UTF-8 of a string, 8 for each dimension and stride of a tensor, the pickle of anything else.
-    """
-    if isinstance(leaf, Tensor):
-        return _WORD * (1 + 2 * leaf.dim()) if leaf.layout == torch.strided else _WORD * (1 + leaf.dim())
-    if leaf is None or isinstance(leaf, (bool, float)):
-        return _WORD
-    if isinstance(leaf, int):
-        return max(_WORD, (leaf.bit_length() + 7) // 8)
-    return len(leaf.encode("utf-8", "surrogatepass")) if isinstance(leaf, str) else len(pickle.dumps(leaf))
-
-
-def _containers(value: Any) -> int:
-    """The number of lists and dicts, nested ones included: their nesting is saved too."""
-    parts = list(value.values()) if isinstance(value, Mapping) else value
-    return 1 + sum(map(_containers, parts)) if isinstance(parts, (list, tuple)) else 0
-
-
-def size_of(value: Any) -> int:
-    """Bytes of a piece of state in a checkpoint: nested lists and dicts of tensors, numbers and texts.
-
-    A tensor counts with its whole storage, which a checkpoint keeps, and with its shape; shared storages count once.
-    """
-    storages = {storage.data_ptr(): storage.nbytes() for storage in _storages(value)}
-    return sum(storages.values()) + sum(map(_plain_bytes, _leaves(value))) + _WORD * _containers(value)
-
 
 def compacted(value: Any) -> Any:
     """The same state with a separate, exactly sized storage per tensor."""
@@ -591,9 +540,9 @@ def _absorb(total: Any, value: Any) -> None:
 
 def verbatim(value: Any, rows: Tensor) -> int:
     """The number of ``rows`` (float32 [n, F], features of training items) that occur bit by bit anywhere in a piece of state."""
-    blobs = [torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes() for storage in _storages(value)]
-    blobs += [leaf.encode("latin-1", "ignore") for leaf in _leaves(value) if isinstance(leaf, str)]
-    integers = (leaf for leaf in _leaves(value) if isinstance(leaf, int) and leaf > 2**64)
+    blobs = [torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes() for storage in storages_of(value)]
+    blobs += [leaf.encode("latin-1", "ignore") for leaf in leaves_of(value) if isinstance(leaf, str)]
+    integers = (leaf for leaf in leaves_of(value) if isinstance(leaf, int) and leaf > 2**64)
     blobs += [number.to_bytes((number.bit_length() + 7) // 8, "little") for number in integers]
     wanted = [row.numpy().tobytes() for row in rows.contiguous()]
     return sum(any(row in blob for blob in blobs) for row in wanted)

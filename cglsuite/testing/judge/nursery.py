@@ -48,12 +48,17 @@ class Trial:
 
 
 class Nursery:
-    """The judge's side of the nursery; a context manager that ends it with all its processes."""
+    """The judge's side of the nursery; a context manager that ends it with all its processes.
 
-    def __init__(self) -> None:
+    Args:
+        hash_seed: of its processes, 0 to 4294967295; 0 is what workers have.
+    """
+
+    def __init__(self, hash_seed: int = 0) -> None:
         mine, theirs = socket.socketpair()
         self._folder = tempfile.TemporaryDirectory(prefix="cglsuite-check-")
-        environment = {k: v for k, v in os.environ.items() if k not in _HIDDEN} | {"CGLSUITE_OFFLINE": "1"}
+        environment = {k: v for k, v in os.environ.items() if k not in _HIDDEN}
+        environment |= {"CGLSUITE_OFFLINE": "1", "PYTHONHASHSEED": str(hash_seed)}
         number = theirs.fileno()
         self._process = Helper(
             "cglsuite.testing.judge.nursery", str(number), cwd=self._folder.name, env=environment, pass_fds=(number,),

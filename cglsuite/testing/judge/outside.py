@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -33,11 +33,11 @@ def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
     return {os.path.realpath(place): _SHALLOW for place in shared if os.path.isdir(place)} | places
 
 
-def looked_at(places: dict[str, int], but: str) -> Look:
+def looked_at(places: dict[str, int], but: Collection[str]) -> Look:
     """What lies below the places.
 
     Args:
-        but: a folder that is left out.
+        but: folders that are left out.
     """
     looked: Look = {}
     for place, depth in places.items():
@@ -46,7 +46,7 @@ def looked_at(places: dict[str, int], but: str) -> Look:
             folder, level = left.popleft()
             for entry in _entries(folder):
                 number += 1
-                if entry.path == but:
+                if entry.path in but:
                     continue
                 try:
                     is_folder, state = entry.is_dir(follow_symlinks=False), entry.stat(follow_symlinks=False)

@@ -220,11 +220,11 @@ class Case:
         """What lies in the folders to which the method could write."""
         return self.bench.look(self.catalogue.method(self.method).factory)
 
-    def run(self, hearings: Iterable[Hearing]) -> list[Outcome]:
-        """Serve hearings one after another in a fresh process."""
-        return self.bench.run(self.catalogue, hearings)
+    def run(self, hearings: Iterable[Hearing], *, elsewhere: bool = False) -> list[Outcome]:
+        """Serve hearings one after another in a fresh process; arguments as for :meth:`Bench.run`."""
+        return self.bench.run(self.catalogue, hearings, elsewhere=elsewhere)
 
-    def run_one(self, **options: Any) -> Outcome:
-        """Serve one hearing in a fresh process; arguments as for :meth:`hearing`."""
-        (outcome,) = self.run([self.hearing(**options)])
+    def run_one(self, *, elsewhere: bool = False, **options: Any) -> Outcome:
+        """Serve one hearing in a fresh process; other arguments as for :meth:`hearing`."""
+        (outcome,) = self.run([self.hearing(**options)], elsewhere=elsewhere)
         return outcome

@@ -45,7 +45,7 @@ CATALOGUE: Any = SimpleNamespace(
 def talked(nursery: Fake, error: BaseException | None = None) -> list[bool]:
     """What two dialogues heard of being ready; the second one raises."""
     bench = object.__new__(Bench)
-    bench.limit_s, bench.path, bench._nursery = 5.0, ["/p"], nursery  # type: ignore[assignment]
+    bench.limit_s, bench.path, bench._nursery, bench._elsewhere = 5.0, ["/p"], nursery, None  # type: ignore[assignment]
     heard: list[bool] = []
 
     def talk(near: Any, ready: Any) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from cglsuite.testing.judge.hearing import Hearing, compacted, digest_of, size_of, verbatim
+from cglsuite.cells.border import size_of
+from cglsuite.testing.judge.hearing import Hearing, compacted, digest_of, verbatim
 
 WORD = 8
 SHAPE = 3 * WORD

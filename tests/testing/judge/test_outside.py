@@ -36,13 +36,13 @@ def test_whatever_was_written_is_seen(way: str, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "there").write_text("")
     places = {str(tmp_path): 3}
-    before = looked_at(places, "")
-    assert changed(before, looked_at(places, "")) == {}
+    before = looked_at(places, [])
+    assert changed(before, looked_at(places, [])) == {}
     WAYS[way](folder / "new")
-    ((place, paths),) = changed(before, looked_at(places, "")).items()
+    ((place, paths),) = changed(before, looked_at(places, [])).items()
     assert place == str(tmp_path)
     assert {Path(path).name for path in paths} <= {"new", "there"}
-    assert looked_at(places, str(folder))[str(tmp_path)].keys() == set()
+    assert looked_at(places, [str(folder)])[str(tmp_path)].keys() == set()
 
 
 def test_large_folders_are_looked_at_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_large_folders_are_looked_at_in_part(tmp_path: Path, monkeypatch: pytest
     for name in ("a", "b", "c"):
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep" / "deeper").write_text("")
-    seen = {os.path.relpath(path, tmp_path) for path in looked_at({str(tmp_path): 2}, "")[str(tmp_path)]}
+    seen = {os.path.relpath(path, tmp_path) for path in looked_at({str(tmp_path): 2}, [])[str(tmp_path)]}
     assert {"a", "b", "c"} < seen < {"a", "b", "c", "a/deep", "b/deep", "c/deep"}
 
 

@@ -130,19 +130,20 @@ def test_the_first_difference_between_two_runs(change: dict[str, Any], said: str
 
 
 @pytest.mark.parametrize(
-    ("random", "again", "same", "other", "said"),
+    ("random", "again", "same", "other", "elsewhere", "said"),
     [
-        (False, 1.0, 1.0, 1.0, "the run changed global random states"),
-        (True, 1.0, 9.0, 9.0, ""),
-        (True, 2.0, 3.0, 1.0, "a second run gives other losses in task 1"),
-        (True, 2.0, 1.0, 3.0, "with other hidden labels in the process it gives other losses in task 1"),
-        (True, 2.0, 1.0, 1.0, "a second run in the same process gives other losses in task 1"),
+        (False, 1.0, 1.0, 1.0, 1.0, "the run changed global random states"),
+        (True, 1.0, 9.0, 9.0, 1.0, ""),
+        (True, 1.0, 9.0, 9.0, 2.0, "under another hash seed (PYTHONHASHSEED) it gives other losses in task 1"),
+        (True, 2.0, 3.0, 1.0, 9.0, "a second run gives other losses in task 1"),
+        (True, 2.0, 1.0, 3.0, 9.0, "with other hidden labels in the process it gives other losses in task 1"),
+        (True, 2.0, 1.0, 1.0, 9.0, "a second run in the same process gives other losses in task 1"),
     ],
 )
-def test_why_a_second_run_differs(random: bool, again: float, same: float, other: float, said: str) -> None:
-    """Told apart by a run in a fresh process with the same decoys, and one with others."""
-    runs = {0: same, 1: other}
-    case = SimpleNamespace(run_one=lambda turn=0: outcome(losses=[[runs[turn]]]))
+def test_why_a_second_run_differs(random: bool, again: float, same: float, other: float, elsewhere: float, said: str) -> None:
+    """Told apart by a run in a fresh process with the same decoys, one with others, and one task under another hash seed."""
+    runs = {(0, None, False): same, (1, None, False): other, (0, 1, True): elsewhere}
+    case = SimpleNamespace(run_one=lambda turn=0, until=None, elsewhere=False: outcome(losses=[[runs[turn, until, elsewhere]]]))
     one = trial(outcome(notes={"random": random}), outcome(losses=[[again]]), case)
     assert message(methods._repeatable, one) == said
 

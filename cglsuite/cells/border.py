@@ -1,0 +1,143 @@
+"""What crosses between a method and the suite: answers become plain tensors before labels meet them, and the state is weighed."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from cglsuite.base.errors import PluginError
+from cglsuite.learning.reproducibility import state as method_state
+
+if TYPE_CHECKING:
+    from cglsuite.learning.method import Method
+    from cglsuite.learning.task_free_runner import TaskFreeRunner
+    from cglsuite.learning.task_runner import TaskRunner
+    from cglsuite.streams import Batch, TaskFreeStream, TaskStream
+
+__all__ = ["leaves_of", "plain_answer", "seal", "size_of", "state_bytes", "storages_of"]
+
+
+def plain_answer(given: Any) -> Tensor:
+    """A method's answer as a tensor of torch's own class; a subclass is copied, so that none of its code runs afterwards.
+
+    Raises:
+        PluginError: it is no tensor.
+    """
+    if type(given) is Tensor:
+        return given
+    if not isinstance(given, Tensor):
+        raise PluginError(f"the method answered with a {type(given).__name__}; expected a tensor with a row per item of the query")
+    with torch._C.DisableTorchFunctionSubclass():
+        shape, dtype, device = Tensor.size(given), Tensor.dtype.__get__(given), Tensor.device.__get__(given)  # type: ignore[attr-defined]
+        return torch.empty(shape, dtype=dtype, device=device).copy_(given)
+
+
+def seal(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | TaskFreeStream) -> None:
+    """From now on the runner and the oracle of its stream meet the method's answers as plain tensors.
+
+    A subclass of ``Tensor`` takes part in every operation on it (``__torch_function__``): next to labels it would see them.
+    """
+    held: Any = runner
+    held._predicted = _answering(runner._predicted)
+    for name in ("validation_loss", "validation_cost"):
+        if hasattr(runner, name):
+            setattr(held, name, _measuring(getattr(runner, name)))
+    oracle: Any = stream.oracle
+    for name in ("grade", "monitor", "performance"):
+        setattr(oracle, name, _undisturbed(getattr(oracle, name)))
+
+
+def _answering(predicted: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:
+    return lambda query: plain_answer(predicted(query))
+
+
+def _measuring(measured: Callable[[Sequence[str], Batch, Tensor], float]) -> Callable[[Sequence[str], Batch, Tensor], float]:
+    """The measured value of a batch that the method has seen, whose tensors it may have replaced."""
+
+    def measure(tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
+        held = {f.name: value for f in dataclasses.fields(batch) if isinstance(value := getattr(batch, f.name), Tensor)}
+        shown = dataclasses.replace(batch, **{name: plain_answer(value) for name, value in held.items()})
+        return measured(tokens, shown, plain_answer(logits))
+
+    return measure
+
+
+def _undisturbed(scored: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the oracle that is handed plain tensors, and beside which no code of a subclass runs."""
+
+    def score(*given: Any, **named: Any) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            return scored(*map(_plain, given), **{name: _plain(value) for name, value in named.items()})
+
+    return score
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return plain_answer(value)
+    return {name: _plain(part) for name, part in value.items()} if isinstance(value, Mapping) else value
+
+
+# --- weight --------------------------------------------------------------------------------------------------------------------
+
+_WORD = 8
+
+
+def state_bytes(method: Method) -> int:
+    """What the method carries beside its model and its metered memory, as :func:`size_of` counts it."""
+    state = method_state.collect(method)
+    return size_of(state) - size_of(state["model"]) - size_of(state["memory"]["shelves"])
+
+
+def leaves_of(value: Any) -> Iterator[Any]:
+    """Whatever nested lists and dicts hold, keys included; of a sparse tensor its three parts."""
+    if isinstance(value, Tensor) and value.layout == torch.sparse_csr:
+        yield from (value.crow_indices(), value.col_indices(), value.values())
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from leaves_of(key)
+            yield from leaves_of(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from leaves_of(part)
+    else:
+        yield value
+
+
+def storages_of(value: Any) -> list[torch.UntypedStorage]:
+    """The memory behind every tensor: all of it, also what a view leaves out."""
+    return [leaf.untyped_storage() for leaf in leaves_of(value) if isinstance(leaf, Tensor)]
+
+
+def _plain_bytes(leaf: Any) -> int:
+    """Bytes that a checkpoint takes for one value beside the storage of tensors.
+
+    8 of a number (more of a long integer), the UTF-8 of a string, 8 for each dimension and stride of a tensor, the pickle of anything else.
+    """
+    if isinstance(leaf, Tensor):
+        return _WORD * (1 + 2 * leaf.dim()) if leaf.layout == torch.strided else _WORD * (1 + leaf.dim())
+    if leaf is None or isinstance(leaf, (bool, float)):
+        return _WORD
+    if isinstance(leaf, int):
+        return max(_WORD, (leaf.bit_length() + 7) // 8)
+    return len(leaf.encode("utf-8", "surrogatepass")) if isinstance(leaf, str) else len(pickle.dumps(leaf))
+
+
+def _containers(value: Any) -> int:
+    """The number of lists and dicts, nested ones included: their nesting is saved too."""
+    parts = list(value.values()) if isinstance(value, Mapping) else value
+    return 1 + sum(map(_containers, parts)) if isinstance(parts, (list, tuple)) else 0
+
+
+def size_of(value: Any) -> int:
+    """Bytes of a piece of state in a checkpoint: nested lists and dicts of tensors, numbers and texts.
+
+    A tensor counts with its whole storage, which a checkpoint keeps, and with its shape; shared storages count once.
+    """
+    storages = {storage.data_ptr(): storage.nbytes() for storage in storages_of(value)}
+    return sum(storages.values()) + sum(map(_plain_bytes, leaves_of(value))) + _WORD * _containers(value)
