@@ -61,8 +61,8 @@ def _measuring(measured: Callable[[Sequence[str], Batch, Tensor], float]) -> Cal
 
     def measure(tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
         held = {f.name: value for f in dataclasses.fields(batch) if isinstance(value := getattr(batch, f.name), Tensor)}
-        shown = dataclasses.replace(batch, **{name: plain_answer(value) for name, value in held.items()})
-        return measured(tokens, shown, plain_answer(logits))
+        plain: dict[str, Any] = {name: plain_answer(value) for name, value in held.items()}
+        return measured(tokens, dataclasses.replace(batch, **plain), plain_answer(logits))
 
     return measure
 

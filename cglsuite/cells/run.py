@@ -194,7 +194,7 @@ def _train(
         keep, began = in_common() if in_common else 0, state_bytes(runner.method)
         outcome = runner.run(checkpoints, keep=keep, last=in_common is None, claim=checkpoints.claim, every_s=checkpoints.every_s)
         carried = state_bytes(runner.method)
-        carrying = {"state_bytes": carried, "state_bytes_per_task": max(0, carried - began) / len(stream)}
+        carrying = {"state_bytes": carried, "state_bytes_per_task": max(0, carried - began) // len(stream)}
         return dataclasses.replace(outcome, memory={**outcome.memory, **carrying})
 
 

@@ -27,7 +27,8 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
     parts += [(name, then.provenance.get(name), now.provenance.get(name)) for name in _SAME_PROVENANCE]
     parts += _training(then, now)
     untold = [name for name in _LATER if name not in then.memory or name not in now.memory]
-    parts.append(("memory", *({k: v for k, v in record.memory.items() if k not in untold} for record in (then, now))))
+    old, new = ({k: v for k, v in record.memory.items() if k not in untold} for record in (then, now))
+    parts.append(("memory", old, new))
     parts.append(("parameters", _in_all(then), _in_all(now)))
     parts = [(name, _without(old), _without(new)) for name, old, new in parts]
     differing = [_difference_text(*part, names) for part in parts if part[1] != part[2]]
