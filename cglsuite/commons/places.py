@@ -123,7 +123,11 @@ class RemoteFolder:
             raise StoreError(f"{self.shown}/{name} has {size:,} bytes; expected at most {most:,}")
         if not self.lists:
             return self._done("read", name, lambda: self._body(name, most))
-        content: bytes = self._done("read", name, lambda: self._files.cat_file(self._path(name)))
+        # A bucket is asked for as much as it has declared, and no more.
+        part = {"start": 0, "end": size} if size else {}
+        content: bytes = self._done("read", name, lambda: self._files.cat_file(self._path(name), **part))
+        if len(content) > most:
+            raise StoreError(f"{self.shown}/{name} goes on after {most:,} bytes; expected no more")
         return content
 
     def range(self, name: str, start: int, length: int) -> bytes:

@@ -176,6 +176,7 @@ def test_one(): pass
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("wanted", "by_day"),
     [(1, ["0-0"]), (2, ["0-0", "2-2"]), (3, ["0-0", "1-1", "2-2"]), (9, None), (20, None)],

@@ -341,6 +341,24 @@ def test_what_a_server_may_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert len(done.faults) == (0 if says is None else 2)
 
 
+def test_a_bucket_is_asked_for_no_more_than_it_declared(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bug: the whole body came, whatever its size had been said to be."""
+    bucket.put_object(Bucket=BUCKET, Key="study/large", Body=b"x" * 5000)
+    bucket.put_object(Bucket=BUCKET, Key="study/empty", Body=b"")
+    place = open_place(URL, writing=False)
+    assert isinstance(place, RemoteFolder)
+    assert place.read("empty") == b""
+    assert len(place.read("large")) == 5000
+    with pytest.raises(StoreError, match="has 5,000 bytes; expected at most 100"):
+        place.read("large", most=100)
+    info = place._files.info
+    monkeypatch.setattr(place._files, "info", lambda path: {**info(path), "size": 100})
+    assert len(place.read("large", most=100)) == 100
+    monkeypatch.setattr(place._files, "cat_file", lambda path, start, end: b"x" * 5000)
+    with pytest.raises(StoreError, match="goes on after 100 bytes"):
+        place.read("large", most=100)
+
+
 @pytest.mark.parametrize("address", ["http://[::1", "http://[::1]:x/", "http://a:99999/x", "https://", "http://[v1.x]:0/", "s3://[x"])
 def test_what_is_no_address_is_a_wrong_request(address: str) -> None:
     """The bug: ValueError of the library."""
