@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from cglsuite.base.environment import variable
-from cglsuite.base.errors import UsageError
-from cglsuite.base.inputs import quoted
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.base.inputs import quoted, real_number
 from cglsuite.cells.device import one_gpu
 
-__all__ = ["Overrides", "merge_overrides", "parse_overrides", "same_key"]
+__all__ = ["FILTERS", "Overrides", "merge_overrides", "parse_overrides", "same_key", "selected"]
+
+
+_Item = TypeVar("_Item")
 
 
 def parse_overrides(pairs: Iterable[str], where: str) -> dict[str, str]:
@@ -32,6 +36,45 @@ def parse_overrides(pairs: Iterable[str], where: str) -> dict[str, str]:
                 raise UsageError(f"{where}: {named} is given twice ({quoted(values[other])} and {quoted(value)})")
         values[key] = value
     return values
+
+
+FILTERS = ("scenario", "method", "backbone", "order_seed", "split_seed", "init_seed")
+"""What cells and records can be selected by, beside their settings."""
+
+
+def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item], Mapping[str, Any]], where: str) -> list[_Item]:
+    """The items that pass every filter ``key=value``: globs; commas and repeated keys mean "or", different keys "and".
+
+    Args:
+        only: keys are :data:`FILTERS`, or settings such as ``training.lr``, which are compared by value.
+        facts: of an item by key. where: the option that holds the filters.
+
+    Raises:
+        UsageError: a key of no item.
+    """
+    wanted: dict[str, list[str]] = {}
+    for text in only:
+        for key, value in parse_overrides([text], where).items():
+            wanted.setdefault(key, []).extend(part.strip() for part in value.split(","))
+    if not wanted:
+        return list(items)
+    known = [(item, facts(item)) for item in items]
+    for key in wanted:
+        if known and not any(key in held for _, held in known):
+            raise UnknownNameError(f"key of {where}", key, {*FILTERS, *(name for _, held in known for name in held)})
+    return [item for item, held in known if all(k in held and any(_same_value(held[k], p) for p in given) for k, given in wanted.items())]
+
+
+def _same_value(value: Any, pattern: str) -> bool:
+    """Whether a filter's text is a value: ``1e-2`` is 0.01, ``true`` and ``none`` are words, other texts are globs."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower() == pattern.lower()
+    if isinstance(value, (int, float)):
+        try:
+            return real_number(pattern) == value
+        except ValueError:
+            return False
+    return fnmatch.fnmatchcase(str(value), pattern)
 
 
 def merge_overrides(*layers: Mapping[str, Any]) -> dict[str, Any]:

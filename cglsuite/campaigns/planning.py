@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
-from cglsuite.base.inputs import real_number
 from cglsuite.campaigns.order_designs import too_many
-from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides, same_key
+from cglsuite.campaigns.overrides import Overrides, merge_overrides, same_key, selected
 from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
 from cglsuite.cells.code.inputs import with_inputs
 from cglsuite.cells.device import planned_device
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["FILTERS", "plan_campaign", "plan_search", "select_cells"]
+__all__ = ["plan_campaign", "plan_search", "select_cells"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -397,61 +396,29 @@ def plan_search(
     return [search for group in planner.groups if (search := planner.search(group)) is not None]
 
 
-FILTERS = ("scenario", "method", "backbone", "order_seed", "split_seed", "init_seed")
-
-
 def select_cells(cells: Iterable[PlannedCell], only: Sequence[str], *, seeds: bool = True) -> list[PlannedCell]:
-    """The cells that pass every filter ``key=value``: globs; commas and repeated keys mean "or", different keys "and".
+    """The cells that pass every filter ``key=value``; see :func:`cglsuite.campaigns.overrides.selected`.
 
     Args:
-        only: keys are :data:`FILTERS`, or settings such as ``training.lr``, which are compared by value.
         seeds: False ignores filters on seeds (a search has its own seeds).
 
     Raises:
         UsageError: a key that is no filter and no setting of any cell.
     """
-    cells = list(cells)
-    wanted: dict[str, list[str]] = {}
-    for text in only:
-        for key, value in parse_overrides([text], "--only").items():
-            if key not in FILTERS and cells and not any(key in _settings(cell) for cell in cells):
-                raise UnknownNameError("key of --only", key, {*FILTERS, *(name for cell in cells for name in cell.request.overrides)})
-            wanted.setdefault(key, []).extend(part.strip() for part in value.split(","))
-    kept = {key: patterns for key, patterns in wanted.items() if seeds or not key.endswith("_seed")}
-    return [cell for cell in cells if all(_passes(cell, key, patterns) for key, patterns in kept.items())]
+    given = only if seeds else [text for text in only if not text.partition("=")[0].strip().endswith("_seed")]
+    return selected(cells, given, _facts, "--only")
 
 
-def _settings(cell: PlannedCell) -> Mapping[str, Any]:
-    """The settings of a cell by dotted key; of one that was not resolved those that were asked for."""
-    return cell.request.overrides if cell.cell is None else cell.cell.configuration
-
-
-def _passes(cell: PlannedCell, key: str, patterns: Sequence[str]) -> bool:
-    request = cell.request
-    if key not in FILTERS:
-        held = _settings(cell)
-        return key in held and any(_same_value(held[key], pattern) for pattern in patterns)
-    if key == "backbone":
-        value = cell.backbone
-    else:
-        value = str(getattr(request.seeds, key.removesuffix("_seed")) if key.endswith("_seed") else getattr(request, key))
-    return any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns)
+def _facts(cell: PlannedCell) -> dict[str, Any]:
+    """What filters compare: names, seeds, and the settings by dotted key; of a cell that was not resolved those that were asked for."""
+    request, seeds = cell.request, cell.request.seeds
+    settings = request.overrides if cell.cell is None else cell.cell.configuration
+    names = {"scenario": request.scenario, "method": request.method, "backbone": cell.backbone}
+    return {**settings, **names, **{f"{name}_seed": str(getattr(seeds, name)) for name in ("order", "split", "init")}}
 
 
 def _product(axes: Mapping[str, Sequence[Any]]) -> int:
     return math.prod(map(len, axes.values()))
-
-
-def _same_value(value: Any, pattern: str) -> bool:
-    """Whether a filter's text is a value: ``1e-2`` is 0.01, ``true`` and ``none`` are words, other texts are globs."""
-    if isinstance(value, bool) or value is None:
-        return str(value).lower() == pattern.lower()
-    if isinstance(value, (int, float)):
-        try:
-            return real_number(pattern) == value
-        except ValueError:
-            return False
-    return fnmatch.fnmatchcase(str(value), pattern)
 
 
 def _known_keys(groups: Sequence[_Group]) -> list[str]:

@@ -61,13 +61,14 @@ class _OfCampaign(Parameters):
     inline: Content = Field({}, description="content of a campaign file; a small demonstration on synthetic data")
     store: Text = Field("", description=_STORE)
     overrides: Table = Field({}, description="overrides of the campaign, as in `cglsuite run --set`")
+    only: Names = Field([], description="cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all")
     device: Device = Field("", description="auto, cpu or cuda; empty: the campaign's")
     train_missing: Flag = Field(True, description=_MISSING)
 
     @property
     def how(self) -> dict[str, Any]:
         """How results are loaded."""
-        return {"overrides": self.overrides, "device": self.device or None, "train_missing": self.train_missing}
+        return {"overrides": self.overrides, "only": self.only, "device": self.device or None, "train_missing": self.train_missing}
 
     def results(self) -> CampaignResults:
         """The results of the campaign; its data files and plugin files are named first, as by ``cglsuite report``."""

@@ -50,6 +50,7 @@ def test_every_method_and_every_scenario_has_its_place(made: dict[str, str], cat
         assert made[f"catalogue/{kind}s.md"].count("\n## ") == len(catalogue.names(kind))
 
 
+@pytest.mark.nightly
 def test_a_dataset_page_tells_what_presets_share_from_where_they_differ(made: dict[str, str]) -> None:
     page = made["catalogue/datasets/aromaticity.md"]
     differ, same = page.partition("### What they have in common")[::2]

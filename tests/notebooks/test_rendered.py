@@ -13,6 +13,7 @@ from report_lab import Elements, assert_harmless
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.campaigns.executors.campaign_run import run_campaign
 from cglsuite.cells.storage.store import Store
+from cglsuite.cli.main import run
 from cglsuite.host import load_catalogue
 from cglsuite.reports import load_pooled_results
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
@@ -247,3 +248,20 @@ def test_titles_own_plugins_and_pages_left_over(tmp_path: Path, monkeypatch: pyt
     render_campaign(path, store=store)
     index = (first.path.parent / "index.html").read_text()
     assert 'no longer names these reports: <a href="method_comparison.html"' in index
+
+
+@pytest.mark.usefixtures("no_kernel")
+def test_a_report_on_some_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By value, as `run --only`; in a folder of its own, and never by a notebook that would show all."""
+    path, store, out = tmp_path / "tiny.toml", tmp_path / "store", tmp_path / "some"
+    path.write_text(CAMPAIGN)
+    words = ["report", str(path), "--store", str(store), "--only", "method=bare", "--only", "training.epochs=5.0"]
+    assert run(words) == 2
+    assert "--only without --out" in capsys.readouterr().err
+    assert run([*words, "--out", str(out)]) == 0
+    assert "Campaign tiny: 0 records of 4 planned cells." in texts((out / "campaign_report.html").read_text(), "footer > p")
+    results = load_campaign_results(path, store, only=["method=bare", "training.epochs=5.0"])
+    assert {(cell.planned.request.method, cell.done) for cell in results.cells} == {("bare", False)}
+    path.write_text(CAMPAIGN + '[[report]]\nnotebook = "explore"\n')
+    assert run([*words, "--out", str(out)]) == 1
+    assert "notebook 'explore' has no parameter 'only'" in capsys.readouterr().err

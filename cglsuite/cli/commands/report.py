@@ -22,6 +22,10 @@ _log = logging.getLogger(__name__)
               help="Folder for the pages; of several campaigns, for their folders.  [default: rendered/NAME beside the file]")  # fmt: skip
 @click.option("--store", type=FolderPath(), help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
 @click.option(
+    "--only", metavar="KEY=VALUE", multiple=True,
+    help="Report on these cells alone: method=, scenario=, order_seed=, training.lr=, ...; globs. Needs --out.",
+)  # fmt: skip
+@click.option(
     "--cell-timeout", "cell_timeout_s", type=Seconds(zero=True), default=3600.0, show_default=True,
     help="Seconds that one cell of a notebook may take; 0 = any time.",
 )  # fmt: skip
@@ -36,6 +40,7 @@ def report(
     campaigns: tuple[Path, ...],
     out: Path | None,
     store: Path | None,
+    only: tuple[str, ...],
     cell_timeout_s: float,
     every: bool,
     force: bool,
@@ -51,6 +56,8 @@ def report(
     from cglsuite.cli.output import echo, print_json
     from cglsuite.reports.site.render import render_campaign
 
+    if only and out is None:
+        raise UsageError("--only without --out: pages of some cells would take the place of those of all; name a folder for them")
     loaded = [shown_campaign(path, allow_code) for path in campaigns]  # names their files before the catalogue is loaded
     parents = [out if out is not None else path.parent / "rendered" for path in campaigns]
     folders = [parent / one.name for parent, one in zip(parents, loaded, strict=True)] if len(campaigns) > 1 else [out]
@@ -58,7 +65,7 @@ def report(
         raise UsageError(
             f"two campaigns are named {twice.name!r}, and {twice} would hold the pages of both: render one at a time, with --out"
         )
-    how: dict[str, Any] = {"store": store, "cell_timeout_s": cell_timeout_s or None, "every": every, "force": force}
+    how: dict[str, Any] = {"store": store, "only": only, "cell_timeout_s": cell_timeout_s or None, "every": every, "force": force}
     rendered = []
     for path, folder in zip(campaigns, folders, strict=True):
         rendered += render_campaign(path, out=folder, catalogue=session.catalogue(), **how)

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +30,7 @@ from cglsuite.cli.output import echo, table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cglsuite.cells.records.frame import Row
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.records.verify import Check
     from cglsuite.cells.storage.store import Store
@@ -87,6 +88,9 @@ def _summary(checks: Sequence[Check]) -> str:
 @store_option
 @device_option
 @set_option
+@click.option(
+    "--where", metavar="KEY=VALUE", multiple=True, help="Only these records: method=, scenario=, order_seed=, training.lr=, ...; globs."
+)
 @click.option("--verify", "verifying", is_flag=True, help="Check records instead: digests, and metrics against their matrices.")
 @click.option("--curves", is_flag=True, help="Write losses by epoch instead, one row per epoch, of records whose curves are kept.")
 @click.option(
@@ -104,6 +108,7 @@ def results(
     store_path: Path | None,
     device: str | None,
     assignments: Sequence[str],
+    where: Sequence[str],
     verifying: bool,
     curves: bool,
     form: str | None,
@@ -118,6 +123,7 @@ def results(
     Exit status: 0 ok; 1 a record is damaged, inconsistent (--verify) or has no curves here (--curves), and the others are shown; 2 wrong
     request.
     """
+    from cglsuite.campaigns.overrides import selected
     from cglsuite.cells.records.frame import curves_frame, joint_metrics, results_frame
 
     store = open_store(store_path, must_exist=True)
@@ -128,6 +134,8 @@ def results(
     keys = None
     if campaign_path is not None:
         keys = [p.key for p in planned_cells(campaign_path, session, store, assignments, device, allow_code=allow_code) if p.ready]
+    if where:
+        keys = [row.key for row in selected(store.rows(keys), where, _facts, "--where")]
     records = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
     if curves:
         frame, absent = curves_frame(records)
@@ -149,3 +157,11 @@ def results(
         _log.warning("%s: %s; install their plugins, and they are computed from the matrices", what, ", ".join(foreign))
     write_table(results_frame(chosen, joint=joint_metrics(catalogue)), form or "csv", output)
     ctx.exit(FAILED if store.problems else 0)  # each was named when it was met
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    """What filters compare: names, seeds as text, and settings by dotted key."""
+    from cglsuite.campaigns.overrides import FILTERS
+    from cglsuite.cells.records.frame import settings
+
+    return {**settings(row.configuration), **{name: str(getattr(row, name)) for name in FILTERS}}

@@ -266,10 +266,16 @@ def accepted(entry: Entry, catalogue: Catalogue, given: Mapping[str, Any], offer
     if model is not None:
         for name, value in given.items():
             _require_json(value, f"parameter {name!r} of notebook {entry.name!r}")
-        checked = model.of(given).model_dump(include=set(given))
-        return {name: value for name, value in offered.items() if name in model.model_fields} | checked
-    declared = _declared_in_cell(entry, catalogue)
-    return {name: value for name, value in offered.items() if name in declared} | check_parameters(declared, given, entry.name)
+        checked, names = model.of(given).model_dump(include=set(given)), set(model.model_fields)
+    else:
+        declared = _declared_in_cell(entry, catalogue)
+        checked, names = check_parameters(declared, given, entry.name), set(declared)
+    if offered.get("only") and "only" not in names:
+        raise UsageError(
+            f"notebook {entry.name!r} has no parameter 'only', so it cannot report on {', '.join(offered['only'])} alone: add the "
+            "parameter to its cell tagged `parameters`, or leave out --only"
+        )
+    return {name: value for name, value in offered.items() if name in names} | checked
 
 
 def check_reports(campaign: Campaign, catalogue: Catalogue) -> None:

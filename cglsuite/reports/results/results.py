@@ -14,7 +14,7 @@ from cglsuite.base.hashing import canonical, digest
 from cglsuite.base.markup import displayed
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.campaigns.planning import plan_campaign, plan_search
+from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.plan import CellRequest, Engine, PlannedCell, load_engine
 from cglsuite.cells.records.describe import unlike_metrics
@@ -185,6 +185,7 @@ def load_campaign_results(
     store: Store | str | Path | None = None,
     *,
     overrides: Overrides | Mapping[str, Any] | None = None,
+    only: Sequence[str] = (),
     catalogue: Catalogue | None = None,
     device: str | None = None,
     engine: Engine | None = None,
@@ -199,6 +200,7 @@ def load_campaign_results(
     Args:
         campaign: a file, decoded TOML, or a loaded campaign. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
         overrides: on top of the campaign: ``{"training.epochs": 50}``, or an :class:`Overrides`. device: overrides the device.
+        only: of the cells that pass these filters ``key=value`` alone (see :func:`cglsuite.campaigns.planning.select_cells`).
         train_missing: first run the cells and searches missing from the store, like ``cglsuite run``.
         same_device: leave out records of another kind of device.
 
@@ -215,8 +217,8 @@ def load_campaign_results(
     if train_missing:
         from cglsuite.campaigns.executors.campaign_run import run_campaign
 
-        run_campaign(campaign, catalogue, store, overrides, engine=engine)
-    planned = plan_campaign(campaign, catalogue, overrides, store=store, engine=engine)
+        run_campaign(campaign, catalogue, store, overrides, engine=engine, only=only)
+    planned = select_cells(plan_campaign(campaign, catalogue, overrides, store=store, engine=engine), only)
     exact = dict(store.find(p.key for p in planned if p.ready))
     lacking = [p for p in planned if p.ready and exact[p.key] is None]
     alike = _same_design(lacking, store, engine, same_device=same_device)

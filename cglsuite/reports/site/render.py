@@ -35,6 +35,7 @@ def render_campaign(
     store: str | Path | None = None,
     out: str | Path | None = None,
     overrides: Overrides | Mapping[str, Any] | None = None,
+    only: Sequence[str] = (),
     catalogue: Catalogue | None = None,
     workers: int = 2,
     cell_timeout_s: float | None = CELL_TIMEOUT_S,
@@ -50,6 +51,7 @@ def render_campaign(
         campaign: the campaign's file. store: where the records are; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
         out: the folder for the pages; default ``rendered/<campaign>`` beside the campaign file.
         overrides: on top of the campaign's, as when it was run.
+        only: report on the cells that pass these filters ``key=value`` alone.
         workers: notebooks at once. cell_timeout_s: seconds that one cell of a notebook may take; ``None`` = any time.
         force: render all pages, even if they are up to date.
         every: after the campaign's own, render every other notebook of the catalogue that reports on a campaign.
@@ -74,6 +76,7 @@ def render_campaign(
         "campaign": shown_path(Path(campaign)),
         "store": shown_path(records.path),
         "overrides": dict(forced.values),
+        "only": list(only),
         "device": forced.device or "",
         "train_missing": False,
     }
@@ -107,12 +110,18 @@ def render_campaign(
         except BaseException:  # on the user's interrupt, end the processes too
             stop.set()
             raise
-    index = _render_index(loaded, rendered, folder, records, forced, catalogue)
+    index = _render_index(loaded, rendered, folder, records, forced, only, catalogue)
     return rendered if index.done else [*rendered, index]
 
 
 def _render_index(
-    campaign: Campaign, rendered: Sequence[RenderedReport], folder: Path, store: Store, overrides: Overrides, catalogue: Catalogue
+    campaign: Campaign,
+    rendered: Sequence[RenderedReport],
+    folder: Path,
+    store: Store,
+    overrides: Overrides,
+    only: Sequence[str],
+    catalogue: Catalogue,
 ) -> RenderedReport:
     """Write the index and the pages of data sets. The index says why if leaderboards are unavailable.
 
@@ -123,7 +132,7 @@ def _render_index(
     try:
         from cglsuite.reports.results.results import load_campaign_results
 
-        results = load_campaign_results(campaign, store, overrides=overrides, catalogue=catalogue)
+        results = load_campaign_results(campaign, store, overrides=overrides, only=only, catalogue=catalogue)
     except Exception as error:  # noqa: BLE001 - the report boundary: errors of a campaign or a plugin are shown on the page
         problem = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"
     try:

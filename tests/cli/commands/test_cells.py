@@ -503,6 +503,18 @@ def test_results_in_every_format(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     whole = pd.read_csv(io.StringIO(call(capfd, "results")[1]))
     assert len(whole) == 11
     assert whole.set_index("method").loc["ewc", "intransigence"] == 0
+    rate = whole["configuration.training.lr"].iloc[0]
+    for given, words in (([], [f"training.lr={rate:e}"]), (["x.toml"], ["method=b*", "order_seed=0"])):
+        filters = [word for pair in words for word in ("--where", pair)]
+        chosen = json.loads(call(capfd, "results", *given, *filters, "--format", "json")[1])
+        kept = (
+            whole[whole["method"].str.startswith("b") & (whole["order_seed"] == 0)]
+            if given
+            else whole[whole["configuration.training.lr"] == rate]
+        )
+        assert {r["key"] for r in chosen} == set(kept["key"]) != set()
+    assert "unknown key of --where 'training.epoch'" in call(capfd, "results", "--where", "training.epoch=2")[2]
+    assert call(capfd, "results", "--where", "method=nobody", "--format", "json")[1] == "[]\n"
     status, out, _ = call(capfd, "results", "--format", "parquet", "--output", "r.parquet")
     assert (status, out) == (0, "")
     assert len(pd.read_parquet(tmp_path / "r.parquet")) == 11

@@ -24,7 +24,7 @@ def test_a_metric_that_conforms(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_holds_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", "--json", "--kind", "metric", "forward_transfer"]) == 0
+    assert run(["check", "--json", "--kind", "metric", "forward_transfer", "--only", "value"]) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert report["passed"] is True
     assert {"check", "status", "where", "message", "fix", "evidence", "replay"} == set(report["findings"][0])
@@ -105,11 +105,11 @@ def test_what_was_measured_is_named_with_its_stream_if_it_has_one() -> None:
 
 
 def test_all_of_a_kind_and_of_a_distribution(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", "--all", "--kind", "metric"]) == 0
+    assert run(["check", "--all", "--kind", "metric", "--only", "value"]) == 0
     whole = capsys.readouterr().out
     assert whole.rstrip().splitlines()[-1] == f"{whole.count(' conforms: ')} of {whole.count(' conforms: ')} conform"
     assert whole.count(" conforms: ") > 5
-    assert run(["check", "--provider", "cglsuite-metrics", "--json"]) == 0
+    assert run(["check", "--provider", "cglsuite-metrics", "--only", "formula", "--json"]) == 0
     assert {r["kind"] for r in json.loads(capsys.readouterr().out)} == {"metric"}
 
 
