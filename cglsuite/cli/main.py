@@ -49,6 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "site": ("cglsuite.cli.commands.site:site", "Write the leaderboard of a results folder as static pages, ready to host."),
     "status": ("cglsuite.cli.commands.status:status", "Count a campaign's finished, missing and failed cells."),
     "submit": ("cglsuite.cli.commands.submit:submit", "Check the records of a third party, rerun a sample, and accept what holds."),
+    "table": ("cglsuite.cli.commands.report:table", "Write one table of several scenarios for a paper: LaTeX, Markdown or CSV."),
 }
 """Name to ("module:command", one line of help); a command's module is imported only when that command is used."""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports import CampaignResults, RenderedReport
+    from cglsuite.reports.site.grid import ResultsTable
     from cglsuite.reports.studies.comparison.compute import Comparison
 
 __all__ = ["ShownFigure", "Study", "run"]
@@ -301,6 +302,21 @@ class Study:
         from cglsuite.reports.studies.campaign import curves
 
         return curves(self.results, metric)
+
+    def table(self, metrics: Sequence[str] = (), *, rows: str = "method", columns: str = "scenario", spread: str = "std") -> ResultsTable:
+        """The results as one table, which a notebook shows; ``to_latex()``, ``to_csv()`` and ``frame`` give it to others.
+
+        Args:
+            metrics: names, or labels such as ``ap``; default: the first of the leaderboards. rows, columns: method and scenario, or the
+                reverse. spread: what stands behind ±: ``std``, ``interval`` or ``none``.
+
+        Raises:
+            UsageError: there is no result, or something is unknown.
+        """
+        from cglsuite.reports.site.grid import results_table
+
+        with self._files():
+            return results_table(self.results, self.catalogue, rows=rows, columns=columns, metrics=metrics, spread=spread)
 
     def report(self, folder: str | Path, *, notebooks: Sequence[str] = ("method_comparison",)) -> list[RenderedReport]:
         """Render reports into a folder, beside ``study.toml``, from which ``cglsuite run`` repeats the study.

@@ -1,17 +1,31 @@
-"""``cglsuite report``: render the reports of a campaign from the records in a store; nothing is trained."""
+"""``cglsuite report`` and ``table``: pages of campaigns, and a table for a paper, from the records in a store; nothing is trained."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cglsuite.cli.options import FilePath, FolderPath, Seconds, Session, allow_code_option, files_options, pass_session, shown_campaign
+from cglsuite.base.errors import UsageError
+from cglsuite.cli.options import (
+    FilePath,
+    FolderPath,
+    Seconds,
+    Session,
+    allow_code_option,
+    files_options,
+    open_store,
+    overrides_of,
+    pass_session,
+    set_option,
+    shown_campaign,
+)
 
-__all__ = ["report"]
+__all__ = ["report", "table"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +66,6 @@ def report(
     A complete page is kept if its records, notebook, parameters and code are unchanged. Prints the path of each report's page; a failed
     report has a page that says why, and the exit status is 1.
     """
-    from cglsuite.base.errors import UsageError
     from cglsuite.cli.output import echo, print_json
     from cglsuite.reports.site.render import render_campaign
 
@@ -76,3 +89,61 @@ def report(
     for failed in (r for r in rendered if not r.done):
         _log.error("report %s: %s: %s", failed.path, failed.status, failed.reason)
     return 0 if all(r.done for r in rendered) else 1
+
+
+@click.command()
+@click.argument("source", metavar="STORE|CAMPAIGN.toml", type=click.Path(path_type=Path))
+@click.option("--store", type=FolderPath(), help="Folder of a campaign's records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
+@click.option("--rows", type=click.Choice(["method", "scenario"]), default="method", show_default=True, help="What the rows are.")
+@click.option("--columns", type=click.Choice(["method", "scenario"]), help="What the columns are.  [default: the other one]")
+@click.option("--metrics", metavar="NAMES", default="", help="Metrics by name or label, as `ap,af`.  [default: the leaderboards' first]")
+@click.option(
+    "--spread", type=click.Choice(["std", "interval", "none"]), default="std", show_default=True,
+    help="What stands behind ±: the sample standard deviation, or half of the mean's 95 % interval.",
+)  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["latex", "csv", "md"]), default="md", show_default=True, help="Format of the table.")
+@click.option("--only", metavar="KEY=VALUE", multiple=True, help="These cells of a campaign alone: method=, scenario=, training.lr=, ...")
+@set_option
+@click.option("--output", type=FilePath(), help="File to write.  [default: stdout]")
+@allow_code_option
+@files_options
+@pass_session
+def table(
+    session: Session,
+    source: Path,
+    store: Path | None,
+    rows: str,
+    columns: str | None,
+    metrics: str,
+    spread: str,
+    form: str,
+    only: tuple[str, ...],
+    assignments: Sequence[str],
+    output: Path | None,
+    allow_code: bool,
+) -> int:
+    """Write the results of several scenarios as one table for a paper; numbers and tests are those of the leaderboards.
+
+    In each scenario and metric the best mean of the learners is marked, and so is every learner that the design's test does not tell from
+    it; joint training is not marked. The table says what stands behind ±, and where nothing could be tested.
+    """
+    from cglsuite.base.atomic import write_atomic
+    from cglsuite.reports.results.results import load_campaign_results, store_results
+    from cglsuite.reports.site.grid import results_table
+
+    catalogue = session.catalogue
+    if source.is_dir():
+        if store is not None or only or assignments:
+            raise UsageError(f"{source} is a store: --store, --only and --set are of a campaign; name its file instead")
+        results = store_results(open_store(source), catalogue())
+    else:
+        campaign = shown_campaign(source, allow_code)
+        results = load_campaign_results(campaign, store, overrides=overrides_of(assignments), only=only, catalogue=catalogue())
+    across = columns or ("scenario" if rows == "method" else "method")
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    text = results_table(results, catalogue(), rows=rows, columns=across, metrics=names, spread=spread).render(form)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_atomic(output, text.encode(), option="--output")
+    return 0

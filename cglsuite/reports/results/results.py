@@ -22,7 +22,7 @@ from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.reports.kit.text import scenario_words, value_text
-from cglsuite.reports.results.variants import PresetVariant, preset_variants
+from cglsuite.reports.results.variants import PresetVariant, preset_variants, record_variants
 from cglsuite.specs import NO_PRETRAINING, MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
@@ -42,6 +42,7 @@ __all__ = [
     "load_pooled_results",
     "load_results_by_device",
     "results_of",
+    "store_results",
     "swept",
 ]
 
@@ -266,6 +267,12 @@ def load_pooled_results(
     folder = Path(campaign).parent if isinstance(campaign, (str, Path)) else Path()
     others = [folder / other if isinstance(other, str) else other for other in ([also] if isinstance(also, str) else also)]
     return [load_campaign_results(one, *args, **kwargs) for one in (campaign, *others)]
+
+
+def store_results(store: Store, catalogue: Catalogue) -> CampaignResults:
+    """The finished records of a store, whatever campaigns they are of, with all metrics of the catalogue."""
+    records = [completed(record, catalogue) for record in store.records() if record.done]
+    return results_of(records, catalogue, store.path, variants=record_variants(records, catalogue))
 
 
 def results_of(

@@ -46,6 +46,7 @@ __all__ = [
     "board_frame",
     "boards",
     "pairs_of",
+    "row_name",
     "standings",
 ]
 
@@ -185,7 +186,7 @@ class Board:
 
     def name_of(self, row: Row) -> str:
         """A row's name in the board's family of tests."""
-        return _name(row, len(self.backbones) > 1)
+        return row_name(row, len(self.backbones) > 1)
 
     @property
     def first(self) -> Column:
@@ -373,7 +374,7 @@ def _sorted(rows: Sequence[Row], column: Column) -> list[Row]:
 
 def _judged(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, in_all: int | None, several: bool) -> list[Row]:
     """The rows with their verdicts on ``column``; the first row has the best mean. Of a sweep that row was selected: it is no reference."""
-    names = [_name(row, several) for row in rows]
+    names = [row_name(row, several) for row in rows]
     sweep = len({(row.method, row.group.backbone) for row in rows}) < len(rows)
     if len(rows) < 2 or not column.metric or sweep:
         return list(rows)
@@ -393,14 +394,14 @@ def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, in_all: 
         Refused: fewer than two rows.
     """
     cells = [
-        {"method": _name(row, several), "value": by_key.at[record.key, column.name], **place_of(record)}
+        {"method": row_name(row, several), "value": by_key.at[record.key, column.name], **place_of(record)}
         for row in rows
         for record in row.records
     ]
     return compare_methods(pd.DataFrame(cells), higher_is_better=column.better == "up", alpha=1.0 - LEVEL, orders_in_all=in_all)
 
 
-def _name(row: Row, several: bool) -> str:
+def row_name(row: Row, several: bool) -> str:
     """A row's name in a family of tests."""
     return f"{row.group.label} × {row.group.backbone}" if several else row.group.label
 

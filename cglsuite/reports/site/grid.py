@@ -1,0 +1,294 @@
+"""Results of several scenarios in one table, for a paper: methods by scenarios or the reverse, as LaTeX (booktabs), Markdown or CSV.
+
+The numbers, their spread and the tests are those of the leaderboards. In each scenario and metric the best mean of the learners is marked,
+and so is every learner that the design's test does not tell from it (all pairs, Holm). Joint training, which is no learner, is not marked.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.base.markup import csv_text, plain_text
+from cglsuite.cells.records.frame import UPPER_BOUND
+from cglsuite.reports.kit.tables import as_rows, number_text
+from cglsuite.reports.results.variants import orders_in_all
+from cglsuite.reports.site.boards import LEVEL, Board, Column, Score, boards, pairs_of, row_name
+from cglsuite.reports.site.downloads import latex_text
+
+if TYPE_CHECKING:
+    from cglsuite.host import Catalogue
+    from cglsuite.reports.results.results import CampaignResults
+
+__all__ = ["AXES", "FORMS", "SPREADS", "ResultsTable", "results_table"]
+
+AXES = ("method", "scenario")
+FORMS = ("latex", "csv", "md")
+SPREADS: Mapping[str, str] = {
+    "std": "sample standard deviation over records that differ only in their seeds",
+    "interval": f"half of the {LEVEL:.0%} interval of the mean over the design",
+    "none": "",
+}
+"""What may stand behind ±."""
+_WORDS = re.compile(r"[^\s()]+")
+_ARROWS = {"up": " ↑", "down": " ↓", "": ""}
+Mark = Literal["best", "tied", ""]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """A score, the metric's column, and whether it is the best of its scenario or not told from it."""
+
+    score: Score
+    column: Column
+    mark: Mark
+
+    def text(self, spread: str) -> tuple[str, str]:
+        """Mean and spread as shown; an empty spread where there is none."""
+        half = {"std": self.score.std, "interval": (self.score.high - self.score.low) / 2, "none": float("nan")}[spread]
+        return self._shown(self.score.mean), "" if half != half else self._shown(half)
+
+    def _shown(self, value: float) -> str:
+        return number_text(value * self.column.scale, self.column.digits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsTable:
+    """A table of results; ``str`` is its Markdown, and notebooks show it.
+
+    Args:
+        rows, columns: the names along both sides; each column holds all ``metrics``. entries: by row, column and name of the metric.
+        axes: what rows and columns are. spread: a key of :data:`SPREADS`. notes: what was tested, and what was not marked and why.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    metrics: tuple[Column, ...]
+    entries: Mapping[tuple[str, str, str], _Entry]
+    axes: tuple[str, str]
+    spread: str
+    notes: tuple[str, ...]
+
+    def render(self, form: str) -> str:
+        """The table in one of :data:`FORMS`."""
+        return {"latex": self.to_latex, "csv": self.to_csv, "md": self.to_markdown}[form]()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per row, column and metric: the unrounded mean, std, n, interval (low, high) and the mark."""
+        return pd.DataFrame(
+            [
+                {self.axes[0]: row, self.axes[1]: column, "metric": name}
+                | {part: getattr(entry.score, part) for part in ("mean", "std", "n", "low", "high")}
+                | {"mark": entry.mark}
+                for (row, column, name), entry in self.entries.items()
+            ]
+        )
+
+    def to_csv(self) -> str:
+        """:attr:`frame` as CSV."""
+        frame = self.frame
+        texts = [*self.axes, "metric", "mark"]
+        buffer = io.StringIO()
+        frame.assign(**{name: frame[name].map(csv_text) for name in texts}).to_csv(buffer, index=False, lineterminator="\n")
+        return buffer.getvalue()
+
+    def to_markdown(self) -> str:
+        """A pipe table: the best in bold, what is not told from it in italics."""
+        heads = [self._heading(column, metric) for column, metric in self._pairs()]
+        body = [[row, *(self._marked(row, column, metric) for column, metric in self._pairs())] for row in self.rows]
+        lines = [[self.axes[0], *heads], ["---", *("---:" for _ in heads)], *body]
+        table = "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines)
+        return f"{table}\n\n{' '.join(self.notes)}\n"
+
+    def _marked(self, row: str, column: str, metric: Column) -> str:
+        entry = self.entries.get((row, column, metric.name))
+        if entry is None:
+            return "–"
+        mean, spread = entry.text(self.spread)
+        star = {"best": "**", "tied": "*", "": ""}[entry.mark]
+        return f"{star}{mean}{star}{f' ± {spread}' if spread else ''}"
+
+    def to_latex(self) -> str:
+        """A ``tabular`` for booktabs: the best in bold, what is not told from it underlined."""
+        several = len(self.columns) > 1 and len(self.metrics) > 1
+        groups = [rf"\multicolumn{{{len(self.metrics)}}}{{c}}{{{latex_text(column)}}}" for column in self.columns]
+        rules = [rf"\cmidrule(lr){{{2 + n * len(self.metrics)}-{1 + (n + 1) * len(self.metrics)}}}" for n in range(len(self.columns))]
+        heads = [latex_text(_head(metric) if several else self._heading(column, metric)) for column, metric in self._pairs()]
+        lines = [f"% {_line(note)}" for note in self.notes] + [r"% needs \usepackage{booktabs}"]
+        lines.append(rf"\begin{{tabular}}{{l{'r' * len(heads)}}}")
+        lines.append(r"\toprule")
+        if several:
+            lines += [rf" & {' & '.join(groups)} \\", "".join(rules)]
+        lines += [rf"{self.axes[0]} & {' & '.join(heads)} \\", r"\midrule"]
+        lines += [self._latex_row(row) for row in self.rows]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+    def _latex_row(self, row: str) -> str:
+        texts = [latex_text(row)]
+        for column, metric in self._pairs():
+            entry = self.entries.get((row, column, metric.name))
+            if entry is None:
+                texts.append("--")
+                continue
+            mean, spread = map(_math, entry.text(self.spread))
+            wrapped = {"best": rf"\mathbf{{{mean}}}", "tied": rf"\underline{{{mean}}}", "": mean}[entry.mark]
+            behind = rf" \pm {spread}" if spread else ""
+            texts.append(f"${wrapped}{behind}$")
+        return rf"{' & '.join(texts)} \\"
+
+    def _pairs(self) -> Iterator[tuple[str, Column]]:
+        return ((column, metric) for column in self.columns for metric in self.metrics)
+
+    def _heading(self, column: str, metric: Column) -> str:
+        """What tells a column of the table from the others."""
+        if len(self.columns) > 1 and len(self.metrics) > 1:
+            return f"{column}: {_head(metric)}"
+        return column if len(self.columns) > 1 else _head(metric)
+
+    def __str__(self) -> str:
+        return self.to_markdown()
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+
+def results_table(
+    results: CampaignResults,
+    catalogue: Catalogue,
+    *,
+    rows: str = "method",
+    columns: str = "scenario",
+    metrics: Sequence[str] = (),
+    spread: str = "std",
+) -> ResultsTable:
+    """The table of a campaign's or a store's results.
+
+    Args:
+        rows, columns: one of :data:`AXES` each. metrics: names, or labels such as ``ap``; default: the first of the leaderboards.
+        spread: what stands behind ±, a key of :data:`SPREADS`.
+
+    Raises:
+        UsageError: no result, an axis twice, or an unknown axis, metric or spread.
+    """
+    for what, value, known in (("rows", rows, AXES), ("columns", columns, AXES), ("spread", spread, SPREADS)):
+        if value not in known:
+            raise UnknownNameError(f"value of {what}", value, known)
+    if rows == columns:
+        raise UsageError(f"rows and columns are both {rows!r}; expected one to be method and the other scenario")
+    found = boards(results, catalogue)
+    if not found:
+        raise UsageError("there is no finished result to show: run the campaign first, or name another store")
+    by_key = results.frame.set_index("key")
+    chosen = _chosen(found, metrics)
+    several = len({row.group.backbone for board in found for row in board.rows}) > 1
+    titles = _titles(found)
+    entries: dict[tuple[str, str, str], _Entry] = {}
+    untold = dict[str, None]()
+    for board in found:
+        for metric in chosen:
+            column = next((c for c in board.columns if c.name == metric.name), None)
+            if column is None:
+                continue
+            marks = _marks(board, column, by_key, untold)
+            for number, row in enumerate(board.rows):
+                if column.name in row.scores:
+                    names = {"method": row_name(row, several), "scenario": titles[board.preset]}
+                    entry = _Entry(score=row.scores[column.name], column=column, mark=marks.get(number, ""))
+                    entries[names[rows], names[columns], column.name] = entry
+    sides = [tuple(dict.fromkeys(key[n] for key in entries)) for n in (0, 1)]
+    return ResultsTable(
+        rows=sides[0],
+        columns=sides[1],
+        metrics=tuple(chosen),
+        entries=entries,
+        axes=(rows, columns),
+        spread=spread,
+        notes=tuple(_notes(chosen, spread, untold)),
+    )
+
+
+def _head(metric: Column) -> str:
+    unit = f" ({metric.unit})" if metric.unit else ""
+    return f"{metric.label}{unit}{_ARROWS[metric.better]}"
+
+
+def _chosen(found: Sequence[Board], metrics: Sequence[str]) -> list[Column]:
+    """The columns that were asked for, by name or label, in that order."""
+    known = {column.name: column for board in found for column in board.columns if column.metric}
+    if not metrics:
+        return [next(iter(known.values()))]
+    chosen = {}
+    for name in metrics:
+        words = {column.name: [column.label.lower(), *_WORDS.findall(column.label.lower())] for column in known.values()}
+        called = [column for column in known.values() if name.lower() in words[column.name]]
+        called = [column for column in called if name.lower() in words[column.name][:2]] or called  # by its first word, if that is it
+        if name not in known and len(called) > 1:
+            raise UsageError(f"the metric {name!r} is several here; expected one of {', '.join(column.name for column in called)}")
+        if name not in known and not called:
+            raise UnknownNameError("metric of these results", name, [*known, *(column.label for column in known.values())])
+        column = known[name] if name in known else called[0]
+        chosen[column.name] = column
+    return list(chosen.values())
+
+
+def _titles(found: Sequence[Board]) -> dict[str, str]:
+    """Presets by their titles, where these tell them apart."""
+    titles = [board.title for board in found]
+    return {board.preset: board.title if titles.count(board.title) == 1 else board.preset for board in found}
+
+
+def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str, None]) -> dict[int, Mark]:
+    """By row, the best mean of the learners and what the design's test does not tell from it; ``untold`` gets why a mark is missing."""
+    rivals = {n: row for n, row in enumerate(board.rows) if row.method != UPPER_BOUND and column.name in row.scores}
+    if len(rivals) < 2 or not column.better:
+        return {}
+    if len({(row.method, row.group.backbone) for row in rivals.values()}) < len(rivals):
+        untold[f"{board.title}: nothing is marked, since the best variant of a method would be selected on test data."] = None
+        return {}
+    sign = 1.0 if column.better == "up" else -1.0
+    means = {n: sign * row.scores[column.name].mean for n, row in rivals.items()}
+    best = max(means.values())
+    marks: dict[int, Mark] = {n: "best" for n, mean in means.items() if mean == best}
+    first = next(iter(marks))
+    several = len({row.group.backbone for row in board.rows}) > 1
+    names = {row_name(row, several): n for n, row in rivals.items()}
+    tested = [row for row in board.rows if column.name in row.scores]
+    in_all = orders_in_all([record for row in tested for record in row.records])
+    for test in as_rows(pairs_of(tested, by_key, column, in_all, several)):
+        pair = {names.get(test["first"], -1), names.get(test["second"], -1)}
+        if first not in pair or -1 in pair:
+            continue
+        (other,) = pair - {first}
+        if test["refused"]:
+            untold[f"{board.title}: no test tells {column.label} apart ({test['refused']})."] = None
+        elif other not in marks and not test["p_adjusted"] <= 1.0 - LEVEL:
+            marks[other] = "tied"
+    return marks
+
+
+def _notes(metrics: Sequence[Column], spread: str, untold: Mapping[str, None]) -> Iterator[str]:
+    if SPREADS[spread]:
+        yield f"Mean ± {SPREADS[spread]}."
+    how = f"all pairs, Holm, {1 - LEVEL:.0%}"
+    yield f"Marked: the best mean of the learners, and those that the design's test does not tell from it ({how})."
+    yield from (f"{_head(metric)}: {metric.name} = {metric.formula or metric.summary}." for metric in metrics)
+    yield from untold
+
+
+def _cell(text: str) -> str:
+    return _line(text).replace("|", r"\|")
+
+
+def _line(text: str) -> str:
+    return " ".join(plain_text(text).split())
+
+
+def _math(text: str) -> str:
+    return text.replace("\u202f", r"\,").replace("−", "-")
