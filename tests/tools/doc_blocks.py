@@ -167,7 +167,7 @@ class Reader:
 
     def _short(self, words: list[str]) -> list[str]:
         """A cheaper command that checks the same words; none where looking at them is enough."""
-        if words[0] not in ("cell", "run", "report", "check") or (words[0] == "check" and not {"method", "--plugin"} & {*words}):
+        if words[0] not in ("cell", "run", "report", "table", "check") or (words[0] == "check" and not {"method", "--plugin"} & {*words}):
             return words
         self.shortened.append(shlex.join(words))
         self._parse(words)
