@@ -106,6 +106,17 @@ class ReportError(CglsuiteError):
     """A notebook could not be rendered to a complete report."""
 
 
+def said(error: BaseException, most: int = 500) -> str:
+    """The text of an error, whatever code of others its ``__str__`` runs, cut to ``most`` characters."""
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as second:  # noqa: BLE001 - the text of an error is code of whoever raised it
+        text = f"its text cannot be read ({type(second).__name__})"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     """The up to ``n`` known names closest to ``name`` (case-insensitive), best first."""
     lowered = {k.lower(): k for k in known}

@@ -251,7 +251,9 @@ def _disarm(before: Mapping[str, bool]) -> None:
 
 def _restore_limits(before: Mapping[str, tuple[int, int]]) -> None:
     for name, limits in before.items():
-        resource.setrlimit(_LIMITS[name], limits)
+        if resource.getrlimit(_LIMITS[name]) != limits:
+            with contextlib.suppress(OSError, ValueError):  # one that may not be set again keeps none of the others
+                resource.setrlimit(_LIMITS[name], limits)
 
 
 def _restore_path(before: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cglsuite.base.errors import UsageError, nearest
+from cglsuite.base.errors import UsageError, nearest, said
 from cglsuite.base.inputs import check_regular
 from cglsuite.cells.records.record import Record
 
@@ -153,9 +153,11 @@ class Observers:
             own = [fact.copy() if isinstance(fact, Record) else fact for fact in facts]
             try:
                 getattr(observer, event)(copy.copy(cell), *own)
-            except Exception as error:  # noqa: BLE001 - the run goes on without it
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - the run goes on without it
                 name = type(observer).__name__
-                logger.warning("the observer %s is dropped: %s: %s: %s", name, event, type(error).__name__, error)
+                logger.warning("the observer %s is dropped: %s: %s: %s", name, event, type(error).__name__, said(error))
                 self._left.remove(observer)
 
 

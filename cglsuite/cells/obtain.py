@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.base.errors import CglsuiteError, NotApplicable, StoreError
+from cglsuite.base.errors import CglsuiteError, NotApplicable, StoreError, said
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import torch_version
 from cglsuite.cells.plan import Engine, PlannedCell
@@ -175,16 +175,13 @@ _MOST_REASON = 10_000
 
 def reason_of(error: BaseException, *, place: bool = True) -> str:
     """``error`` as the reason of a record: what it says and, with ``place``, where an error of others was raised."""
-    name = type(error).__name__
-    try:
-        said = str(error)
-    except Exception as second:  # noqa: BLE001 - the text of an error is code of whoever raised it
-        said = f"its text cannot be read ({type(second).__name__})"
+    name, text = type(error).__name__, said(error, _MOST_REASON // 2)
     if isinstance(error, CglsuiteError):
-        return recordable(said if said.strip() else name)
+        text = said(error, _MOST_REASON)
+        return recordable(text if text.strip() else name)
     frames = traceback.extract_tb(error.__traceback__)[-1:] if place else ()
     at = "".join(f" (at {Path(frame.filename).name}:{frame.lineno} in {frame.name})" for frame in frames)
-    return recordable(f"{name}: {_shortened(said, _MOST_REASON // 2)}{at}")
+    return recordable(f"{name}: {text}{at}")
 
 
 def recordable(text: str) -> str:

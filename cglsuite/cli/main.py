@@ -18,7 +18,7 @@ import click
 
 from cglsuite import __version__
 from cglsuite.base.environment import check_environment
-from cglsuite.base.errors import CglsuiteError, nearest
+from cglsuite.base.errors import CglsuiteError, nearest, said
 from cglsuite.base.inputs import quoted
 from cglsuite.base.traces import end_process, rest_collector, wake_collector
 from cglsuite.cli.options import Session
@@ -170,6 +170,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _logged(error)
     except KeyboardInterrupt as error:
         return _interrupted(error)
+    except BaseException as error:  # noqa: BLE001 - raised by code of others: no command of ours ends by SystemExit or GeneratorExit
+        _log.error("%s: %s: a plugin tried to end the command", type(error).__name__, said(error), exc_info=error)
+        return 1
     finally:
         release_logging()
 
@@ -208,7 +211,7 @@ def _logged(error: Exception) -> int:
         return error.exit_code
     verbose = logging.getLogger("cglsuite").isEnabledFor(logging.INFO)
     advice = "" if verbose else " (unexpected: run again as `cglsuite -v ...` for the traceback)"
-    _log.error("%s: %s%s", type(error).__name__, error, advice, exc_info=error)
+    _log.error("%s: %s%s", type(error).__name__, said(error, 4000), advice, exc_info=error)
     return 1
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.errors import said
 from cglsuite.cells.code.user import is_ours
 from cglsuite.cells.records.describe import metric_providers, metrics_by_other_code
 from cglsuite.cells.records.record import Matrix, as_array
@@ -61,8 +62,10 @@ def metric_value(name: str, function: Callable[[], Callable[..., Any]], matrix: 
     """
     try:
         return called(function(), matrix, joint, **more)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - keep the matrix: a metric can be recomputed once it is fixed
-        logger.warning("metric %s failed: %s: %s", name, type(error).__name__, error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - keep the matrix: a metric can be recomputed once it is fixed
+        logger.warning("metric %s failed: %s: %s", name, type(error).__name__, said(error))
         return None
 
 
