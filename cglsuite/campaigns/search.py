@@ -16,7 +16,7 @@ import itertools
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,10 +40,12 @@ __all__ = [
     "draw_points",
     "draw_trials",
     "expand_grid",
+    "overlap_text",
     "parse_range",
     "parse_scope",
     "scope_of",
     "search_digest",
+    "shared_seeds",
 ]
 
 CRITERION = "mean over seeds of the validation average performance after the last task"
@@ -292,6 +294,24 @@ def best(scores: Sequence[Sequence[float | None]]) -> int | None:
     means = [_mean(row) for row in scores]
     eligible = [i for i, mean in enumerate(means) if mean is not None]
     return max(eligible, key=lambda i: (means[i], -i), default=None)
+
+
+def shared_seeds(searched: Iterable[Mapping[str, int]], grid: Iterable[Mapping[str, int]]) -> list[str]:
+    """The seeds (``order/split/init``) that a search and the grid share: there the choice has seen the order, split and initialisation on
+    which it is then compared."""
+
+    def places(seeds: Iterable[Mapping[str, int]]) -> set[tuple[int, ...]]:
+        return {tuple(one[axis] for axis in ("order", "split", "init")) for one in seeds}
+
+    return ["/".join(map(str, place)) for place in sorted(places(searched) & places(grid))]
+
+
+def overlap_text(shared: Sequence[str], most: int = 5) -> str:
+    """:func:`shared_seeds` in words; empty without any."""
+    if not shared:
+        return ""
+    listed = ", ".join(shared[:most]) + (f" and {len(shared) - most} more" if len(shared) > most else "")
+    return f"The search used seeds of the grid (order/split/init {listed}): the settings of these results were chosen on the same seeds."
 
 
 def search_digest(

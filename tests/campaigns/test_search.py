@@ -25,10 +25,12 @@ from cglsuite.campaigns.search import (
     draw_points,
     draw_trials,
     expand_grid,
+    overlap_text,
     parse_range,
     parse_scope,
     scope_of,
     search_digest,
+    shared_seeds,
 )
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records.record import Record
@@ -407,3 +409,15 @@ def test_a_scope_is_part_of_the_outcomes_name() -> None:
     grid = [(c.overrides, [p.key for p in c.cells]) for c in found.candidates]
     assert found.digest == search_digest(found.scenario, found.method, found.backbone, grid)
     assert dataclasses.replace(found, scope=Scope(2)).digest != found.digest
+
+
+def test_shared_seeds_in_words() -> None:
+    """All three axes of a repetition are shared, or it is another one."""
+
+    def seeds(*places: tuple[int, int, int]) -> list[dict[str, int]]:
+        return [dict(zip(("order", "split", "init"), place, strict=True)) for place in places]
+
+    searched, grid = seeds((0, 0, 0), (10, 0, 1), (2, 0, 0)), seeds((10, 0, 1), (2, 0, 0), (2, 0, 0), (0, 0, 1))
+    assert shared_seeds(searched, grid) == ["2/0/0", "10/0/1"]
+    assert overlap_text(["2/0/0", "10/0/1"], most=1).startswith("The search used seeds of the grid (order/split/init 2/0/0 and 1 more): ")
+    assert overlap_text(shared_seeds(searched, seeds((0, 1, 0)))) == ""
