@@ -133,9 +133,9 @@ def results(
         raise UsageError("--verify and --curves are both given; each writes a table of its own: give one")
     keys, trials = None, store.trials()
     if campaign_path is not None:
-        what = (campaign_path, session, store, assignments, device)
-        keys = [p.key for p in planned_cells(*what, allow_code=allow_code) if p.ready]
-        trials = {p.key for p in planned_trials(*what, allow_code) if p.ready} - {*keys} if with_trials else set()
+        asked = (campaign_path, session, store, assignments, device)
+        keys = [p.key for p in planned_cells(*asked, allow_code=allow_code) if p.ready]
+        trials = {p.key for p in planned_trials(*asked, allow_code) if p.ready} - {*keys} if with_trials else set()
         keys += sorted(trials)
     elif with_trials:
         raise UsageError("--trials is for a campaign: name its file; without one, the trials of the store are in the table")

@@ -374,7 +374,7 @@ def trial_values(searches: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _label(outcome: Mapping[str, Any]) -> str:
-    return outcome["method"] + (f" × {outcome['backbone']}" if outcome["backbone"] else "")
+    return " × ".join(filter(None, [outcome["method"], outcome["backbone"]]))
 
 
 def _spread(scores: Sequence[float]) -> float:
