@@ -100,6 +100,9 @@ show_runs.problems(results)
 # %%
 show_runs.searches(results)
 
+# %%
+show_runs.trials(results)
+
 # %% [markdown]
 # The best of n trials grows with n, so methods with unequal numbers of trials are not compared fairly. The curve shows what more trials
 # bought.

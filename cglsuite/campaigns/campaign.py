@@ -34,9 +34,10 @@
                                  # without it, what the preset says: "first-tasks(2)" for our own of streams of tasks, else "all"
     seeds = { order = [0, 1000], init = [0, 1] }
     grid = { "training.lr" = [1e-3, 5e-3] }
+    draw = "sobol"               # of ranges: by a Sobol sequence, or "random"
 
     [search.methods.ewc]         # further axes of one method
-    "method.lambda" = [1e2, 1e4]
+    "method.lambda" = { log = [1e2, 1e4] }   # a range: float, int, log or log-int; needs trials
 
     [run]
     workers = 1
@@ -74,7 +75,7 @@ import itertools
 import math
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -86,6 +87,7 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
+    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -96,7 +98,7 @@ from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, 
 from cglsuite.base.validation import key_path, problem_text
 from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, refuse_repeats, too_many
 from cglsuite.campaigns.overrides import same_key
-from cglsuite.campaigns.search import parse_scope
+from cglsuite.campaigns.search import RANGES, Range, Sequencing, parse_range, parse_scope
 from cglsuite.graphs.files.named import naming, plugin_files
 from cglsuite.graphs.files.shipped import shipped
 from cglsuite.specs import ScenarioSpec, Seeds
@@ -109,13 +111,17 @@ _DEEPEST = 20
 _TOO_DEEP = f"tables or lists are nested more than {_DEEPEST} levels deep, deeper than any key of a campaign"
 
 
-def _flatten(given: Any) -> Any:
-    """``{a: {b: 1}}`` as ``{"a.b": 1}``: TOML reads unquoted dotted keys as tables."""
+def _flatten(given: Any, kept: Callable[[str, dict[str, Any]], bool] = lambda key, table: False, above: str = "") -> Any:
+    """``{a: {b: 1}}`` as ``{"a.b": 1}``: TOML reads unquoted dotted keys as tables. ``kept``: whether a table is a value."""
     if not isinstance(given, dict):
         return given
     flat: dict[str, Any] = {}
     for key, value in given.items():
-        inner = {f"{key}.{k}": v for k, v in _flatten(value).items()} if isinstance(value, dict) else {key: value}
+        whole = above + key
+        if isinstance(value, dict) and not kept(whole, value):
+            inner = {f"{key}.{k}": v for k, v in _flatten(value, kept, f"{whole}.").items()}
+        else:
+            inner = {key: value}
         for name in inner:
             if twice := next((other for other in flat if same_key(name, other)), None):
                 raise ValueError(f"{twice!r} and {name!r} set the same value twice: keep one of them")
@@ -136,10 +142,24 @@ def _item_value(given: Any) -> Any:
 
 ItemValue = Annotated[Any, AfterValidator(_item_value)]  # no union: its members would be in the paths of errors
 Values = Annotated[dict[str, ItemValue], BeforeValidator(_flatten)]
-Axes = Annotated[dict[str, Annotated[list[ItemValue], Field(min_length=1), AfterValidator(_once)]], BeforeValidator(_flatten)]
+Axis = Annotated[list[ItemValue], Field(min_length=1), AfterValidator(_once)]
+Axes = Annotated[dict[str, Axis], BeforeValidator(_flatten)]
 Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1), AfterValidator(_once)]
 SeedList = Annotated[list[Annotated[int, Field(ge=0, le=MOST_SEED)]], Field(min_length=1)]
 Processes = Annotated[int, Field(ge=1, le=MOST_PROCESSES)]
+
+
+def _flatten_space(given: Any) -> Any:
+    return _flatten(given, lambda key, table: "." in key or bool(table.keys() & {*RANGES, "choice"}))
+
+
+def _values_or_range(given: Any, values: Callable[[Any], list[Any]]) -> Any:
+    if isinstance(given, dict) and given.keys() != {"choice"}:
+        return parse_range(given)
+    return values(given["choice"] if isinstance(given, dict) else given)
+
+
+Space = Annotated[dict[str, Annotated[Axis, WrapValidator(_values_or_range)]], BeforeValidator(_flatten_space)]
 
 
 def _scope(given: str) -> str:
@@ -277,9 +297,20 @@ class SearchSection(_Section):
 
     trials: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
     scope: Annotated[str, AfterValidator(_scope)] | None = None
+    draw: Sequencing = "sobol"
     seeds: SeedAxes = SeedAxes()
-    grid: Axes = {}
-    methods: dict[str, Axes] = {}
+    grid: Space = {}
+    methods: dict[str, Space] = {}
+
+    @model_validator(mode="after")
+    def _ranges_are_drawn(self) -> SearchSection:
+        spaces: dict[str, Mapping[str, Any]] = {"grid": self.grid, **{f"methods.{method}": space for method, space in self.methods.items()}}
+        ranges = [f"{where}.{key}" for where, space in spaces.items() for key, axis in space.items() if isinstance(axis, Range)]
+        if ranges and self.trials is None:
+            raise ValueError(f"{ranges[0]} is a range, from which points are drawn: set trials (for every method), or list values")
+        if not ranges and "draw" in self.model_fields_set:
+            raise ValueError(f'draw = "{self.draw}" is for ranges such as {{ log = [1e-4, 1e-1] }}, and there is none: leave it out')
+        return self
 
 
 class RunSection(_Section):

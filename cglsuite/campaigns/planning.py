@@ -15,7 +15,7 @@ from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.order_designs import too_many
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, same_key, selected
-from cglsuite.campaigns.search import Candidate, Search, draw_trials, expand_grid, scope_of
+from cglsuite.campaigns.search import Candidate, Range, Search, draw_points, draw_trials, expand_grid, scope_of
 from cglsuite.cells.code.inputs import with_inputs
 from cglsuite.cells.device import planned_device
 from cglsuite.cells.plan import CellRequest, Engine, PlannedCell, load_engine
@@ -198,7 +198,8 @@ class _Planner:
                     cells += _product(free) * self.campaign.seeds.count_orders(*self._number_of_tasks(group, self.values(group, point)))
         if search is None:
             return cells
-        candidates = _product(self.axes(group))
+        axes = self.axes(group)
+        candidates = (search.trials or 0) if _has_ranges(axes) else _product(axes)
         self._check_size(candidates, f" (the grid of the search of {group.scenario} × {group.method} has so many points)")
         return cells + points * min(candidates, search.trials or candidates) * search.seeds.count
 
@@ -257,8 +258,8 @@ class _Planner:
             if order_key := next((key for key in keys if key in (_CLASS_ORDER, "class_order")), None):
                 raise UsageError(f"{where}: {order_key} conflicts with seeds.orders of {campaign.where}, which sets it for every cell")
 
-    def axes(self, group: _Group) -> dict[str, list[Any]]:
-        """The searched keys of a group with their values."""
+    def axes(self, group: _Group) -> dict[str, Any]:
+        """The searched keys of a group with their values or ranges."""
         search = self.campaign.search
         if search is None:
             return {}
@@ -321,23 +322,40 @@ class _Planner:
 
     def search(self, group: _Group) -> Search | None:
         """The search of a group, None if it has a single candidate."""
-        section, points = self.campaign.search, expand_grid(self.axes(group))
-        # Overrides take precedence over the search: merge points that they make equal.
-        distinct = {canonical(self.values(group, point)): point for point in reversed(points)}
-        points = [point for point in points if distinct[canonical(self.values(group, point))] is point]
-        if section is None or (len(points) < 2 and section.trials is None):
+        section, axes = self.campaign.search, self.axes(group)
+        if section is None:
             return None
+        names, drawn = (group.scenario, group.method, group.backbone), section.draw if _has_ranges(axes) else None
+
+        def same(point: Mapping[str, Any]) -> str:  # overrides take precedence over the search, and may make points equal
+            return canonical(self.values(group, point))
+
+        with self._at(group):
+            if drawn and section.trials is not None:
+                points, n_points = draw_points(axes, section.trials, drawn, *names, same=same), None
+            else:
+                points = expand_grid(axes)
+                distinct = {same(point): point for point in reversed(points)}
+                points = [point for point in points if distinct[same(point)] is point]
+                if len(points) < 2 and section.trials is None:
+                    return None
+                points, n_points = draw_trials(points, section.trials, *names), len(points)
         preset = self.catalogue.scenario(group.scenario)
-        seeds, scope, n_points = section.seeds.expand(), scope_of(section.scope, preset.search_scope), len(points)
+        seeds, scope = section.seeds.expand(), scope_of(section.scope, preset.search_scope)
         with self._at(group):
             if preset.task_free is not None:
                 scope.refuse_task_free()
-            points = draw_trials(points, section.trials, group.scenario, group.method, group.backbone)
             scope = scope.within(self._number_of_tasks(group, self.values(group, points[0]))[1])
         candidates = [Candidate(overrides=point, cells=self.searched(group, seeds, point)) for point in points]
         _refuse_twins(f"{self.campaign.where}: search", [cell for candidate in candidates for cell in candidate.cells])
         return Search(
-            scenario=group.scenario, method=group.method, backbone=group.backbone, candidates=candidates, scope=scope, points=n_points
+            scenario=group.scenario,
+            method=group.method,
+            backbone=group.backbone,
+            candidates=candidates,
+            scope=scope,
+            points=n_points,
+            drawn=drawn,
         )
 
     def grid(self, group: _Group) -> list[PlannedCell]:
@@ -415,6 +433,10 @@ def _facts(cell: PlannedCell) -> dict[str, Any]:
     settings = request.overrides if cell.cell is None else cell.cell.configuration
     names = {"scenario": request.scenario, "method": request.method, "backbone": cell.backbone}
     return {**settings, **names, **{f"{name}_seed": str(getattr(seeds, name)) for name in ("order", "split", "init")}}
+
+
+def _has_ranges(axes: Mapping[str, Any]) -> bool:
+    return any(isinstance(axis, Range) for axis in axes.values())
 
 
 def _product(axes: Mapping[str, Sequence[Any]]) -> int:

@@ -1,11 +1,12 @@
-"""Hyper-parameter search: a grid of values, scored by validation only, one choice per scenario, method and backbone.
+"""Hyper-parameter search: values or ranges, scored by validation only, one choice per scenario, method and backbone.
 
 The choice is a pure function of records: the mean, over the search's seeds, of a validation score. Its scope is the whole stream (average
 performance after the last task) or the first k tasks (average over these after task k, when later tasks are not known yet). Nothing here
 reads a test accuracy.
 
 With a number of trials, that many points are drawn from each method's grid without replacement. Draws are deterministic and nested: the
-first N of a longer search are the draws of a shorter one.
+first N of a longer search are the draws of a shorter one. The same holds for points of ranges, which are drawn by a Sobol sequence or at
+random before anything runs: no draw depends on a result, so trials run in parallel.
 """
 
 from __future__ import annotations
@@ -15,33 +16,47 @@ import itertools
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from cglsuite.base.errors import UsageError
+from cglsuite.base.errors import UsageError, nearest
 from cglsuite.base.hashing import canonical, digest
+from cglsuite.base.inputs import quoted
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 
 __all__ = [
     "CRITERION",
+    "RANGES",
     "Candidate",
     "Choice",
+    "Range",
     "Scope",
     "Search",
+    "Sequencing",
     "best",
+    "draw_points",
     "draw_trials",
     "expand_grid",
+    "overlap_text",
+    "parse_range",
     "parse_scope",
     "scope_of",
     "search_digest",
+    "shared_seeds",
 ]
 
 CRITERION = "mean over seeds of the validation average performance after the last task"
 _FIRST = re.compile(r"first-tasks\((\d{1,6})\)")
 _LEAST_TASKS = 2
+RANGES = ("float", "int", "log", "log-int")
+"""The kinds of ranges: evenly from the lower to the upper bound, or on a logarithmic scale; real or whole numbers."""
+Sequencing = Literal["sobol", "random"]
+"""How points are drawn from ranges."""
+_DRAWS_PER_TRIAL = 64
+_EXACT = 2**53
 logger = logging.getLogger(__name__)
 
 
@@ -150,6 +165,109 @@ def scope_of(given: str | None, preset: str) -> Scope:
     return parse_scope(given) if given is not None else dataclasses.replace(parse_scope(preset), asked=False)
 
 
+@dataclass(frozen=True)
+class Range:
+    """The values from ``low`` to ``high``, both included; ``kind`` is one of :data:`RANGES`."""
+
+    kind: str
+    low: float
+    high: float
+
+    def at(self, share: float) -> float:
+        """The value at a share (0 to 1) of the range.
+
+        Real numbers are rounded (to four digits on a logarithmic scale, else of the width), so that a value, and the keys of its cells,
+        do not depend on a machine's logarithm.
+        """
+        low, high = self.low, self.high
+        if self.kind == "int":
+            return math.floor(low + share * (high - low + 1))
+        if self.kind == "float":
+            value = round(low + share * (high - low), 3 - math.floor(math.log10(high - low)))
+        elif self.kind == "log":
+            value = float(f"{low * (high / low) ** share:.4g}")
+        else:  # every whole number has the width of its rounding
+            value = round((low - 0.5) * ((high + 0.5) / (low - 0.5)) ** share)
+        return min(max(value, low), high)
+
+
+def parse_range(given: Mapping[str, Any]) -> Range:
+    """The range written as ``{ log = [1e-4, 1e-1] }``, with a kind of :data:`RANGES` and two bounds.
+
+    Raises:
+        ValueError: it is none.
+    """
+    known = f"expected one of {', '.join(RANGES)} with two bounds, as in {{ log = [1e-4, 1e-1] }}, or a list of values"
+    if len(given) != 1:
+        raise ValueError(f"{known} (given: {quoted(dict(given))})")
+    ((kind, bounds),) = given.items()
+    if kind not in RANGES:
+        close = nearest(kind, (*RANGES, "choice"), 1)
+        raise ValueError(f"unknown range {quoted(kind)}: {f'did you mean {close[0]}? ' if close else ''}{known}")
+    whole, numbers = kind.endswith("int"), int if kind.endswith("int") else (int, float)
+    if not isinstance(bounds, list) or len(bounds) != 2 or any(isinstance(b, bool) or not isinstance(b, numbers) for b in bounds):
+        raise ValueError(f"{kind}: expected two {'whole ' * whole}numbers, the lower and the upper bound (given: {quoted(bounds)})")
+    low, high = bounds
+    if not (-_EXACT < low < high < _EXACT):
+        raise ValueError(f"{kind}: expected a lower bound below the upper one, both of at most 2^53 (given: {quoted(bounds)})")
+    if kind.startswith("log") and low <= 0:
+        raise ValueError(f"{kind}: expected bounds above 0 (given: {quoted(bounds)}); {'int' if whole else 'float'} takes these")
+    return Range(kind, low, high)
+
+
+def draw_points(
+    axes: Mapping[str, Sequence[Any] | Range],
+    trials: int,
+    draw: Sequencing,
+    *names: str | None,
+    same: Callable[[dict[str, Any]], str] = canonical,
+) -> list[dict[str, Any]]:
+    """``trials`` different points of a space of ranges and lists of values, in drawn order.
+
+    A function of its arguments alone; ``names`` (the search) shift the sequence.
+
+    Args:
+        same: a text that two points share if they are one trial.
+
+    Raises:
+        UsageError: the space has too few different points.
+    """
+    points: dict[str, dict[str, Any]] = {}
+    for shares in itertools.islice(_shares(list(axes), draw, names), _DRAWS_PER_TRIAL * trials):
+        drawn = zip(axes.items(), shares, strict=True)
+        point = {key: axis.at(u) if isinstance(axis, Range) else axis[int(u * len(axis))] for (key, axis), u in drawn}
+        points.setdefault(same(point), point)
+        if len(points) == trials:
+            return list(points.values())
+    raise _too_few(trials, f"{_DRAWS_PER_TRIAL * trials:,} draws from its ranges gave", len(points), "widen its ranges")
+
+
+def _shares(keys: Sequence[str], draw: Sequencing, names: Sequence[str | None]) -> Iterator[list[float]]:
+    """Points of the unit cube, with a dimension per key: hashes of their number, or SciPy's Sobol sequence, shifted by a hash of the names.
+
+    Hashes and unscrambled sequences are the same in every version of NumPy and SciPy.
+    """
+
+    def uniform(*what: Any) -> float:
+        return int(digest(["share", *names, *what])[:13], 16) / 16**13
+
+    if draw == "random":
+        for n in itertools.count():
+            yield [uniform(key, n) for key in keys]
+    from scipy.stats import qmc
+
+    sequence, shifts = qmc.Sobol(len(keys), scramble=False), [uniform(key) for key in keys]
+    while True:
+        yield [(float(u) + shift) % 1.0 for u, shift in zip(sequence.random(1)[0], shifts, strict=True)]
+
+
+def _too_few(trials: int, where: str, points: int, advice: str) -> UsageError:
+    return UsageError(
+        f"trials = {trials}, but {where} {points} point{'s' * (points != 1)}: every method gets the same number of "
+        f"trials; {advice} or lower search.trials"
+    )
+
+
 def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: str | None) -> list[dict[str, Any]]:
     """``trials`` of the points in drawn order; all of them in the grid's order if ``trials`` is None.
 
@@ -161,10 +279,7 @@ def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: st
     if trials is None:
         return list(points)
     if len(points) < trials:
-        raise UsageError(
-            f"trials = {trials}, but its grid has {len(points)} point{'s' * (len(points) != 1)}: every method gets the same number of "
-            "trials; add values to its grid or lower search.trials"
-        )
+        raise _too_few(trials, "its grid has", len(points), "add values to its grid")
     return sorted(points, key=lambda point: digest(["trial", *names, point]))[:trials]
 
 
@@ -179,6 +294,24 @@ def best(scores: Sequence[Sequence[float | None]]) -> int | None:
     means = [_mean(row) for row in scores]
     eligible = [i for i, mean in enumerate(means) if mean is not None]
     return max(eligible, key=lambda i: (means[i], -i), default=None)
+
+
+def shared_seeds(searched: Iterable[Mapping[str, int]], grid: Iterable[Mapping[str, int]]) -> list[str]:
+    """The seeds (``order/split/init``) that a search and the grid share: there the choice has seen the order, split and initialisation on
+    which it is then compared."""
+
+    def places(seeds: Iterable[Mapping[str, int]]) -> set[tuple[int, ...]]:
+        return {tuple(one[axis] for axis in ("order", "split", "init")) for one in seeds}
+
+    return ["/".join(map(str, place)) for place in sorted(places(searched) & places(grid))]
+
+
+def overlap_text(shared: Sequence[str], most: int = 5) -> str:
+    """:func:`shared_seeds` in words; empty without any."""
+    if not shared:
+        return ""
+    listed = ", ".join(shared[:most]) + (f" and {len(shared) - most} more" if len(shared) > most else "")
+    return f"The search used seeds of the grid (order/split/init {listed}): the settings of these results were chosen on the same seeds."
 
 
 def search_digest(
@@ -212,7 +345,11 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """The search of one (scenario, method, backbone). ``points``: of the grid from which the candidates were drawn."""
+    """The search of one (scenario, method, backbone).
+
+    Args:
+        points: of the grid from which the candidates were drawn. drawn: how, if from ranges.
+    """
 
     scenario: str
     method: str
@@ -220,6 +357,7 @@ class Search:
     candidates: Sequence[Candidate]
     scope: Scope = Scope()
     points: int | None = None
+    drawn: Sequencing | None = None
 
     @property
     def cells(self) -> list[PlannedCell]:
@@ -285,6 +423,7 @@ class Search:
             "scope": str(scope),
             "trials": len(self.candidates),
             "points": len(self.candidates) if self.points is None else self.points,
+            **({"drawn": self.drawn} if self.drawn else {}),
             "seeds": [dataclasses.asdict(p.request.seeds) for p in self.candidates[0].cells] if self.candidates else [],
             "candidates": rows,
             "chosen": chosen,

@@ -54,12 +54,14 @@ class ObservedCell:
             evaluation. The first entry counts the epochs before the first task: 0, except for an upper bound that first trains offline on a
             task-free stream.
         covered: how many tasks (or evaluations) checkpoints covered so far. Observers are told of them at once, as they were recorded.
+        validation: the row of the validation matrix after the latest task, float [T], NaN where a task could not be asked; empty before.
     """
 
     key: str
     spec: CellSpec
     epochs: Sequence[int] = ()
     covered: int = 0
+    validation: Sequence[float] = ()
 
     @property
     def label(self) -> str:
@@ -101,6 +103,9 @@ class Epoch(NamedTuple):
 
 class Observer:
     """Does nothing; subclasses override what they need. Several cells may run at once, so every hook is given the cell.
+
+    A hook that raises a ``KeyboardInterrupt``, or a class derived from it, ends the run as Ctrl-C does: cells at work get no record, what
+    is finished stays, and a later run resumes from checkpoints.
 
     Args:
         folder: where it may write.
@@ -189,6 +194,7 @@ class Observation:
         stage, advance, covered = runner._stage, runner._advance, runner._covered
 
         def task_ended(task: int, made: Any) -> None:
+            self.cell.validation = tuple(made.scores.validation.get(content, math.nan) for content in contents)
             self._tell("task_ended", task, tuple(made.scores.rows.get(content, math.nan) for content in contents))
 
         def watched_stage(k: int, before: Any) -> Any:
@@ -306,9 +312,10 @@ class Sender(Observer):
         self._emit("epochs", key=cell.key, epochs=[list(epoch) for epoch in epochs])
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """Send the row of the matrix."""
-        row = [value if math.isfinite(value) else None for value in performance]
-        self._emit("row", key=cell.key, task=task, performance=row, covered=cell.covered)
+        """Send the rows of both matrices."""
+        rows = {"performance": performance, "validation": cell.validation}
+        sent = {name: [value if math.isfinite(value) else None for value in row] for name, row in rows.items()}
+        self._emit("row", key=cell.key, task=task, covered=cell.covered, **sent)
 
 
 class Audience:
@@ -334,9 +341,8 @@ class Audience:
         elif kind == "epochs":
             self.observers.tell("epochs_ended", cell, tuple(Epoch(*epoch) for epoch in event["epochs"]))
         elif kind == "row":
-            cell.covered = event["covered"]
-            row = tuple(math.nan if value is None else value for value in event["performance"])
-            self.observers.tell("task_ended", cell, event["task"], row)
+            cell.covered, cell.validation = event["covered"], _received(event["validation"])
+            self.observers.tell("task_ended", cell, event["task"], _received(event["performance"]))
 
     def ended(self, key: str, record: Callable[[], Record | None]) -> None:
         """A cell has ended with a record, or was given back: ``None``."""
@@ -348,6 +354,10 @@ class Audience:
         """End all cells in progress: the run was interrupted."""
         for key in list(self.cells):
             self.ended(key, lambda: None)
+
+
+def _received(row: Sequence[float | None]) -> tuple[float, ...]:
+    return tuple(math.nan if value is None else value for value in row)
 
 
 # Observers that write files, and observers by name.

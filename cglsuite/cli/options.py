@@ -40,6 +40,7 @@ __all__ = [
     "overrides_of",
     "pass_session",
     "planned_cells",
+    "planned_trials",
     "quiet_option",
     "set_option",
     "shown_campaign",
@@ -359,6 +360,18 @@ def planned_cells(
         overrides_of(assignments, device, executor=executor),
         store=store,
     )
+
+
+def planned_trials(
+    path: Path, session: Session, store: Store, assignments: Sequence[str] = (), device: str | None = None, allow_code: bool = False
+) -> list[PlannedCell]:
+    """The cells of a campaign's searches."""
+    from cglsuite.campaigns.campaign import load_campaign
+    from cglsuite.campaigns.planning import plan_search
+
+    campaign = load_campaign(path, allow_code=allow_code)
+    searches = plan_search(campaign, session.catalogue(), overrides_of(assignments, device), store=store)
+    return [cell for search in searches for cell in search.cells]
 
 
 def tell_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from campaign_lab import BASE, campaign, plan
 
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.campaigns.campaign import Campaign, load_campaign
+from cglsuite.campaigns.search import Range
 from cglsuite.cells import device
 from cglsuite.cells.plan import CellRequest, PlanFile
 from cglsuite.specs import Seeds
@@ -106,6 +107,20 @@ def test_a_seed_may_come_again_beside_another_one() -> None:
         ("[seeds]\norder = []", r"seeds.order: expected at least 1 item\(s\) \(given: \[\]\)$"),
         ("[seeds]\norder = 1", r"seeds.order: expected a list \(given: 1\)$"),
         ("[search]\ngrid = { 'training.lr' = 1 }", r"search.grid.training.lr: expected a list \(given: 1\)$"),
+        (
+            "[search]\ngrid = { 'training.lr' = { lgo = [1, 2] } }",
+            r"search.grid.training.lr: unknown range 'lgo': did you mean log\? expected",
+        ),
+        ("[search]\ngrid = { training.lr = { lgo = [1, 2] } }", r"search.grid.training.lr: unknown range 'lgo'"),
+        ("[search]\ngrid = { lr = { log = [2, 1] } }", r"search.grid.lr: log: expected a lower bound below the upper one"),
+        ("[search.methods.ewc]\nlambda = { choice = [1, 1] }", r"search.methods.ewc.lambda: repeated: 1 is given twice"),
+        ("[search.methods.ewc]\nlambda = { choice = 1 }", r"search.methods.ewc.lambda: expected a list \(given: 1\)"),
+        (
+            "[search.methods.ewc]\nmethod.lambda = { log = [1, 2] }",
+            r"search: methods.ewc.method.lambda is a range, from which points are drawn: set trials \(for every method\), or list values$",
+        ),
+        ("[search]\ndraw = 'random'\n[search.grid]\nlr = [1, 2]", r"search: draw = \"random\" is for ranges .*leave it out$"),
+        ("[search]\ndraw = 'sobel'", r"search.draw: expected 'sobol' or 'random' \(given: 'sobel'\)$"),
         ("[set]\nwhen = 2020-01-01", r"set.when: expected true or false, a number, text or a list \(given: datetime.date\(2020, 1, 1\)\)$"),
     ],
 )
@@ -164,7 +179,7 @@ def test_the_example_in_the_documentation_is_a_campaign() -> None:
     shown = Campaign.parse(tomllib.loads(text))
     assert shown.values == {"training.epochs": 50}
     assert shown.search is not None
-    assert shown.search.methods == {"ewc": {"method.lambda": [1e2, 1e4]}}
+    assert shown.search.methods == {"ewc": {"method.lambda": Range("log", 1e2, 1e4)}}
 
 
 # Filters, overrides, plan files

@@ -301,6 +301,52 @@ grid = { "training.lr" = [1e-3, 2e-3, 5e-3, 1e-2] }
         plan_search(campaign(text), CATALOGUE, {"training.lr": "0.007"}, engine=fake_engine.engine())
 
 
+RANGES = """
+[seeds]
+init = [10, 11]
+[search]
+trials = 6
+seeds = { order = [0, 1], init = [0, 1] }
+[search.grid]
+training.lr = { log = [1e-4, 1e-1] }
+[search.methods.ewc]
+"method.lambda" = { choice = [1.0, 10.0, 100.0] }
+"""
+
+
+def test_ranges_are_drawn_ahead_with_equal_trials(tmp_path: Path) -> None:
+    """Every trial is planned before one runs. The choice is one of them, and the cells of the grid have it."""
+    store = Store(tmp_path)
+    searches = plan_search(campaign(RANGES), CATALOGUE, engine=fake_engine.engine())
+    assert [(s.method, len(s.candidates), len(s.cells), s.points, s.drawn) for s in searches[:2]] == [
+        ("bare", 6, 12, None, "sobol"),
+        ("ewc", 6, 12, None, "sobol"),
+    ]
+    rates = [c.overrides["training.lr"] for s in searches for c in s.candidates]
+    assert all(1e-4 <= rate <= 1e-1 for rate in rates)
+    assert min(rates) < 1e-3 < 1e-2 < max(rates)
+    assert {c.overrides["method.lambda"] for c in searches[1].candidates} == {1.0, 10.0, 100.0}
+    run_search(store, RANGES)
+    chosen = {c.request.overrides["training.lr"] for c in plan(RANGES, store=store)}
+    assert chosen <= set(rates)
+    longer = plan_search(campaign(RANGES.replace("trials = 6", "trials = 8")), CATALOGUE, engine=fake_engine.engine())
+    assert [c.overrides for c in longer[1].candidates[:6]] == [c.overrides for c in searches[1].candidates]
+    random = plan_search(campaign(RANGES.replace("trials = 6", 'trials = 6\ndraw = "random"')), CATALOGUE, engine=fake_engine.engine())
+    assert {c.overrides["training.lr"] for c in random[0].candidates}.isdisjoint(rates)
+
+
+def test_a_range_that_an_override_fixes_has_too_few_points() -> None:
+    with pytest.raises(UsageError, match=r"task-il@begin-1 × bare: trials = 6, but 384 draws from its ranges gave 1 point:"):
+        plan_search(campaign(RANGES), CATALOGUE, {"training.lr": "0.007"}, engine=fake_engine.engine())
+
+
+def test_trials_of_ranges_count_towards_the_size_of_a_design() -> None:
+    """Two scenarios of two methods with two seeds: 1,000 trials of each are 8,000 cells."""
+    text = RANGES.replace("trials = 6", "trials = 1000") + "[run]\ncells_at_most = 8000"
+    with pytest.raises(UsageError, match="the design has 8,008 cells"):
+        plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
+
+
 def test_a_scope_must_leave_a_task() -> None:
     """Refused before anything runs where the number of tasks is known."""
     text = '[search]\nscope = "first-tasks(3)"\ngrid = { "training.lr" = [1e-3, 2e-3] }\n[set]\n"scenario.n_tasks" = 3'

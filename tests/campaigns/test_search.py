@@ -15,7 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cglsuite.base.errors import UsageError
-from cglsuite.campaigns.search import Candidate, Scope, Search, best, draw_trials, expand_grid, parse_scope, scope_of, search_digest
+from cglsuite.campaigns.search import (
+    Candidate,
+    Range,
+    Scope,
+    Search,
+    Sequencing,
+    best,
+    draw_points,
+    draw_trials,
+    expand_grid,
+    overlap_text,
+    parse_range,
+    parse_scope,
+    scope_of,
+    search_digest,
+    shared_seeds,
+)
 from cglsuite.cells.plan import CellRequest
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -205,6 +221,115 @@ def test_a_grid_with_fewer_points_than_trials_is_refused() -> None:
         draw_trials(POINTS, 10, "ewc")
 
 
+# --- ranges -----------------------------------------------------------------------------------------------------------------------
+
+SPACE: dict[str, Any] = {
+    "training.lr": Range("log", 1e-4, 1e-1),
+    "backbone.dropout": [0.0, 0.25, 0.5],
+    "method.items": Range("int", 10, 500),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "values"),
+    [
+        ("float", (0.0, 0.5), [0.0, 0.25, 0.5]),
+        ("float", (-1.0, 1000.0), [-1.0, 500.0, 1000.0]),  # in steps of 1
+        ("log", (1e-4, 1e-2), [1e-4, 1e-3, 1e-2]),
+        ("log", (2.0, 3.0), [2.0, 2.449, 3.0]),  # the root of 6 in four digits
+        ("int", (1, 3), [1, 2, 3]),
+        ("log-int", (1, 4), [1, 2, 4]),  # 0.5 · 9^0.5 = 1.5 is rounded to the even number
+    ],
+)
+def test_the_ends_and_the_middle_of_a_range(kind: str, bounds: tuple[float, float], values: list[float]) -> None:
+    drawn = [Range(kind, *bounds).at(share) for share in (0.0, 0.5, 1 - 2**-52)]
+    assert drawn == values
+    assert {type(value) for value in drawn} == {int if kind.endswith("int") else float}
+
+
+@given(st.sampled_from(["float", "int", "log", "log-int"]), st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0, 1, exclude_max=True))
+def test_values_are_within_their_range(kind: str, low: int, width: int, share: float) -> None:
+    assert low <= Range(kind, low, low + width).at(share) <= low + width
+
+
+def test_every_whole_number_of_a_range_is_as_likely() -> None:
+    shares = [n / 600 for n in range(600)]
+    assert [sum(Range("int", 5, 7).at(share) == value for share in shares) for value in (5, 6, 7)] == [200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("given_", "problem"),
+    [
+        ({}, "expected one of float, int, log, log-int with two bounds, as in"),
+        ({"log": [1, 2], "int": [1, 2]}, "expected one of float"),
+        ({"lgo": [1, 2]}, "unknown range 'lgo': did you mean log"),
+        ({"normal": [1, 2]}, "unknown range 'normal': expected one of float"),
+        ({"log": [1e-3]}, r"log: expected two numbers, the lower and the upper bound \(given: \[0.001\]\)"),
+        ({"log": [True, 2]}, "log: expected two numbers"),
+        ({"int": [1, 2.5]}, "int: expected two whole numbers"),
+        ({"float": ["a", 1]}, "float: expected two numbers"),
+        ({"float": [2.0, 1.0]}, "float: expected a lower bound below the upper one"),
+        ({"float": [0.0, float("nan")]}, "below the upper one"),
+        ({"int": [0, 10**400]}, r"both of at most 2\^53"),
+        ({"log": [0.0, 1.0]}, "log: expected bounds above 0 .*; float takes these"),
+        ({"log-int": [0, 8]}, "log-int: expected bounds above 0 .*; int takes these"),
+    ],
+)
+def test_what_is_no_range_says_what_is(given_: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        parse_range(given_)
+
+
+@pytest.mark.parametrize("draw", ["sobol", "random"])
+def test_points_of_ranges_are_nested_and_differ(draw: Sequencing) -> None:
+    """The same draw every time; a longer search begins with the draws of a shorter one; other methods have draws of their own."""
+    drawn = draw_points(SPACE, 12, draw, "toy/task-il@begin-1", "ewc", None)
+    assert drawn == draw_points(SPACE, 12, draw, "toy/task-il@begin-1", "ewc", None)
+    assert drawn[:5] == draw_points(SPACE, 5, draw, "toy/task-il@begin-1", "ewc", None)
+    assert drawn != draw_points(SPACE, 12, draw, "toy/task-il@begin-1", "mas", None)
+    assert len({str(point) for point in drawn}) == 12
+    assert {point["backbone.dropout"] for point in drawn} == {0.0, 0.25, 0.5}
+
+
+def test_a_draw_is_the_same_on_every_machine() -> None:
+    """Keys of stored cells hold these values."""
+    assert [draw_points(SPACE, 2, draw, "toy/task-il@begin-1", "ewc", None)[1] for draw in ("sobol", "random")] == [
+        {"training.lr": 0.01074, "backbone.dropout": 0.0, "method.items": 314},
+        {"training.lr": 0.02213, "backbone.dropout": 0.25, "method.items": 321},
+    ]
+
+
+def test_a_sobol_sequence_fills_a_range_evenly() -> None:
+    """Sixteen points of one range: one in each sixteenth, wherever the shift is; random ones leave gaps."""
+    space = {"x": Range("float", 0.0, 16.0)}
+    for method in ("ewc", "mas", "twp"):
+        gaps = []
+        for draw in ("sobol", "random"):
+            ordered = sorted(point["x"] for point in draw_points(space, 16, draw, method))  # type: ignore[arg-type]
+            gaps.append(max(b - a for a, b in zip(ordered, [*ordered[1:], ordered[0] + 16.0], strict=True)))
+        assert gaps[0] == pytest.approx(1.0, abs=2e-2)
+        assert gaps[1] > 1.5
+
+
+def test_points_that_are_one_trial_are_drawn_once() -> None:
+    """A space with fewer different points than trials is refused: fewer trials for one method would not be equal trials."""
+    small: dict[str, Any] = {"a": Range("int", 1, 2), "b": ["x", "y"]}
+    assert len(draw_points(small, 4, "sobol")) == 4
+    with pytest.raises(UsageError, match=r"trials = 5, but 320 draws from its ranges gave 4 points: .* widen its ranges or lower"):
+        draw_points(small, 5, "sobol")
+    with pytest.raises(UsageError, match="gave 2 points"):
+        draw_points(small, 3, "random", same=lambda point: str(point["a"]))
+
+
+def test_the_outcome_says_how_points_were_drawn(tmp_path: Path) -> None:
+    store, found = Store(tmp_path), dataclasses.replace(search(), drawn="sobol")
+    fill(store, found)
+    choice, listed = found.choose(store), search().choose(store)
+    assert choice is not None
+    assert listed is not None
+    assert choice.outcome == listed.outcome | {"drawn": "sobol"}
+
+
 @pytest.mark.parametrize(
     ("text", "problem"), [("first-tasks(1)", "at least 2 tasks: nothing is forgotten"), ("first", "expected"), ("", "expected")]
 )
@@ -284,3 +409,15 @@ def test_a_scope_is_part_of_the_outcomes_name() -> None:
     grid = [(c.overrides, [p.key for p in c.cells]) for c in found.candidates]
     assert found.digest == search_digest(found.scenario, found.method, found.backbone, grid)
     assert dataclasses.replace(found, scope=Scope(2)).digest != found.digest
+
+
+def test_shared_seeds_in_words() -> None:
+    """All three axes of a repetition are shared, or it is another one."""
+
+    def seeds(*places: tuple[int, int, int]) -> list[dict[str, int]]:
+        return [dict(zip(("order", "split", "init"), place, strict=True)) for place in places]
+
+    searched, grid = seeds((0, 0, 0), (10, 0, 1), (2, 0, 0)), seeds((10, 0, 1), (2, 0, 0), (2, 0, 0), (0, 0, 1))
+    assert shared_seeds(searched, grid) == ["2/0/0", "10/0/1"]
+    assert overlap_text(["2/0/0", "10/0/1"], most=1).startswith("The search used seeds of the grid (order/split/init 2/0/0 and 1 more): ")
+    assert overlap_text(shared_seeds(searched, seeds((0, 1, 0)))) == ""

@@ -133,6 +133,7 @@ def test_every_key_is_read() -> None:
         "search": {
             "trials": 2,
             "scope": "first-tasks(3)",
+            "draw": "sobol",
             "seeds": {"order": [0], "split": [0], "init": [7], "design": "zip"},
             "grid": {"training.lr": [1]},
             "methods": {"m": {"method.k": [1, 2]}},
@@ -158,7 +159,7 @@ def test_defaults_of_a_search() -> None:
     search = Campaign.parse({**LEAST, "search": {}}).search
     assert search is not None
     seeds = {"order": [0], "split": [0], "init": [0], "design": "zip"}
-    assert search.model_dump() == {"trials": None, "scope": None, "seeds": seeds, "grid": {}, "methods": {}}
+    assert search.model_dump() == {"trials": None, "scope": None, "draw": "sobol", "seeds": seeds, "grid": {}, "methods": {}}
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,13 @@ def joint_metrics(catalogue: Catalogue) -> dict[str, JointMetric]:
 
 
 def results_frame(
-    records: Iterable[Record | Row], *, joint: Mapping[str, JointMetric] | None = None, current: Collection[str] = ()
+    records: Iterable[Record | Row],
+    *,
+    joint: Mapping[str, JointMetric] | None = None,
+    current: Collection[str] = (),
+    trials: Collection[str] = (),
 ) -> pd.DataFrame:
-    """One row per record, in a stable order: identity, status, every metric, times, memory, and ``configuration.*``.
+    """One row per record, in a stable order: identity, role, status, every metric, times, memory, and ``configuration.*``.
 
     Args:
         records: any records or their rows, finished or not; duplicates have one row.
@@ -67,6 +71,8 @@ def results_frame(
             different ones match equally well.
         current: keys of records that the code of now would make again. These are of one code although the digest of the core differs
             between cells that reach unlike parts of it: one that is pretrained reaches what pretrains.
+        trials: keys of records that a hyper-parameter search scored (:meth:`Store.trials`): their ``role`` is ``trial``, that of others
+            ``final``.
     """
     import pandas as pd
 
@@ -79,6 +85,7 @@ def results_frame(
             value = None if partner is None else metric_value(name, lambda: function, row.matrix, partner.matrix)  # noqa: B023
             values[name] = math.nan if value is None else value
     identity = pd.DataFrame([[_shown(row, name) for name in (*_IDENTITY, *_TAIL)] for row in rows], columns=[*_IDENTITY, *_TAIL])
+    identity["role"] = ["trial" if row.key in trials else "final" for row in rows]
     measured = [
         _numbers(metrics, "{}"),
         _numbers([row.timings_s for row in rows], "{}_s"),
@@ -87,7 +94,8 @@ def results_frame(
     ]
     shown = pd.concat(measured, axis=1)
     shown = shown.loc[:, ~(shown.columns.duplicated() | shown.columns.isin(identity.columns))]  # a record may name a metric "key"
-    return pd.concat([identity[_IDENTITY], shown, identity[_TAIL], _configurations([row.configuration for row in rows])], axis=1)
+    configurations = _configurations([row.configuration for row in rows])
+    return pd.concat([identity[[*_NAMES, "role", *_OUTCOME]], shown, identity[_TAIL], configurations], axis=1)
 
 
 def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
@@ -116,8 +124,9 @@ def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
 
 
 _SEEDS = ["order_seed", "split_seed", "init_seed"]
-_IDENTITY = ["scenario", "preset", "dataset", "setting", "protocol", "method", "backbone", *_SEEDS]
-_IDENTITY += ["status", "reason", "n_tasks", "validation_average_performance"]
+_NAMES = ["scenario", "preset", "dataset", "setting", "protocol", "method", "backbone", *_SEEDS]
+_OUTCOME = ["status", "reason", "n_tasks", "validation_average_performance"]
+_IDENTITY = [*_NAMES, *_OUTCOME]
 _TAIL = ["threads", "device", "dtype", "core_version", "torch", "resumed_from_task", "design", "key"]
 
 

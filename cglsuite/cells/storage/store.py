@@ -701,6 +701,10 @@ class Store(Records):
         """The outcomes of all searches, in the order of :meth:`searches`; unreadable ones are left out."""
         return [outcome for digest in self.searches() if (outcome := self.get_search(digest)) is not None]
 
+    def trials(self) -> set[str]:
+        """The keys of the cells that searches with an outcome have scored."""
+        return {key for outcome in self.search_outcomes() for row in outcome["candidates"] for key in row["keys"]}
+
     # Housekeeping
 
     def sweep(self) -> None:

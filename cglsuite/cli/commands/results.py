@@ -22,6 +22,7 @@ from cglsuite.cli.options import (
     open_store,
     pass_session,
     planned_cells,
+    planned_trials,
     set_option,
     store_option,
 )
@@ -88,6 +89,7 @@ def _summary(checks: Sequence[Check]) -> str:
 @store_option
 @device_option
 @set_option
+@click.option("--trials", "with_trials", is_flag=True, help="Add the trials of the campaign's hyper-parameter searches.")
 @click.option(
     "--where", metavar="KEY=VALUE", multiple=True, help="Only these records: method=, scenario=, order_seed=, training.lr=, ...; globs."
 )
@@ -108,6 +110,7 @@ def results(
     store_path: Path | None,
     device: str | None,
     assignments: Sequence[str],
+    with_trials: bool,
     where: Sequence[str],
     verifying: bool,
     curves: bool,
@@ -116,6 +119,9 @@ def results(
     allow_code: bool,
 ) -> None:
     """Write results as a tidy table, one row per record of a campaign's grid, or of the store.
+
+    The column role tells the trials of hyper-parameter searches (trial) from all others (final). A cell of the campaign's grid is final.
+    Without a campaign, trials are those of searches that have ended.
 
     Intransigence compares with the joint record of the same scenario and seeds among these rows. With --verify the table has a row per
     check instead; metrics are recomputed if their provider, version and source are the same as in the record.
@@ -131,9 +137,14 @@ def results(
         raise UsageError("parquet cannot be written to a terminal: name a file with --output")
     if verifying and curves:
         raise UsageError("--verify and --curves are both given; each writes a table of its own: give one")
-    keys = None
+    keys, trials = None, store.trials()
     if campaign_path is not None:
-        keys = [p.key for p in planned_cells(campaign_path, session, store, assignments, device, allow_code=allow_code) if p.ready]
+        asked = (campaign_path, session, store, assignments, device)
+        keys = [p.key for p in planned_cells(*asked, allow_code=allow_code) if p.ready]
+        trials = {p.key for p in planned_trials(*asked, allow_code) if p.ready} - {*keys} if with_trials else set()
+        keys += sorted(trials)
+    elif with_trials:
+        raise UsageError("--trials is for a campaign: name its file; without one, the trials of the store are in the table")
     if where:
         keys = [row.key for row in selected(store.rows(keys), where, _facts, "--where")]
     records = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
@@ -155,7 +166,7 @@ def results(
     if foreign:
         what = "metrics of no installed plugin, as they were stored, perhaps by different formulas"
         _log.warning("%s: %s; install their plugins, and they are computed from the matrices", what, ", ".join(foreign))
-    write_table(results_frame(chosen, joint=joint_metrics(catalogue)), form or "csv", output)
+    write_table(results_frame(chosen, joint=joint_metrics(catalogue), trials=trials), form or "csv", output)
     ctx.exit(FAILED if store.problems else 0)  # each was named when it was met
 
 

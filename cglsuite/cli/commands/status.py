@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +62,12 @@ def status(
     from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, trainings_text
     from cglsuite.campaigns.executors.remote import stored_jobs
+    from cglsuite.campaigns.search import overlap_text, shared_seeds
     from cglsuite.reports.rendering.parameters import check_reports
 
     store = open_store(store_path)
-    check_reports(load_campaign(campaign_path, allow_code=allow_code), session.catalogue())
+    campaign = load_campaign(campaign_path, allow_code=allow_code)
+    check_reports(campaign, session.catalogue())
     states = list(cell_states(planned_cells(campaign_path, session, store, assignments, device, executor, allow_code), store))
     counts: dict[tuple[Any, ...], Counter[str]] = {}
     reasons: dict[tuple[Any, ...], set[str]] = {}
@@ -89,6 +92,8 @@ def status(
     ]
     totals = {column: sum(n[column] for n in counts.values()) for column in COLUMNS}
     tasks, trained = trainings = all_trainings(states)
+    searched = campaign.search.seeds.expand() if campaign.search else []
+    shared = shared_seeds(map(asdict, searched), (asdict(known.planned.request.seeds) for known in states))
     wanted = {known.planned.key for known in states}
     jobs = [job for job in stored_jobs(store.path) if (plan := job.plan()) is not None and wanted & dict(plan.cells).keys()]
     holders = [(known.planned, known.holder) for known in states if known.holder is not None]
@@ -96,7 +101,7 @@ def status(
         facts = {"campaign": str(campaign_path), "store": str(store.path), "trainings": {"tasks": tasks, "trained": trained}}
         held = [_held_json(planned.key, planned.request.label, holder) for planned, holder in holders]
         launched = [{"engine": j.job.engine, "name": j.job.name, "ids": sorted(j.ids.values()), "submitted": j.submitted} for j in jobs]
-        print_json({**facts, "rows": rows, "totals": totals, "held": held, "jobs": launched})
+        print_json({**facts, "rows": rows, "totals": totals, "held": held, "jobs": launched, "shared_seeds": shared})
         return
     header = [
         "SCENARIO",
@@ -118,6 +123,8 @@ def status(
         echo(f"{planned.request.label}: {how}: {holder}")
     for job in jobs:
         echo(f"{job} was launched and is not known to be over: `cglsuite run` asks, and waits for it")
+    if overlap := overlap_text(shared):
+        echo(f"{overlap} Give [search] seeds of its own")
     if sharing := trainings_text(trainings):
         echo(sharing)
 

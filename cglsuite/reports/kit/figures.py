@@ -39,6 +39,7 @@ from cglsuite.reports.kit.pictures import (
     wrapped,
 )
 from cglsuite.reports.kit.tables import number_text
+from cglsuite.reports.kit.text import value_text
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -66,6 +67,7 @@ __all__ = [
     "mesh",
     "point_figure",
     "spread_evenly",
+    "trials_figure",
 ]
 
 CHANCE = "chance"
@@ -262,6 +264,47 @@ def point_figure(
     headline(figure, lines, theme)
     if keyed:
         legend(figure, 2, hides=labels)
+    return figure
+
+
+def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequence[str]) -> Figure:
+    """The validation score of every trial against one setting, with bars of one standard deviation; the chosen trials have a ring.
+
+    Numbers that span more than a factor of 20 have a logarithmic axis; other values than numbers are spread evenly.
+
+    Args:
+        frame: columns label, value, mean, std (NaN: no bar) and chosen. order: labels in the order that fixes colours.
+    """
+    labels, values = labels_in(frame, order), list(dict.fromkeys(frame["value"].map(value_text)))
+    rows = int(np.ceil(len(labels) / 2))
+    width, plot_height, below, above = 4.7, 2.45, 0.62 + LEGEND_ROW * rows, 0.41
+    height = plot_height + below + above
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in frame["value"])
+    places = frame["value"].map(float if numbers else lambda value: values.index(value_text(value))).to_numpy(dtype=np.float64)
+    for label in labels:
+        mine = (frame["label"] == label).to_numpy()
+        part, x, look = frame[mine], places[mine], look_of(order.index(label), theme) | {"linestyle": "none"}
+        mean, std = part["mean"].to_numpy(dtype=np.float64), part["std"].to_numpy(dtype=np.float64)
+        drawn = axes.errorbar(x, 100 * mean, yerr=100 * np.nan_to_num(std), label=label, markersize=4.5, elinewidth=0.9, **look)
+        ring = part["chosen"].to_numpy(dtype=bool)
+        rings = {"s": 110, "facecolors": "none", "edgecolors": look["color"], "linewidths": 1.6}
+        chosen = axes.scatter(x[ring], 100 * mean[ring], **rings)
+        texts = point_texts([f"{xlabel} {value_text(value)}" for value in part["value"]], mean, std, percent=True)
+        mark_series(label, *(one for one in drawn.get_children() if one is not None), chosen, points=texts)
+    positive = places[places > 0]
+    if numbers and positive.size and positive.max() > 20 * positive.min() and places.min() >= 0:
+        _cost_scale(axes, places)
+    elif not numbers:
+        axes.set_xticks(range(len(values)), values)
+        axes.set_xlim(-0.5, len(values) - 0.5)
+    axes.margins(x=0.08, y=0.1)
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel("validation, %")
+    plain_axes(axes, theme, "both")
+    headline(figure, [f"trials by {xlabel.partition('.')[2] or xlabel}"], theme)
+    legend(figure, 2, hides=labels)
     return figure
 
 

@@ -14,7 +14,7 @@ from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES, is_fraction
 from cglsuite.reports.results.results import at_equal_settings, collapsed, swept
-from cglsuite.reports.results.variants import orders_in_all, place_of, searches_of, trials_of
+from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Guard:
 
     Args:
         kind: ``upper-bound``: joint training is below a method. ``memory``: methods keep different numbers of items. ``search``: settings
-            of some methods were tuned, those of others were not or with other numbers of trials. ``queries``: the size of a query's graph
-            tells its task.
+            of some methods were tuned, those of others were not or with other numbers of trials; or they were tuned on seeds of the
+            results. ``queries``: the size of a query's graph tells its task.
         summary: what is the case in any scenario that this is said of.
         preset: the scenario as the campaign shows it. backbone: the backbone of the methods compared.
         text: what is the case, with the numbers. advice: what to do about it.
@@ -87,6 +87,12 @@ def _of_board(results: CampaignResults, groups: Sequence[Group]) -> Iterator[Gua
             "methods were tuned with unequal numbers of trials",
             _trials(results, groups),
             "Give every method the same number of trials: set search.trials.",
+        ),
+        (
+            "search",
+            "a search used seeds of the results",
+            overlap_of(results.searches, [record for group in groups for record in group.records]),
+            "Give [search] seeds of its own.",
         ),
     )
     where = {"preset": results.preset_title(groups[0].preset), "backbone": groups[0].backbone}

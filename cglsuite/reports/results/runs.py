@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.markup import Fragment, element, join
-from cglsuite.reports.kit.figures import curve_figure
+from cglsuite.reports.kit.figures import curve_figure, trials_figure
 from cglsuite.reports.kit.pictures import FACTS, Gallery, Theme, picture
 from cglsuite.reports.kit.tables import (
     Column,
@@ -47,6 +47,7 @@ __all__ = [
     "provenance",
     "resources",
     "searches",
+    "trials",
 ]
 
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad", "unclean": "bad"}
@@ -105,6 +106,7 @@ def searches(results: CampaignResults) -> Fragment:
 
     def trials(row: Mapping[str, Any]) -> Fragment:
         drawn = str(row["trials"]) if row["trials"] == row["points"] else f"{row['trials']} of {row['points']}"
+        drawn += {"sobol": ", Sobol", "random": ", random"}.get(row["drawn"], "")
         return exact_cell(drawn, value=row["trials"])
 
     def lead(row: Mapping[str, Any]) -> Fragment:
@@ -122,6 +124,24 @@ def searches(results: CampaignResults) -> Fragment:
 
 
 _NO_SEARCH = "This campaign has no finished hyper-parameter search."
+
+
+def trials(results: CampaignResults) -> Gallery:
+    """One figure per scenario and searched setting: the validation score of every trial against its value; none without a search."""
+    from cglsuite.reports.results.variants import trial_values
+
+    frame = trial_values(results.searches)
+    order = list(dict.fromkeys(frame["label"]))
+    parts = frame.groupby(["scenario", "axis"], sort=False)
+    return Gallery(tuple(_trials_picture(results.preset_title(str(s)), str(axis), part, order) for (s, axis), part in parts))
+
+
+def _trials_picture(scenario: str, axis: str, part: pd.DataFrame, order: list[str]) -> Any:
+    chosen = as_rows(part[part["chosen"]])
+    ends = "; ".join(f"{row['label']} chose {value_text(row['value'])} ({100 * row['mean']:.1f})" for row in chosen)
+    below = "A point per trial: mean and standard deviation over the search's seeds. Ring: chosen. Trials may differ in other settings too"
+    alt = f"Validation score of the trials against {axis} in {scenario}: {ends or 'none chosen'}."
+    return picture(lambda theme: trials_figure(part, theme, xlabel=axis, order=order), alt, below, scenario)
 
 
 def best_of_n(results: CampaignResults) -> Gallery | Fragment:

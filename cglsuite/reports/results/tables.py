@@ -165,8 +165,8 @@ def resources(results: CampaignResults) -> pd.DataFrame:
 
 
 def searches(results: CampaignResults) -> pd.DataFrame:
-    """The hyper-parameter searches: scenario, method, backbone, trials of how many points, seeds, scope, chosen, score (mean over the
-    search's seeds), lead over the next best candidate with its standard error."""
+    """The hyper-parameter searches: scenario, method, backbone, trials of how many points, how they were drawn from ranges, seeds, scope,
+    chosen, score (mean over the search's seeds), lead over the next best candidate with its standard error."""
     rows = []
     for outcome in results.searches:
         candidates, chosen = outcome["candidates"], outcome["chosen"]
@@ -178,6 +178,7 @@ def searches(results: CampaignResults) -> pd.DataFrame:
                 "backbone": outcome["backbone"] or "",
                 "trials": len(candidates),
                 "points": outcome.get("points", len(candidates)),
+                "drawn": outcome.get("drawn", ""),
                 "seeds": len(candidates[0]["scores"]) if candidates else 0,
                 "scope": outcome.get("scope", "all"),
                 "chosen": _chosen(best["overrides"]) if best else "no candidate finished on every seed",
@@ -185,7 +186,7 @@ def searches(results: CampaignResults) -> pd.DataFrame:
                 **dict(zip(("lead", "lead_error"), lead(outcome), strict=True)),
             }
         )
-    columns = ["scenario", "method", "backbone", "trials", "points", "seeds", "scope", "chosen", "score", "lead", "lead_error"]
+    columns = ["scenario", "method", "backbone", "trials", "points", "drawn", "seeds", "scope", "chosen", "score", "lead", "lead_error"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from cglsuite.base.errors import CglsuiteError
 from cglsuite.base.hashing import canonical, plain
-from cglsuite.campaigns.search import parse_scope
+from cglsuite.campaigns.search import overlap_text, parse_scope, shared_seeds
 from cglsuite.reports.kit.text import value_text
 from cglsuite.specs import order_count
 from cglsuite.stats import expected_best
@@ -34,11 +34,13 @@ __all__ = [
     "note",
     "order_of",
     "orders_in_all",
+    "overlap_of",
     "place_of",
     "preset_variants",
     "record_variants",
     "searches_of",
     "tasks_of",
+    "trial_values",
     "trials_of",
     "tuned_tasks",
     "tuning_columns",
@@ -252,6 +254,17 @@ def trials_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) ->
     return max((len(outcome["candidates"]) for outcome in searches_of(outcomes, cell)), default=1)
 
 
+def overlap_of(outcomes: Sequence[Mapping[str, Any]], records: Iterable[Record]) -> str:
+    """That searches used seeds of the records that they tuned, as text; empty if they did not."""
+    shared = (
+        one
+        for record in records
+        for outcome in searches_of(outcomes, record.cell)
+        for one in shared_seeds(outcome.get("seeds", ()), [record.cell["seeds"]])
+    )
+    return overlap_text(list(dict.fromkeys(shared)))
+
+
 def tuned_tasks(outcomes: Sequence[Mapping[str, Any]], scenario: str) -> int | None:
     """The largest number of first tasks that a search saw in a scenario; None if none was restricted to the first tasks."""
     scopes = [parse_scope(outcome.get("scope", "all")).tasks for outcome in outcomes if outcome["scenario"] == scenario]
@@ -291,7 +304,8 @@ def note(searches: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[R
     outcomes = [outcome for some in found.values() for outcome in some]
     scopes = sorted({outcome.get("scope", "all") for outcome in outcomes})
     said += "; scored on validation items of " + " or ".join("all tasks" if s == "all" else f"the {_scope_words(s)}" for s in scopes)
-    return f"{said}.{_elsewhere(outcomes, records, scopes)}"
+    overlap = overlap_of(searches, [record for some in records.values() for record in some])
+    return " ".join(filter(None, [f"{said}.{_elsewhere(outcomes, records, scopes)}", overlap]))
 
 
 def _scope_words(scope: str) -> str:
@@ -335,8 +349,33 @@ def best_of_n(searches: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         scores = [row["mean"] for row in outcome["candidates"] if row["mean"] is not None]
         if not scores:
             continue
-        label = outcome["method"] + (f" × {outcome['backbone']}" if outcome["backbone"] else "")
-        facts = {"scenario": outcome["scenario"], "label": label, "trials": len(outcome["candidates"])}
+        facts = {"scenario": outcome["scenario"], "label": _label(outcome), "trials": len(outcome["candidates"])}
         frames.append(expected_best(scores).assign(**facts, excluded=len(outcome["candidates"]) - len(scores)))
     columns = ["scenario", "label", "n", "mean", "std", "trials", "excluded"]
     return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+
+
+def trial_values(searches: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The validation score of every trial by searched setting: columns scenario, axis, label, value, mean, std, chosen.
+
+    ``std`` is over the search's seeds (NaN: one seed). Trials that did not finish on every seed, and settings of which no second value was
+    tried, are left out.
+    """
+    columns = ["scenario", "axis", "label", "value", "mean", "std", "chosen"]
+    rows = [
+        [outcome["scenario"], axis, _label(outcome), value, row["mean"], _spread(row["scores"]), place == outcome["chosen"]]
+        for outcome in searches
+        for place, row in enumerate(outcome["candidates"])
+        if row["mean"] is not None
+        for axis, value in row["overrides"].items()
+        if any(canonical(other["overrides"].get(axis)) != canonical(value) for other in outcome["candidates"])
+    ]
+    return pd.DataFrame(rows, columns=columns).astype({"value": object})
+
+
+def _label(outcome: Mapping[str, Any]) -> str:
+    return " × ".join(filter(None, [outcome["method"], outcome["backbone"]]))
+
+
+def _spread(scores: Sequence[float]) -> float:
+    return float(np.std(scores, ddof=1)) if len(scores) > 1 else math.nan

@@ -7,6 +7,7 @@ import csv
 import importlib
 import importlib.util
 import json
+import math
 import os
 import random
 import subprocess
@@ -21,13 +22,15 @@ import pytest
 import torch
 
 from cglsuite.base.errors import UsageError
-from cglsuite.cells import Record, observing, resolve_cell, run_cell
+from cglsuite.cells import Record, cell_key, observing, resolve_cell, run_cell
 from cglsuite.cells.observing import (
+    Audience,
     CsvObserver,
     Epoch,
     ObservedCell,
     Observer,
     Observers,
+    Sender,
     TensorBoardObserver,
     located,
     observer_of,
@@ -171,6 +174,30 @@ def test_what_they_are_handed_is_theirs(tmp_path: Path) -> None:
     assert watched.curves().trainings == plain.curves().trainings
     assert [told[2] for told in notes.of("epoch")] == [loss for curve in plain.training_curves() for loss in curve["loss"]]
     assert [list(told[1:]) for told in notes.of("task")] == list(plain.matrix[1:])
+
+
+def test_they_hear_validation_performance_too(tmp_path: Path) -> None:
+    """In the training process, and from a worker: the sender's events are the audience's rows."""
+
+    class Rows(Observer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows: list[Sequence[float]] = []
+
+        def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
+            self.rows.append(cell.validation)
+
+    here, there = Rows(), Rows()
+    audience = Audience(Observers([there]))
+    sender = Sender(lambda kind, **facts: audience.hear(kind, json.loads(json.dumps(facts))))
+    spec = resolve_cell(tiny_catalogue(), NODES, FINE_TUNING, overrides={"training.epochs": 2})
+    audience.started(cell_key(spec, tiny_catalogue()), spec)
+    record = ran(tmp_path, here, sender)
+    assert len(record.validation_matrix) > 2
+    for heard in (here.rows, there.rows):
+        assert repr([list(row) for row in heard]) == repr(
+            [[math.nan if v is None else v for v in row] for row in record.validation_matrix[1:]]
+        )
 
 
 @pytest.mark.usefixtures("at_once")

@@ -53,6 +53,11 @@ def test_one_row_per_record_with_everything_named() -> None:
     assert last["validation_average_performance"] == record("ewc", seed=1).validation_average_performance()
 
 
+def test_trials_of_searches_carry_their_role() -> None:
+    trial, other = record("ewc", seed=1), record("ewc", seed=2)
+    assert results_frame([trial, other], trials={trial.key})["role"].tolist() == ["trial", "final"]
+
+
 def test_a_record_that_is_given_twice_has_one_row() -> None:
     """Or means over the table would count it twice."""
     one, other = record("ewc", seed=1), record("ewc", seed=2)
@@ -239,6 +244,7 @@ def test_every_column_of_a_row() -> None:
         "order_seed": 3,
         "split_seed": 4,
         "init_seed": 5,
+        "role": "final",
         "status": "done",
         "reason": None,
         "n_tasks": 2,

@@ -520,6 +520,44 @@ def test_results_in_every_format(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     assert len(pd.read_parquet(tmp_path / "r.parquet")) == 11
 
 
+SEARCHED = """
+name = "x"
+[grid]
+scenarios = ["toy/task-il@begin-1"]
+methods = ["ewc"]
+[seeds]
+init = [0, 1]
+[search]
+seeds = { init = [1, 2] }
+grid = { "training.lr" = [1e-3, 5e-3] }
+"""
+
+
+def test_trials_are_told_from_results(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Trials are not among a campaign's rows unless they are asked for; the cell that is both is a result there, a trial in the store."""
+    (tmp_path / "x.toml").write_text(SEARCHED)
+    call(capfd, "run", "x.toml")
+
+    def roles(*words: str) -> list[tuple[int, str]]:
+        frame = pd.read_csv(io.StringIO(call(capfd, "results", *words)[1]))
+        return sorted(zip(frame["init_seed"], frame["role"], strict=True))
+
+    assert roles("x.toml") == [(0, "final"), (1, "final")]
+    assert roles("x.toml", "--trials") == [(0, "final"), (1, "final"), (1, "trial"), (2, "trial"), (2, "trial")]
+    assert roles() == [(0, "final"), (1, "trial"), (1, "trial"), (2, "trial"), (2, "trial")]
+    status, _, err = call(capfd, "results", "--trials")
+    assert status == 2
+    assert "--trials is for a campaign: name its file" in err
+
+
+def test_status_says_that_a_search_uses_seeds_of_the_grid(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(SEARCHED)
+    assert "The search used seeds of the grid (order/split/init 0/0/1):" in " ".join(call(capfd, "status", "x.toml")[1].split())
+    assert json.loads(call(capfd, "status", "x.toml", "--json")[1])["shared_seeds"] == ["0/0/1"]
+    (tmp_path / "x.toml").write_text(SEARCHED.replace("[1, 2]", "[2, 3]"))
+    assert "seeds of the grid" not in call(capfd, "status", "x.toml")[1]
+
+
 def test_results_name_metrics_of_plugins_that_are_not_here(capfd: pytest.CaptureFixture[str], store: Store) -> None:
     call(capfd, *CELL)
     assert "no installed plugin" not in call(capfd, "results")[2]

@@ -17,6 +17,8 @@ from report_lab import CAMPAIGN, MATRIX, catalogue_of, record_of, toy_engine
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign, plan_search
 from cglsuite.cells.storage.store import Store
+from cglsuite.reports.kit.figures import trials_figure
+from cglsuite.reports.kit.pictures import LIGHT
 from cglsuite.reports.results import costs, runs, variants
 from cglsuite.reports.results.guards import guards
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
@@ -69,10 +71,10 @@ def test_trials_stand_beside_every_result(made: Made) -> None:
     (board,) = boards(results, catalogue)
     assert {row.method: row.scores["trials"].mean for row in board.rows} == {"bare": 3, "ewc": 6}
     expected = ["Methods were tuned with unequal numbers of trials: bare 3, ewc 6."]
-    assert [guard.text for guard in guards(results) if guard.kind == "search"] == expected
+    assert [guard.text for guard in guards(results) if "trials" in guard.text] == expected
     assert "Trials: bare 3, ewc 6" in str(leaderboard(results, catalogue))
     equal, catalogue = made(trials=3)
-    assert [guard for guard in guards(equal) if guard.kind == "search"] == []
+    assert [guard for guard in guards(equal) if "trials" in guard.text] == []
     (board,) = boards(equal, catalogue)
     assert {row.scores["trials"].mean for row in board.rows} == {3}
     assert variants.UNTUNED not in {column.name for column in board.columns}
@@ -124,6 +126,64 @@ def test_the_best_of_n(made: Made) -> None:
     assert "no finished" in str(runs.best_of_n(dataclasses.replace(results, searches=())))
 
 
+def test_a_search_on_seeds_of_the_results_is_named(made: Made) -> None:
+    """On the page before the numbers, and below the board; seeds of its own are not worth a word."""
+    results, catalogue = made(trials=3)
+    shared = (
+        "The search used seeds of the grid (order/split/init 0/0/0, 1/0/1): the settings of these results were chosen on the same seeds."
+    )
+    assert [guard.text for guard in guards(results) if guard.kind == "search"] == [shared]
+    assert shared in str(leaderboard(results, catalogue))
+    apart, catalogue = made(trials=3, seeds={"order": [10, 11], "init": [10, 11]})
+    assert [guard for guard in guards(apart) if guard.kind == "search"] == []
+    assert "used seeds of the grid" not in str(leaderboard(apart, catalogue))
+
+
+def test_a_picture_of_the_search(made: Made) -> None:
+    """By hand: validation is 0.8 - 10 |lr - 0.005| - 0.25 · order · |lr - 0.005|, so 0.005 is chosen; lambda changes nothing."""
+    results, _ = made()
+    frame = variants.trial_values(results.searches)
+    assert frame.groupby(["axis", "label"]).size().to_dict() == {
+        ("method.lambda", "ewc"): 6,
+        ("training.lr", "bare"): 3,
+        ("training.lr", "ewc"): 6,
+    }
+    bare = frame[frame["label"] == "bare"].set_index("value")
+    assert bare.index[bare["chosen"]].tolist() == [0.005]
+    assert bare.loc[0.01, "mean"] == pytest.approx(0.8 - 0.05 - 0.125 * 0.005)
+    assert bare.loc[0.01, "std"] == pytest.approx(0.25 * 0.005 / math.sqrt(2))
+    assert [one.alt for one in runs.trials(results).pictures] == [
+        "Validation score of the trials against training.lr in toy · domain-IL · CGLB 1: bare chose 0.005 (80.0); ewc chose 0.005 (80.0).",
+        "Validation score of the trials against method.lambda in toy · domain-IL · CGLB 1: ewc chose 1 (80.0).",
+    ]
+    assert runs.trials(dataclasses.replace(results, searches=())).pictures == ()
+
+
+def test_a_picture_leaves_out_what_did_not_finish_and_what_was_not_varied() -> None:
+    """One seed has no bar; values that are no numbers have places of their own."""
+
+    def row(mean: float | None, **overrides: Any) -> dict[str, Any]:
+        return {"overrides": overrides, "scores": [mean], "mean": mean}
+
+    rows = [row(0.5, norm="layer", lr=0.1), row(None, norm="none", lr=0.1), row(0.75, norm="batch", lr=0.1)]
+    outcome = {"scenario": "s", "method": "m", "backbone": "b", "candidates": rows, "chosen": 2}
+    frame = variants.trial_values([outcome])
+    assert frame[["axis", "label", "value", "mean", "chosen"]].to_numpy().tolist() == [
+        ["norm", "m × b", "layer", 0.5, False],
+        ["norm", "m × b", "batch", 0.75, True],
+    ]
+    figure = trials_figure(frame, LIGHT, xlabel="norm", order=["m × b"])
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["layer", "batch"]
+    wide = trials_figure(frame.assign(value=[1e-4, 1e-1]), LIGHT, xlabel="lr", order=["m × b"])
+    assert wide.axes[0].get_xscale() == "log"
+
+
+def test_the_table_says_how_trials_were_drawn(made: Made) -> None:
+    results, _ = made(trials=4, grid={"training.lr": {"log": [1e-3, 2e-2]}}, methods={})
+    assert ">4, Sobol<" in str(runs.searches(results))
+    assert set(results.frame["trials"]) == {4}
+
+
 def test_costs_by_hand(made: Made) -> None:
     """The diagonal of the toy matrix is 0.9 throughout; kept bytes are the memory's and the method's parameters'."""
     results, _ = made(trials=3)
@@ -159,7 +219,11 @@ def test_scenarios_of_a_search_stay_in_the_campaigns_order(monkeypatch: pytest.M
     assert [one.caption.partition("too few")[2] for one in shown.pictures] == ["", ". 3 trials that did not finish are left out"]
 
 
-SEARCHED = [{"candidates": [{}, {}, {}], "seeds": [{"order": 0}, {"order": 1}]}, {"candidates": [{}, {}], "seeds": [{"order": 0}]}]
+def seeds(*orders: int) -> list[dict[str, int]]:
+    return [{"order": order, "split": 0, "init": 7} for order in orders]
+
+
+SEARCHED = [{"candidates": [{}, {}, {}], "seeds": seeds(0, 1)}, {"candidates": [{}, {}], "seeds": seeds(0)}]
 FIRST = [one | {"scope": "first-tasks(2)"} for one in SEARCHED]
 NOT_SEEN = " The search saw no order seed {}: in these orders its tasks may come at any place, if the order is random."
 
@@ -193,6 +257,6 @@ def test_trials_and_scope_in_words(monkeypatch: pytest.MonkeyPatch, of_label: di
     monkeypatch.setattr(
         variants, "trials_of", lambda searches, cell: max([len(o["candidates"]) for o in of_label[cell["method"]]], default=1)
     )
-    records = {name: [SimpleNamespace(cell={"method": name, "seeds": {"order": o}}) for o in orders] for name in of_label}
+    records = {name: [SimpleNamespace(cell={"method": name, "seeds": seeds(o)[0] | {"init": 0}}) for o in orders] for name in of_label}
     assert variants.note([], cast("Any", records)) == said
     assert variants.note([], {}) == ""
