@@ -181,8 +181,8 @@ class Range:
         """
         low, high = self.low, self.high
         if self.kind == "int":
-            return math.floor(low + share * (high - low + 1))
-        if self.kind == "float":
+            value: float = math.floor(low + share * (high - low + 1))
+        elif self.kind == "float":
             value = round(low + share * (high - low), 3 - math.floor(math.log10(high - low)))
         elif self.kind == "log":
             value = float(f"{low * (high / low) ** share:.4g}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fake_engine
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cglsuite.base.errors import UsageError
@@ -247,6 +248,7 @@ def test_the_ends_and_the_middle_of_a_range(kind: str, bounds: tuple[float, floa
     assert {type(value) for value in drawn} == {int if kind.endswith("int") else float}
 
 
+@example("int", 1, 1, math.nextafter(1.0, 0.0))
 @given(st.sampled_from(["float", "int", "log", "log-int"]), st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0, 1, exclude_max=True))
 def test_values_are_within_their_range(kind: str, low: int, width: int, share: float) -> None:
     assert low <= Range(kind, low, low + width).at(share) <= low + width

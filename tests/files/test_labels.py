@@ -123,6 +123,7 @@ def test_what_a_data_set_itself_says() -> None:
         ([0, 1, 1], "nodes", {"labels": "multi"}, "labels = multi, but nodes have one class each"),
         ([[0, 1], [1, 0]], "nodes", {"labels": "single"}, "labels = single, but y has shape [2, 2]; expected [2], a class each"),
         ([0, 1], "nodes", {"unlabelled": "?"}, "unlabelled = '?', but y holds numbers; expected a number or none"),
+        ([0, 1, 2, 3], "nodes", {"unlabelled": "\u0663"}, "but y holds numbers; expected a number or none"),
         ([0.0, np.inf], "graphs", {}, "y holds inf; expected finite numbers"),
         ([NAN, NAN], "nodes", {}, "y has no label at all"),
         ([1e39, 0.5], "graphs", {}, "y holds 1e+39, which float32 cannot hold; scale the targets"),

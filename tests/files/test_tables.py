@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import struct
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +273,32 @@ def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
     assert message(tmp_path / "photo.txt").startswith(f"{tmp_path / 'photo.txt'}: data are read from an .npz file, a folder with")
     np.savez(tmp_path / "objects.npz", y=np.array([{}], dtype=object))
     assert "objects.npz holds arrays of Python objects, which only running code could read" in message(tmp_path / "objects.npz")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: torch.zeros(1, 1).expand(4, 2**40), "of which 4 are stored; save what is really there"),
+        (lambda: torch.eye(4).to_sparse_bsr((2, 2)), "is a tensor of layout sparse_bsr; expected a dense one, or a sparse matrix as COO"),
+    ],
+    ids=["expanded", "blocks"],
+)
+@pytest.mark.filterwarnings("ignore:Sparse BSR")
+def test_tensors_that_no_array_stands_for(tmp_path: Path, make: Callable[[], torch.Tensor], says: str) -> None:
+    torch.save(Data(x=make(), edge_index=torch.zeros(2, 0, dtype=torch.int64), y=torch.arange(4)), tmp_path / "a.pt")
+    assert says in message(tmp_path / "a.pt")
+
+
+def test_a_negated_view_is_its_values(tmp_path: Path) -> None:
+    torch.save(Data(x=torch._neg_view(torch.ones(4, 2)), edge_index=torch.zeros(2, 0, dtype=torch.int64)), tmp_path / "a.pt")
+    np.testing.assert_array_equal(read_arrays(tmp_path / "a.pt")["x"], -np.ones((4, 2)))
+
+
+def test_an_npz_whose_header_has_no_shape(tmp_path: Path) -> None:
+    header = repr({"descr": "<f4", "fortran_order": False, "shape": (True, 6)}).encode() + b"\n"
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as packed:
+        packed.writestr("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(24))
+    assert "a.npz is damaged or no npz file" in message(tmp_path / "a.npz")
 
 
 # --- which files were named ---------------------------------------------------------------------------------------------------------

@@ -141,7 +141,10 @@ def _node_count(path: Path, arrays: Mapping[str, Any], edges: Array) -> int:
     if "x" in arrays:
         if len(arrays["x"].shape) != 2:
             raise DataError(f"{path}: x has shape {list(arrays['x'].shape)}; expected [N, F], one row per node")
-        return int(arrays["x"].shape[0])
+        rows = int(arrays["x"].shape[0])
+        if "n_nodes" in arrays and (given := _count(path, "n_nodes", arrays["n_nodes"])) != rows:
+            raise DataError(f"{path}: n_nodes is {given}, and x has {rows} rows; expected one row per node: leave n_nodes out, or repair x")
+        return rows
     return _count(path, "n_nodes", arrays["n_nodes"]) if "n_nodes" in arrays else least
 
 
@@ -219,6 +222,8 @@ def _features(path: Path, given: Any, n_nodes: int) -> Any:
         finite = values[large & np.isfinite(values)]
         if finite.size:
             raise DataError(f"{path}: x holds {finite[0]:g}, which float32 cannot hold; scale the features")
+    if values.dtype == np.float64 and values.any() and (largest := np.abs(values).max()) < np.finfo(np.float32).tiny:
+        raise DataError(f"{path}: x holds nothing above {largest:g}, which float32 cannot tell from 0; scale the features")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = "" if scipy.sparse.issparse(x) else f", the first at node {int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])}"
         raise DataError(f"{path}: x holds {int((~np.isfinite(values)).sum())} NaN or infinite values{row}; impute them first")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cglsuite.base.errors import DataError
-from cglsuite.base.inputs import quoted
+from cglsuite.base.inputs import quoted, real_number
 from cglsuite.graphs.files.options import NONE, FileOptions, advice
 
 __all__ = ["Items", "Labels", "read_labels"]
@@ -101,7 +101,7 @@ def _missing(where: str, y: Array, options: FileOptions, known: Any) -> Array:
     if y.dtype.kind == "U":
         return np.asarray(missing | (y == options.unlabelled))
     try:
-        return np.asarray(missing | (y == float(options.unlabelled)))
+        return np.asarray(missing | (y == real_number(options.unlabelled)))
     except ValueError:
         raise DataError(f"{where}: unlabelled = {quoted(options.unlabelled)}, but y holds numbers; expected a number or none") from None
 

@@ -45,7 +45,9 @@ _ALIASES = {
 }
 """Names that other tools give to the same arrays."""
 _PARTS = ("data", "indices", "indptr", "shape")
-_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error)
+_EXPANDED_BYTES = 2**30
+"""A tensor of more than this must be stored, not one row that is shown many times."""
 
 
 def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
@@ -228,7 +230,10 @@ def _array(where: str, value: Any) -> Any:
     if value.is_quantized or value.is_complex() or value.device.type == "meta" or value.is_nested:
         what = "no values (device meta)" if value.device.type == "meta" else "nested" if value.is_nested else kind
         raise DataError(f"{where} is a tensor of {what}; expected real or whole numbers on the CPU, such as float32 or int64")
-    value = value.detach().cpu()
+    value = value.detach().cpu().resolve_neg()
+    if value.layout not in (torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
+        what = str(value.layout).removeprefix("torch.")
+        raise DataError(f"{where} is a tensor of layout {what}; expected a dense one, or a sparse matrix as COO, CSR or CSC")
     if value.layout != torch.strided:
         if value.dim() != 2 or (value.layout == torch.sparse_coo and value.sparse_dim() != 2):
             raise DataError(f"{where} is a sparse tensor of shape {list(value.shape)} with dense parts; expected a matrix [N, F]")
@@ -237,6 +242,10 @@ def _array(where: str, value: Any) -> Any:
             csr = value.to_sparse_csr()
         parts = (_array(where, csr.values()), csr.col_indices().numpy(), csr.crow_indices().numpy())
         return scipy.sparse.csr_matrix(parts, shape=tuple(value.shape))
+    if (whole := value.numel() * value.element_size()) > max(_EXPANDED_BYTES, 4 * value.untyped_storage().nbytes()):
+        stored = value.untyped_storage().nbytes()
+        shown = f"{where} has shape {list(value.shape)} ({whole:,} bytes)"
+        raise DataError(f"{shown}, of which {stored:,} are stored; save what is really there")
     if value.is_floating_point() and value.dtype not in (torch.float16, torch.float32, torch.float64):
         value = value.to(torch.float32)  # bfloat16 and float8 fit
     return value.numpy()

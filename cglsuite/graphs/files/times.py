@@ -81,6 +81,8 @@ def time_numbers(where: str, values: Array, unit: str | None) -> tuple[Array, st
         DataError: one is NaT, NaN, no whole number, or too large; or a unit is named for plain numbers.
     """
     if values.dtype.kind == "M":
+        if np.datetime_data(values.dtype)[0] in ("ps", "fs", "as"):
+            raise DataError(f"{where}: times are {values.dtype}; expected nanoseconds or coarser, or whole numbers")
         if (missing := np.isnat(values)).any():
             raise DataError(
                 f"{where}: {int(missing.sum())} times are NaT, the first that of item {_first(missing)}; every item needs a time"
