@@ -131,17 +131,20 @@ def check_path(given: str | Path) -> Path:
     return path
 
 
-def read_regular(path: Path) -> bytes:
-    """The bytes of a regular file. Never waits for a FIFO and never reads a device.
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a regular file of at most ``most`` bytes. Never waits for a FIFO and never reads a device.
 
     Raises:
-        OSError: it cannot be read, or is no regular file (EINVAL, with what it is).
+        OSError: it cannot be read, is no regular file, or too large (EINVAL, with what it is).
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(mode), 'no file')}, not a regular file", str(path))
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            what = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+            raise OSError(errno.EINVAL, f"it is {what}, not a regular file", str(path))
+        if most is not None and status.st_size > most:
+            raise OSError(errno.EINVAL, f"it has {status.st_size:,} bytes; expected at most {most:,}", str(path))
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:

@@ -133,6 +133,8 @@ def merge(sources: Sequence[Store], target: Store, *, plan: bool = False) -> lis
             raise UsageError(f"there is no store at {source.path}: name the folder that holds cells/")
         if target.path.exists() and source.path.samefile(target.path):
             raise UsageError(f"{source.path} is both a source and the target; expected different stores")
+        if source.path.resolve() in target.path.resolve().parents:
+            raise UsageError(f"the target {target.path} lies in the source {source.path}, which is only read; name a folder outside of it")
     taken: dict[str, Copy] = {}
     merged = [Merging(source, target, source.path, plan=plan, taken=taken).merged() for source in sources]
     if not plan and _SYNCED:

@@ -52,7 +52,7 @@ class CellModel(_Open):
     method: Text
     backbone: Text
     seeds: SeedsModel
-    configuration: dict[str, Any]
+    configuration: Annotated[dict[Words, Any], Field(max_length=4096)]
     threads: Annotated[int, Field(ge=1, le=MOST)]
     device: Text
     dtype: Text
@@ -136,6 +136,7 @@ class ProvenanceModel(_Open):
     covered_s: Amount = 0.0
     stream: StreamModel | None = None
     counters: dict[Words, Count] = Field(default_factory=dict)
+    inputs: dict[Words, Any] = Field(default_factory=dict)
     unclean: list[Words] = Field(default_factory=list)
 
 

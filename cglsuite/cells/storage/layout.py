@@ -95,7 +95,9 @@ def folders(store: Path, unread: Unread) -> list[Path]:
                 cells,
                 *(cells / name for name in sorted(e.name for e in entries if _SHARD.fullmatch(e.name) and _is_folder(e, unread))),
             ]
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if cells.is_symlink():
+            unread(cells, error)
         return []
     except OSError as error:
         unread(cells, error)
@@ -271,6 +273,10 @@ def _names(folder: Path) -> set[str]:
 # Records in files of their own: reading one, and one as a copy that a merge takes.
 
 
+MOST_RECORD_BYTES = 2**28
+"""A file of more is no record; the largest of ours, of a time when curves stood in records, has a few million."""
+
+
 class FileCopy:
     """A record with a file of its own."""
 
@@ -282,7 +288,7 @@ class FileCopy:
 
     def content(self) -> bytes:
         """The bytes of the file."""
-        return read_regular(self.path)
+        return read_regular(self.path, most=MOST_RECORD_BYTES)
 
     def read(self) -> tuple[bytes, Record]:
         """The bytes and the record; see :func:`read_record`."""
@@ -302,7 +308,7 @@ def read_record(path: Path, key: str | None = None) -> Record:
 def read_record_file(path: Path, key: str | None = None) -> tuple[bytes, Record]:
     """The content of a file, and the record in it; see :func:`read_record`."""
     try:
-        content = read_regular(path)
+        content = read_regular(path, most=MOST_RECORD_BYTES)
     except OSError as error:
         if error.errno == errno.EINVAL:
             raise StoreError(error.strerror) from error

@@ -29,6 +29,7 @@ from cglsuite.cells.storage.layout import (
     CONFLICTS,
     CURVES,
     INPUTS,
+    MOST_RECORD_BYTES,
     SUFFIX,
     FileCopy,
     curves_path,
@@ -395,8 +396,11 @@ class Records:
     def _marked(self, key: str) -> tuple[str, Mark] | None:
         """The name and mark of the file of ``key`` that :meth:`get` reads first; None without a file, and for a key set aside."""
         for name in record_names(check_key(key)):
-            if key not in self._set_aside and (mark := mark_of(f"{self.path}/{CELLS}/{name}")) is not None:
+            path = f"{self.path}/{CELLS}/{name}"
+            if key not in self._set_aside and (mark := mark_of(path)) is not None:
                 return name, mark
+            if os.path.islink(path):
+                self._report(Path(path), "it is a link that leads nowhere", None)
         return None
 
     def _listed(self, path: Path, kind: type[_Listed]) -> _Listed | None:
@@ -497,7 +501,7 @@ def _finished(record: Record | None) -> Record | None:
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(read_regular(path)).hexdigest()
+    return hashlib.sha256(read_regular(path, most=MOST_RECORD_BYTES)).hexdigest()
 
 
 logger = logging.getLogger(__name__)

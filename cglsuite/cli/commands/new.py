@@ -51,6 +51,8 @@ def new(session: Session, kind: str, name: str, into: Path | None, author: str) 
         raise UsageError(f"{catalogue.get(kind, name).provider} already provides the {kind} {name!r}: choose another name")
     distribution = _distribution(name)
     folder = into or Path(distribution)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder: name another one with --into")
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: name another folder with --into")
     answers = {"kind": kind, "name": name, "author": author, "core": __version__}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
-from cglsuite.base.errors import CglsuiteError
+from cglsuite.base.errors import CglsuiteError, UsageError
 from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.migrate import elsewhere, machine
 from cglsuite.campaigns.reference.values import Paper, paper_of
@@ -293,6 +293,8 @@ def accept(done: Review) -> Review:
     if not done.accepted:
         return done
     target = Store(done.results)
+    if done.submission.resolve() in target.path.resolve().parents:
+        raise UsageError(f"the results folder {target.path} lies in the submission, which is only read; name a folder outside of it")
     if not (target.path.exists() and done.submission.samefile(target.path)):
         with tempfile.TemporaryDirectory(prefix="cglsuite-submit-") as folder:
             accepted = Store(folder, quarantine=False)

@@ -377,7 +377,7 @@ def test_odd_records_cost_no_other_record_its_place(tmp_path: Path) -> None:
     record = next(r for r in store.records() if r.cell["preset"] == "cora/task-il@begin-1")
     odd: dict[str, Any] = {"scenario": {}, "tasks": [], "matrix": [[0.5], [0.5]], "validation_matrix": [], "metrics": {}}
     alone = {**record.cell, "preset": "odd/class-il@begin-1", "scenario": "odd/class-il@begin-1"}
-    seeds = {**record.cell, "seeds": {"order": -1, "split": 0, "init": 0}}
+    seeds = {**record.cell, "seeds": {"order": 99, "split": 0, "init": 0}}
     store.put(dataclasses.replace(record, key="aa" * 32, **{**odd, "cell": seeds}))
     store.put(dataclasses.replace(record, key="bb" * 32, **{**odd, "cell": alone}))
     built = build_site(store, tmp_path / "site", catalogue)
