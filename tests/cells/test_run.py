@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from short_methods import SHORT
 from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.base.errors import NotApplicable, SpecError, UsageError
 from cglsuite.cells import run as run_module
+from cglsuite.cells.code.inputs import watch
 from cglsuite.cells.keys import cell_key, design_key, prefix_keys
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.verify import verify
@@ -340,6 +342,16 @@ def test_a_record_says_what_the_method_carries(catalogue: Catalogue, store: Stor
     assert (ewc["state_bytes_per_task"] or 0) > 2 * parameters / 3
 
 
+def test_no_method_takes_the_file_system_from_its_process(catalogue: Catalogue, store: Store) -> None:
+    """The bug: the record could not be written, and the campaign ended with a full disk. Limits that may not be raised again stay."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with watch(store.path):
+        record = run_cell(make(catalogue, "limits-files"), catalogue, store)
+    assert resource.getrlimit(resource.RLIMIT_FSIZE) == before
+    assert record.status == "unclean"
+    assert "a limit of resources would be lowered for good" in str(record.reason)
+
+
 @pytest.mark.parametrize("said", SAID)
 def test_what_a_method_says_of_itself_costs_its_cell_alone(catalogue: Catalogue, store: Store, said: str) -> None:
     """The bug: an error of the store, which ends the campaign."""
@@ -480,7 +492,7 @@ def test_an_interrupt_from_within_a_method_is_one_too(catalogue: Catalogue, stor
     assert list(store.records()) == []
 
 
-@pytest.mark.parametrize("name", ["failing", "absent", "leaves"])
+@pytest.mark.parametrize("name", ["failing", "absent", "leaves", "raises"])
 def test_a_broken_metric_does_not_cost_the_result(catalogue: Catalogue, store: Store, name: str) -> None:
     """The matrix is what was paid for; a metric can be computed again once its plugin is repaired."""
     broken = with_specs(catalogue, [METRICS[name], METRICS["half"]])

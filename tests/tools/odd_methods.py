@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -101,6 +102,14 @@ class LooksUpAnswers(Method):
     def predict(self, query: Batch) -> Tensor:
         """The labels, if there were any."""
         return torch.nn.functional.one_hot(self.problem.labels(query), self.problem.n_outputs).float()
+
+
+class LimitsFiles(Method):
+    """Lets its process write no more, for good."""
+
+    def after_task(self, view: TaskView) -> None:
+        """Lower both limits."""
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 class TakesAllMemory(Method):
@@ -275,6 +284,18 @@ def leaves_metric(matrix: Any, joint: Any = None) -> float:
     sys.exit(0)
 
 
+class Leaves(BaseException):
+    """Like SystemExit, of one's own; its text ends the process."""
+
+    def __str__(self) -> str:
+        sys.exit(0)
+
+
+def raises_metric(matrix: Any, joint: Any = None) -> float:
+    """Raises what few expect."""
+    raise Leaves
+
+
 def half(matrix: Any, joint: Any = None) -> float:
     """Always one half."""
     return 0.5
@@ -292,6 +313,7 @@ METHODS = {
         _method("fails-to-begin", FailsToBegin),
         _method("exits", Exits),
         _method("looks-up-answers", LooksUpAnswers),
+        _method("limits-files", LimitsFiles),
         _method("takes-all-memory", TakesAllMemory),
         _method("runs-out", RunsOut),
         _method("device-runs-out", DeviceRunsOut),
@@ -317,6 +339,7 @@ METRICS = {
             MetricSpec(name=name, summary=name, formula="-", direction="up", factory=f"odd_methods:{name}_metric", needs_tasks=True)
             for name in ("sorts", "clears", "unlocks")
         ),
+        MetricSpec(name="raises", summary="raises", formula="-", direction="up", factory="odd_methods:raises_metric"),
         MetricSpec(name="leaves", summary="leaves", formula="-", direction="up", factory="odd_methods:leaves_metric"),
         MetricSpec(name="half", summary="half", formula="1 / 2", direction="up", factory="odd_methods:half"),
     )

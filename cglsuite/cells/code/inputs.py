@@ -27,7 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cglsuite.base.errors import UsageError
+from cglsuite.base.errors import UncleanError, UsageError
 from cglsuite.base.hashing import digest
 from cglsuite.cells.code.user import is_user_module, places
 from cglsuite.cells.records.describe import foreign_code
@@ -360,11 +360,24 @@ def declare(names: Iterable[str]) -> None:
 
 
 def _on_event(event: str, args: tuple[Any, ...]) -> None:
-    if not _WATCH.on or event not in ("open", "os.rename", "ctypes.dlopen"):
+    if not _WATCH.on or event not in ("open", "os.rename", "ctypes.dlopen", "resource.setrlimit"):
+        return
+    if event == "resource.setrlimit":
+        _keep_limit(*args)
         return
     path, flags = (args[1], _WRITES) if event == "os.rename" else (args[0], args[2] if event == "open" else 0)
     if isinstance(path, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
         _look_at(path, isinstance(flags, int) and bool(flags & _WRITES))
+
+
+def _keep_limit(number: int, limits: tuple[int, int]) -> None:
+    """A hard limit that user code lowers could not be raised again: the process would write no record of this cell, nor of the next."""
+    import resource
+
+    hard = resource.getrlimit(number)[1]
+    lower = limits[1] != hard and limits[1] != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or limits[1] < hard)
+    if lower and _user_of(sys._getframe(2)) is not None:
+        raise UncleanError(f"a limit of resources would be lowered for good, from {hard} to {limits[1]}: lower the soft limit alone")
 
 
 def _look_at(path: Any, writes: bool) -> None:

@@ -62,8 +62,8 @@ def index_page(site: Site, scenarios: Sequence[Scenario], gathered: Gathered) ->
         )
     ]
     tiles += [tile(len(scenarios), "scenarios"), tile(len(methods), "methods"), tile(len({one.dataset for one in scenarios}), "data sets")]
-    hidden = [(gathered.unfinished, "unfinished records"), (len(gathered.faults), "records that no board can show")]
-    left = " and ".join(f"{n} {text}" for n, text in hidden if n)
+    hidden = [(gathered.unfinished, "unfinished record{}"), (len(gathered.faults), "record{} that no board can show")]
+    left = " and ".join(f"{n} {text.format('' if n == 1 else 's')}" for n, text in hidden if n)
     tables = [
         part(f"{problem}-{setting}".lower(), _words(problem, setting), scenario_table(site, some, grouped=True))
         for (problem, setting), some in _by(scenarios).items()

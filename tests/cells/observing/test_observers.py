@@ -164,6 +164,25 @@ def test_they_change_no_bit_and_no_key(tmp_path: Path, scenario: str, caplog: py
     assert notes.told[-1] == ("end", "done")
 
 
+class Leaves(BaseException):
+    """Like SystemExit, of one's own; its text would end the process."""
+
+    def __str__(self) -> str:
+        sys.exit(0)
+
+
+@pytest.mark.parametrize("raised", [Leaves, SystemExit, GeneratorExit])
+def test_one_that_ends_itself_ends_nothing_else(tmp_path: Path, raised: type[BaseException], caplog: pytest.LogCaptureFixture) -> None:
+    """The bug: the command ended, with status 0 and without a word where the text of the error did."""
+
+    class Ends(Observer):
+        def task_ended(self, *facts: Any) -> None:
+            raise raised
+
+    assert bits(ran(tmp_path / "b", Ends())) == bits(ran(tmp_path / "a"))
+    assert [r.getMessage().partition(f"{raised.__name__}: ")[0] for r in caplog.records] == ["the observer Ends is dropped: task_ended: "]
+
+
 @pytest.mark.usefixtures("at_once")
 def test_what_they_are_handed_is_theirs(tmp_path: Path) -> None:
     """One that rewrites its cell, its record and its rows changes neither the run, nor the record, nor what the next one hears."""

@@ -161,6 +161,31 @@ def test_a_folder_that_cannot_be_listed_is_named_and_hides_no_other(store: Store
     }
 
 
+def test_links_that_lead_nowhere_are_named(store: Store) -> None:
+    """The bug: a record that had been there, or all of them, were missing without a word."""
+    store.put(record())
+    lost = store.record_path(TWO)
+    lost.parent.mkdir(parents=True)
+    lost.symlink_to(lost)
+    assert [row.key for row in store.rows()] == [ONE]
+    assert [(problem.path, problem.reason) for problem in store.problems] == [(lost, "it is a link that leads nowhere")]
+    other = Store(store.path.with_name("other"))
+    other.path.mkdir()
+    (other.path / "cells").symlink_to("/nowhere/at/all")
+    assert other.keys() == []
+    assert [problem.reason for problem in other.problems] == ["its records cannot be listed: No such file or directory"]
+
+
+def test_a_file_of_gigabytes_is_no_record(store: Store) -> None:
+    """It is not read, and hides no other."""
+    store.put(record())
+    store.record_path(TWO).parent.mkdir(parents=True)
+    with store.record_path(TWO).open("wb") as file:
+        file.truncate(3 * 2**30)
+    assert [row.key for row in store.rows()] == [ONE]
+    assert ["3,221,225,472 bytes; expected at most" in problem.reason for problem in store.problems] == [True]
+
+
 def test_cells_that_are_no_folder_are_named(store: Store) -> None:
     """Not an empty store."""
     store.path.mkdir()
