@@ -197,3 +197,11 @@ def test_there_is_nothing_to_see_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> N
     assert not progress.visible()
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert progress.visible()
+
+
+@pytest.mark.parametrize(("columns", "drawn"), [(0, {"ncols": 80}), (100, {"dynamic_ncols": True})])
+def test_a_terminal_that_says_no_width_has_eighty_columns(monkeypatch: pytest.MonkeyPatch, columns: int, drawn: dict[str, Any]) -> None:
+    """The bug: on a terminal of width 0 nothing was shown."""
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(fileno=lambda: 2))
+    monkeypatch.setattr("os.get_terminal_size", lambda descriptor: SimpleNamespace(columns=columns))
+    assert progress._width() == drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 import time
 from collections import Counter
@@ -93,7 +94,16 @@ def _bar(label: str) -> Any:
     from tqdm import tqdm
 
     shape = "{desc} {percentage:3.0f}% |{bar:20}| {unit}"  # tqdm sets a comma before its own postfix
-    return tqdm(file=sys.stderr, dynamic_ncols=True, leave=False, total=1.0, desc=label, unit="", bar_format=shape)
+    return tqdm(file=sys.stderr, **_width(), leave=False, total=1.0, desc=label, unit="", bar_format=shape)
+
+
+def _width() -> dict[str, Any]:
+    """How wide a bar is drawn: as the terminal, or of 80 columns where that says 0, as some terminals of services do."""
+    try:
+        told = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        told = 1
+    return {"dynamic_ncols": True} if told else {"ncols": 80}
 
 
 def _set(bar: Any, share: float, text: str) -> None:

@@ -55,7 +55,9 @@ def _lists_without_torch(entry: Entry) -> None:
         raise CheckFailed(f"{module} cannot be imported and listed on its own: {last}", "make the module importable on its own")
     if last != "False":
         raise CheckFailed(
-            f"importing {module} imports torch", "name factories by import strings, and import torch in the modules that use it"
+            f"importing {module} imports torch, which takes every command a second",
+            "import torch in the functions that use it; or move what needs it into a module of its own, and name that in the factory's "
+            f'string (factory="{module}_parts:Mine")',
         )
 
 
