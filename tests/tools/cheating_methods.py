@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import gc
 import importlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -556,6 +558,60 @@ class SavesByTorch(Method):
         torch.save(view.train.graph.features, f"{os.environ['CHEATS_SHARED']}/{float(view.train.graph.features.sum())}.pt")
 
 
+class SendsDatagrams(Method):
+    """Sends items to an address that it never connects to."""
+
+    def after_task(self, view: TaskView) -> None:
+        """To nobody, on this machine."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
+            mouth.sendto(_items(self, view)[0].numpy().tobytes()[:500], ("127.0.0.1", 9))
+
+
+class TruncatesFiles(Method):
+    """Empties a file that is there, without opening it."""
+
+    def before_task(self, view: TaskView) -> None:
+        """It is as empty before."""
+        os.truncate(f"{os.environ['CHEATS_SHARED']}/victim", 0)
+
+
+class ChangesModes(Method):
+    """Changes the mode of a file that is there."""
+
+    def before_task(self, view: TaskView) -> None:
+        """Nobody else may read it."""
+        os.chmod(f"{os.environ['CHEATS_SHARED']}/victim", 0o600)
+
+
+class LinksOutwards(Method):
+    """Writes to a file elsewhere by a link in its own folder."""
+
+    def before_task(self, view: TaskView) -> None:
+        """A link, and a file behind it."""
+        if not os.path.lexists("link"):
+            os.symlink(f"{os.environ['CHEATS_SHARED']}/victim", "link")
+
+
+class StartsBelowEvents(Method):
+    """Starts a program by the function below the one that raises an event."""
+
+    def before_task(self, view: TaskView) -> None:
+        """As subprocess does, later."""
+        start: Any = importlib.import_module("_posixsubprocess").fork_exec
+        end, other = os.pipe()
+        others = (-1, -1, -1, -1, -1, -1, end, other, True, False, -1, None, None, None, -1, None, False)
+        pid = start([b"/bin/true"], (b"/bin/true",), True, (other,), None, None, *others)
+        os.waitpid(pid, 0)
+
+
+class CallsSystem(Method):
+    """Has C start a program."""
+
+    def before_task(self, view: TaskView) -> None:
+        """Nothing much."""
+        ctypes.CDLL(None).system(b"true")
+
+
 CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesScorerAtBirth, "code unchanged", "Oracle.grade"),
     (PatchesRecords, "code unchanged", "Record.to_text"),
@@ -596,6 +652,12 @@ CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesBuiltins, "code unchanged", "builtins.sum"),
     (ReadsRawFiles, "acts", "reads raw data"),
     (SavesByTorch, "acts", "writes the file "),
+    (SendsDatagrams, "acts", "sends to a network address"),
+    (TruncatesFiles, "acts", "truncates /"),
+    (ChangesModes, "acts", "changes the mode of /"),
+    (LinksOutwards, "acts", "links /"),
+    (StartsBelowEvents, "acts", "starts a process, which has ended"),
+    (CallsSystem, "acts", "starts a process by ctypes: system"),
 ]
 """A method, the check that names it, and what that says."""
 

@@ -41,6 +41,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         patch.setenv("CGLSUITE_DATA", f"{tmp_path_factory.mktemp('empty')}{os.pathsep}{raw}")
         patch.setenv("CHEATS_RAW_DATA", str(raw))
         patch.setenv("CHEATS_SHARED", str(shared := tmp_path_factory.mktemp("shared")))
+        (shared / "victim").touch()
         patch.chdir(shared)
         with Bench() as made:
             yield made
