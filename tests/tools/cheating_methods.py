@@ -612,6 +612,65 @@ class CallsSystem(Method):
         ctypes.CDLL(None).system(b"true")
 
 
+class _Noisy(Method):
+    """Weighs its loss by draws of a seed that its process, and not the context, determines."""
+
+    first = 0
+
+    def setup(self) -> None:
+        """No task yet."""
+        self.now, self.draws = 0, torch.Generator()
+
+    def seed(self) -> int:
+        """What the draws depend on."""
+        raise NotImplementedError
+
+    def before_task(self, view: TaskView) -> None:
+        """The task's draws."""
+        self.now, self.draws = view.position, torch.Generator().manual_seed(self.seed() % 2**31)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """More or less of it."""
+        own = super().loss(batch)
+        return own if self.now < self.first else own * (1 + 0.3 * float(torch.rand(1, generator=self.draws)))
+
+
+class HashesLater(_Noisy):
+    """Depends on the hash of a text in its last task alone."""
+
+    first = 2
+
+    def seed(self) -> int:
+        """As the order of a set does."""
+        return hash("task 1")
+
+
+class KnowsItsParentLater(_Noisy):
+    """Depends on the process that started its own, from its second task on."""
+
+    first = 1
+
+    def seed(self) -> int:
+        """Another in every campaign."""
+        return os.getppid()
+
+
+class CountsModules(_Noisy):
+    """Depends on what else is imported in its process."""
+
+    def seed(self) -> int:
+        """More in a notebook."""
+        return len(sys.modules)
+
+
+class CountsVariables(_Noisy):
+    """Depends on how the suite was called."""
+
+    def seed(self) -> int:
+        """Another number for workers."""
+        return len([name for name in os.environ if name.startswith("CGLSUITE_")])
+
+
 CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesScorerAtBirth, "code unchanged", "Oracle.grade"),
     (PatchesRecords, "code unchanged", "Record.to_text"),
@@ -658,6 +717,10 @@ CHEATS: list[tuple[type[Method], str, str]] = [
     (LinksOutwards, "acts", "links /"),
     (StartsBelowEvents, "acts", "starts a process, which has ended"),
     (CallsSystem, "acts", "starts a process by ctypes: system"),
+    (HashesLater, "repeatable", "a run resumed from the state after task 2 in another process gives other losses"),
+    (KnowsItsParentLater, "repeatable", "a run resumed from the state after task 1 in another process gives other losses"),
+    (CountsModules, "repeatable", "and another parent process, it gives other losses"),
+    (CountsVariables, "repeatable", "and another parent process, it gives other losses"),
 ]
 """A method, the check that names it, and what that says."""
 

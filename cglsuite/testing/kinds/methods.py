@@ -187,12 +187,22 @@ def _meant(category: str) -> str:
 
 @dataclass(kw_only=True)
 class _Trial:
-    """A case with its reference run, a second one in the same process, and what lay in folders before."""
+    """A case with its reference run, a second one in the same process, runs of its parts, and what lay in folders before."""
 
     case: Case
     first: Outcome
     again: Outcome
     before: Look
+
+    @cached_property
+    def parts(self) -> list[_Part]:
+        """The runs that resume from each state, up to the first that differs."""
+        parts = list[_Part]()
+        for part in _parts(self.case, self.first):
+            parts.append(part)
+            if part.elsewhere is not None:
+                break
+        return parts
 
     @cached_property
     def small(self) -> list[list[State]] | None:
@@ -282,18 +292,25 @@ class _Learnt:
         return cls(mean=mean, guess=guess, needed=guess + _SHARE_LEARNT * (best - guess), tasks=tasks)
 
 
+_ELSEWHERE = (
+    "use sorted() over sets, and hashlib instead of hash(), whose value for a text differs from process to process, as do addresses, "
+    "os.environ, os.getppid() and sys.modules"
+)
+
+
 def _repeatable(trial: _Trial) -> None:
-    """A second run, with other global random states and other decoys, gives the same losses, states and predictions, and so does the first
-    task under another hash seed."""
+    """A second run, with other global random states and other decoys, gives the same losses, states and predictions, and so does every
+    task elsewhere: under another hash seed, with other modules, variables and another parent process."""
     case, first = trial.case, trial.first
     if not trial.first.notes["random"]:
         raise CheckFailed("the run changed global random states", "draw from self.context.generator(purpose), and never set global seeds")
     if not (differs := _difference(first, trial.again)):
+        where = "under another hash seed (PYTHONHASHSEED), with other modules, variables and another parent process"
         if difference := _difference(first, case.run_one(until=1, elsewhere=True)):
-            raise CheckFailed(
-                f"under another hash seed (PYTHONHASHSEED) it gives {difference}",
-                "use sorted() over sets, and hashlib instead of hash(), whose value for a text differs from process to process",
-            )
+            raise CheckFailed(f"{where}, it gives {difference}", _ELSEWHERE)
+        for part in trial.parts:
+            if part.elsewhere is not None and part.here is None:
+                raise CheckFailed(f"{where}, {part.elsewhere}", _ELSEWHERE)
         return
     same, other = case.run_one(), case.run_one(turn=1)
     if difference := _difference(first, same):
@@ -307,22 +324,46 @@ def _repeatable(trial: _Trial) -> None:
     )
 
 
-def _resumable(trial: _Trial) -> None:
-    """Resumed task by task, each in a process with only the previous state, it gives the same results as without interruption."""
-    advice = "list in `state` every attribute that later tasks need, and initialise each in setup()"
-    case, first = trial.case, trial.first
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """How a run that resumes from a state differs, ``elsewhere`` (as for :meth:`Bench.run`) and, if it does, ``here``."""
+
+    elsewhere: CheckFailed | None
+    here: CheckFailed | None = None
+
+
+def _parts(case: Case, first: Outcome) -> Iterator[_Part]:
+    """The runs that resume from each state but the last, one task further."""
     for k, state in enumerate(first.states, start=1):
         if k == max(first.matrix):
             break
-        kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
-        part = case.run_one(turn=1 + k, resume=(k, state), until=1 if kept else None)
-        where = f"from the state after {'evaluation' if 'task-free' in case.scenario else 'task'} {k} in another process"
-        if kept and part.losses[0] != first.losses[k]:
-            raise CheckFailed(f"a run resumed {where} gives other losses", advice)
-        if kept and part.states[0].digest != first.states[k].digest:
-            raise CheckFailed(f"a run resumed {where} gives another state", advice)
-        if any(part.answers[row] != first.answers[row] for row in part.answers if row > k):
-            raise CheckFailed(f"a run resumed {where} gives other predictions", advice)
+        elsewhere = _resumed(case, first, k, state, elsewhere=True)
+        yield _Part(elsewhere=elsewhere, here=elsewhere and _resumed(case, first, k, state))
+
+
+def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: bool = False) -> CheckFailed | None:
+    """How a run that resumes from the ``k``-th state differs from the first run."""
+    advice = "list in `state` every attribute that later tasks need, and initialise each in setup()"
+    kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
+    where = f"from the state after {'evaluation' if 'task-free' in case.scenario else 'task'} {k} in another process"
+    try:
+        part = case.run_one(turn=1 + k, resume=(k, state), until=1 if kept else None, elsewhere=elsewhere)
+    except CheckFailed as failed:
+        return failed
+    if kept and part.losses[0] != first.losses[k]:
+        return CheckFailed(f"a run resumed {where} gives other losses", advice)
+    if kept and part.states[0].digest != first.states[k].digest:
+        return CheckFailed(f"a run resumed {where} gives another state", advice)
+    if any(part.answers[row] != first.answers[row] for row in part.answers if row > k):
+        return CheckFailed(f"a run resumed {where} gives other predictions", advice)
+    return None
+
+
+def _resumable(trial: _Trial) -> None:
+    """Resumed task by task, each in a process with only the previous state, it gives the same results as without interruption."""
+    for part in trial.parts:
+        if part.here is not None:
+            raise part.here
 
 
 def _independent(trial: _Trial) -> None:

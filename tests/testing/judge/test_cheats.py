@@ -108,7 +108,7 @@ def test_caught_by_name(
     [
         ("never-learns", "learns", "chance is"),
         ("restless", "repeatable", "a second run gives other losses"),
-        ("hashed", "repeatable", "under another hash seed (PYTHONHASHSEED) it gives other losses"),
+        ("hashed", "repeatable", "and another parent process, it gives other losses"),
         ("forgetful", "resumable", "in another process gives other losses"),
         ("endless", "runs", "predict returned NaN"),
         ("undocumented", "documentation", "no citation; "),
