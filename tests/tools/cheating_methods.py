@@ -671,6 +671,33 @@ class CountsVariables(_Noisy):
         return len([name for name in os.environ if name.startswith("CGLSUITE_")])
 
 
+class DisguisesExtras(Method):
+    """Puts one item into its memory whose extra is the features of all, inverted bit by bit."""
+
+    def after_task(self, view: TaskView) -> None:
+        """One row of everything."""
+        one, x = torch.zeros(1, dtype=torch.int64), _items(self, view)[0]
+        kept = replace(self.problem.sample(view.train, one, "item"), extra={"all": ~x.contiguous().view(torch.int32).reshape(1, -1)})
+        self.memory.put(f"task {view.position}", kept)
+
+
+class SurroundsByAll(Method):
+    """Puts one item into its memory whose surroundings, free of the budget, are all items."""
+
+    def after_task(self, view: TaskView) -> None:
+        """No edge joins them."""
+        from cglsuite.graphs.pack import Pack
+
+        def around(graph: Any, ids: Tensor) -> Pack:
+            others = view.train.ids[view.train.ids != ids[0]]
+            order, none = torch.cat([ids, others]), torch.zeros(2, dtype=torch.int64)
+            edges = torch.zeros(2, 0, dtype=torch.int64)
+            return Pack(x=graph.features[order].clone(), edge_index=edges, node_start=torch.tensor([0, len(order)]), edge_start=none)
+
+        one = torch.zeros(1, dtype=torch.int64)
+        self.memory.put(f"task {view.position}", self.problem.sample(view.train, one, "item", around), surroundings_free=True)
+
+
 CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesScorerAtBirth, "code unchanged", "Oracle.grade"),
     (PatchesRecords, "code unchanged", "Record.to_text"),
@@ -717,6 +744,8 @@ CHEATS: list[tuple[type[Method], str, str]] = [
     (LinksOutwards, "acts", "links /"),
     (StartsBelowEvents, "acts", "starts a process, which has ended"),
     (CallsSystem, "acts", "starts a process by ctypes: system"),
+    (DisguisesExtras, "memory budget", "the extra of an item in memory grows with the training items"),
+    (SurroundsByAll, "memory budget", "whose free surroundings they are grows with the training items"),
     (HashesLater, "repeatable", "a run resumed from the state after task 2 in another process gives other losses"),
     (KnowsItsParentLater, "repeatable", "a run resumed from the state after task 1 in another process gives other losses"),
     (CountsModules, "repeatable", "and another parent process, it gives other losses"),

@@ -449,18 +449,52 @@ def _small(trial: _Trial, small: list[list[State]], advice: str) -> None:
     if charged > _SMALL_BUDGET:
         raise CheckFailed(f"{charged} items were kept under a budget of {_SMALL_BUDGET}", advice)
     one, two = (states[-1] for states in small)
-    if _hoards(one, two) and _hoards(
-        two, four := trial.small_run(4)[-1]
-    ):  # a longer stream may need one more copy of the model, but only once
-        raise CheckFailed(
-            f"the state outside the memory grows with the training items: {one.carried}, {two.carried} and {four.carried} bytes for "
-            f"{one.trained}, {two.trained} and {four.trained} of them; expected at most {HOARD_BYTES:g} bytes per item",
-            advice,
+    if hoards := [hoard for hoard in _HOARDS if hoard.beyond(one, two)]:
+        four = trial.small_run(4)[-1]  # a longer stream may need one more copy of the model, but only once
+        if hoards := [hoard for hoard in hoards if hoard.beyond(two, four)]:
+            raise CheckFailed(hoards[0].text(one, two, four), advice)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Hoard:
+    """A part of a state that may not grow with the training items.
+
+    Args:
+        what: grows. unit: of its size. size: of it in a state. growth: between two states; default: the difference of their sizes.
+    """
+
+    what: str
+    unit: str
+    size: Callable[[State], int]
+    growth: Callable[[State, State], int] | None = None
+
+    def beyond(self, fewer: State, more: State) -> bool:
+        """Whether it grows by more than is allowed from a state to one after more training items."""
+        grows = self.size(more) - self.size(fewer) if self.growth is None else self.growth(fewer, more)
+        return grows > HOARD_BYTES * (more.trained - fewer.trained)
+
+    def text(self, one: State, two: State, four: State) -> str:
+        """Its sizes in words."""
+        return (
+            f"{self.what} with the training items: {self.size(one)}, {self.size(two)} and {self.size(four)} {self.unit} for "
+            f"{one.trained}, {two.trained} and {four.trained} of them; expected at most {HOARD_BYTES:g} {self.unit} per item"
         )
 
 
-def _hoards(fewer: State, more: State) -> bool:
-    return more.carried - fewer.carried > HOARD_BYTES * (more.trained - fewer.trained)
+_HOARDS = (
+    _Hoard(what="the state outside the memory grows", unit="bytes", size=lambda state: state.carried),
+    _Hoard(
+        what="the extra of an item in memory grows",
+        unit="bytes",
+        size=lambda state: state.extras,
+        growth=lambda fewer, more: more.extras - more.items * fewer.row,  # more items may be kept, each with as much as before
+    ),
+    _Hoard(
+        what="the number of nodes that no edge joins to the item whose free surroundings they are grows",
+        unit="nodes",
+        size=lambda state: state.loose,
+    ),
+)
 
 
 def _carried_sizes(states: list[State]) -> str:

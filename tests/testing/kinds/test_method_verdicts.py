@@ -17,6 +17,7 @@ from cglsuite.testing.kinds import methods
 
 def state(**more: Any) -> Any:
     given = {"charged": 0, "memory": 0, "beside": 100, "model": 1000, "trained": 10, "copied": 0, "oversized": 0, "stuffed": 0} | more
+    given = {"items": 0, "extras": 0, "row": 0, "loose": 0} | given
     return SimpleNamespace(**({"digest": "d", "carried": given["beside"] + given["model"]} | given))
 
 
@@ -290,6 +291,31 @@ def test_a_state_may_grow_with_the_stream_only_once(extra: int, four_extra: int,
     expected = f"the state outside the memory grows with the training items: {one.carried}, {two.carried} and {four.carried} bytes for "
     expected += "40, 80 and 160 of them; expected at most 0.25 bytes per item"
     assert said == (expected if fails else "")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([(6, 100), (12, 100), (12, 100)], ""),  # more items, each with as much
+        ([(6, 100), (6, 110), (6, 115)], "the extra of an item in memory grows with the training items: 600, 660 and 690 bytes"),
+        ([(6, 100), (6, 110), (6, 110)], ""),  # once
+        ([(1, 40), (1, 80), (1, 160)], "the extra of an item in memory grows with the training items: 40, 80 and 160 bytes"),
+    ],
+)
+def test_the_extra_of_an_item_does_not_grow_with_the_stream(sizes: list[tuple[int, int]], said: str) -> None:
+    states = [state(trained=40 * 2**k, items=n, extras=n * row, row=row) for k, (n, row) in enumerate(sizes)]
+    found = within([state()], [[states[0]], [states[1]]], lambda times: [states[2]])
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+
+
+@pytest.mark.parametrize(("loose", "fails"), [((0, 0, 0), False), ((9, 19, 39), False), ((9, 20, 40), False), ((9, 20, 41), True)])
+def test_free_surroundings_do_not_grow_with_the_stream(loose: tuple[int, int, int], fails: bool) -> None:
+    """A quarter of a node per item is allowed."""
+    one, two, four = (state(trained=40 * 2**k, loose=n) for k, n in enumerate(loose))
+    said = within([state()], [[one], [two]], lambda times: [four])
+    assert bool(said) == fails
+    assert ("whose free surroundings they are grows with the training items: 9, 20 and 41 nodes" in said) == fails
 
 
 def test_sizes_in_words() -> None:
