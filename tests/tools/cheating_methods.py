@@ -558,6 +558,15 @@ class SavesByTorch(Method):
         torch.save(view.train.graph.features, f"{os.environ['CHEATS_SHARED']}/{float(view.train.graph.features.sum())}.pt")
 
 
+class SavesDeep(Method):
+    """Does so several folders down, in folders that are there."""
+
+    def after_task(self, view: TaskView) -> None:
+        """Named by what it holds."""
+        folder = os.environ["CHEATS_DEEP"]
+        torch.save(view.train.graph.features, f"{folder}/a/b/c/{float(view.train.graph.features.sum())}.pt")
+
+
 class SendsDatagrams(Method):
     """Sends items to an address that it never connects to."""
 
@@ -738,6 +747,7 @@ CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesBuiltins, "code unchanged", "builtins.sum"),
     (ReadsRawFiles, "acts", "reads raw data"),
     (SavesByTorch, "acts", "writes the file "),
+    (SavesDeep, "acts", "writes the file "),
     (SendsDatagrams, "acts", "sends to a network address"),
     (TruncatesFiles, "acts", "truncates /"),
     (ChangesModes, "acts", "changes the mode of /"),

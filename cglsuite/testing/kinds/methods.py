@@ -418,7 +418,7 @@ def _left(trial: _Trial) -> list[str]:
         now = case.look()
         by_others = changed(after, now)
         found = {place: paths for place, paths in changed(before, after).items() if place in found and place not in by_others}
-    return [path for paths in found.values() for path in paths]
+    return sorted({path for paths in found.values() for path in paths})
 
 
 def _within_budget(trial: _Trial) -> str:
