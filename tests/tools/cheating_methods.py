@@ -567,6 +567,16 @@ class SavesDeep(Method):
         torch.save(view.train.graph.features, f"{folder}/a/b/c/{float(view.train.graph.features.sum())}.pt")
 
 
+class SavesOnce(Method):
+    """Does so where nothing lies yet: no later run changes anything."""
+
+    def after_task(self, view: TaskView) -> None:
+        """By C, which opens no file that Python sees."""
+        path = f"{os.environ['CHEATS_SHARED']}/once.pt"
+        if not os.path.exists(path):
+            torch.save(view.train.graph.features, path)
+
+
 class SendsDatagrams(Method):
     """Sends items to an address that it never connects to."""
 
@@ -748,6 +758,7 @@ CHEATS: list[tuple[type[Method], str, str]] = [
     (ReadsRawFiles, "acts", "reads raw data"),
     (SavesByTorch, "acts", "writes the file "),
     (SavesDeep, "acts", "writes the file "),
+    (SavesOnce, "acts", "once.pt"),
     (SendsDatagrams, "acts", "sends to a network address"),
     (TruncatesFiles, "acts", "truncates /"),
     (ChangesModes, "acts", "changes the mode of /"),

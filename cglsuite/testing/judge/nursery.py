@@ -172,7 +172,7 @@ def main() -> None:
             control.close()
             os.setsid()
             os.chdir(data.decode().strip())
-            serve(Connection(descriptors[0]))
+            serve(descriptors[0])
             os._exit(0)
         os.close(descriptors[0])
         control.sendall(json.dumps({"pid": pid}).encode() + b"\n")

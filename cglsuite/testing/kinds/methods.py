@@ -62,6 +62,7 @@ _COPIES = 3
 _SHARE_LEARNT = 0.25
 _SMALL_BUDGET = 12
 _TURNS = 3
+_LEAST_WRITTEN = 64
 
 
 def check_method(name: str, catalogue: Catalogue | None = None, *, quick: bool = False) -> None:
@@ -404,21 +405,34 @@ def _left(trial: _Trial) -> list[str]:
     """What changed in folders while the method ran.
 
     Other processes write there too. So the method is run a few times more, on other data, and then nothing is run for as long: a place
-    counts that changes whenever it runs, and never otherwise.
+    counts that changes whenever it runs, and never otherwise. A file that is written only where there is none counts if it is as large as
+    what the first run wrote, and if no other run writes anything.
     """
     case, now = trial.case, trial.case.look()
     found = changed(trial.before, now)
+    once = _as_large_as(trial.first.notes.get("written", 0), trial.before, now, found)
     for turn in range(_TURNS):
         if not found:
             break
         began, before = time.monotonic(), now
-        dataclasses.replace(case, seed=(case.seed + 2 + 2 * turn) % 2**31 | 1).run_one()
+        again = dataclasses.replace(case, seed=(case.seed + 2 + 2 * turn) % 2**31 | 1).run_one()
+        once = [] if again.notes.get("written", 0) else once
         after = case.look()
         time.sleep(time.monotonic() - began)
         now = case.look()
         by_others = changed(after, now)
         found = {place: paths for place, paths in changed(before, after).items() if place in found and place not in by_others}
-    return sorted({path for paths in found.values() for path in paths})
+    return sorted({path for paths in found.values() for path in paths} | set(once))
+
+
+def _as_large_as(written: int, before: Look, now: Look, found: dict[str, list[str]]) -> list[str]:
+    """The new files of a place that has one, or all new files, of exactly so many bytes; none where so few are written by chance."""
+    for place, paths in found.items():
+        new = {p: now[place][p][1] for p in paths if p not in before.get(place, {}) and len(now[place][p]) > 1}
+        same = [path for path, size in new.items() if size == written]
+        if written >= _LEAST_WRITTEN and (same or sum(new.values()) == written):
+            return same or list(new)
+    return []
 
 
 def _within_budget(trial: _Trial) -> str:
