@@ -318,6 +318,22 @@ def test_free_surroundings_do_not_grow_with_the_stream(loose: tuple[int, int, in
     assert ("whose free surroundings they are grows with the training items: 9, 20 and 41 nodes" in said) == fails
 
 
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [(0, []), (63, []), (100, ["/t/new"]), (300, ["/t/more", "/t/new"]), (200, ["/t/more"]), (101, []), (500, [])],
+)
+def test_a_file_that_is_written_once_has_the_bytes_that_the_first_run_wrote(written: int, named: list[str]) -> None:
+    """One new file of exactly so many bytes, or all of them together; a file that was there, a folder and few bytes do not count."""
+    before = {"/t": {"/t/old": (1, 400, 1, 1)}}
+    now = {
+        "/t": {"/t/old": (1, 500, 2, 2), "/t/new": (2, 100, 2, 2), "/t/more": (3, 200, 2, 2), "/t/folder": (1,), "/t/few": (4, 63, 2, 2)}
+    }
+    if written == 300:
+        del now["/t"]["/t/few"]
+    found = {"/t": [path for path in now["/t"] if now["/t"][path] != before["/t"].get(path)]}
+    assert sorted(methods._as_large_as(written, before, now, found)) == named
+
+
 def test_sizes_in_words() -> None:
     """Growth is per task after the first."""
     states = [state(beside=100), state(beside=400), state(beside=180, charged=7, memory=560)]
