@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import gc
 import importlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -556,6 +558,165 @@ class SavesByTorch(Method):
         torch.save(view.train.graph.features, f"{os.environ['CHEATS_SHARED']}/{float(view.train.graph.features.sum())}.pt")
 
 
+class SavesDeep(Method):
+    """Does so several folders down, in folders that are there."""
+
+    def after_task(self, view: TaskView) -> None:
+        """Named by what it holds."""
+        folder = os.environ["CHEATS_DEEP"]
+        torch.save(view.train.graph.features, f"{folder}/a/b/c/{float(view.train.graph.features.sum())}.pt")
+
+
+class SavesOnce(Method):
+    """Does so where nothing lies yet: no later run changes anything."""
+
+    def after_task(self, view: TaskView) -> None:
+        """By C, which opens no file that Python sees."""
+        path = f"{os.environ['CHEATS_SHARED']}/once.pt"
+        if not os.path.exists(path):
+            torch.save(view.train.graph.features, path)
+
+
+class SendsDatagrams(Method):
+    """Sends items to an address that it never connects to."""
+
+    def after_task(self, view: TaskView) -> None:
+        """To nobody, on this machine."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
+            mouth.sendto(_items(self, view)[0].numpy().tobytes()[:500], ("127.0.0.1", 9))
+
+
+class TruncatesFiles(Method):
+    """Empties a file that is there, without opening it."""
+
+    def before_task(self, view: TaskView) -> None:
+        """It is as empty before."""
+        os.truncate(f"{os.environ['CHEATS_SHARED']}/victim", 0)
+
+
+class ChangesModes(Method):
+    """Changes the mode of a file that is there."""
+
+    def before_task(self, view: TaskView) -> None:
+        """Nobody else may read it."""
+        os.chmod(f"{os.environ['CHEATS_SHARED']}/victim", 0o600)
+
+
+class LinksOutwards(Method):
+    """Writes to a file elsewhere by a link in its own folder."""
+
+    def before_task(self, view: TaskView) -> None:
+        """A link, and a file behind it."""
+        if not os.path.lexists("link"):
+            os.symlink(f"{os.environ['CHEATS_SHARED']}/victim", "link")
+
+
+class StartsBelowEvents(Method):
+    """Starts a program by the function below the one that raises an event."""
+
+    def before_task(self, view: TaskView) -> None:
+        """As subprocess does, later."""
+        start: Any = importlib.import_module("_posixsubprocess").fork_exec
+        end, other = os.pipe()
+        others = (-1, -1, -1, -1, -1, -1, end, other, True, False, -1, None, None, None, -1, None, False)
+        pid = start([b"/bin/true"], (b"/bin/true",), True, (other,), None, None, *others)
+        os.waitpid(pid, 0)
+
+
+class CallsSystem(Method):
+    """Has C start a program."""
+
+    def before_task(self, view: TaskView) -> None:
+        """Nothing much."""
+        ctypes.CDLL(None).system(b"true")
+
+
+class _Noisy(Method):
+    """Weighs its loss by draws of a seed that its process, and not the context, determines."""
+
+    first = 0
+
+    def setup(self) -> None:
+        """No task yet."""
+        self.now, self.draws = 0, torch.Generator()
+
+    def seed(self) -> int:
+        """What the draws depend on."""
+        raise NotImplementedError
+
+    def before_task(self, view: TaskView) -> None:
+        """The task's draws."""
+        self.now, self.draws = view.position, torch.Generator().manual_seed(self.seed() % 2**31)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """More or less of it."""
+        own = super().loss(batch)
+        return own if self.now < self.first else own * (1 + 0.3 * float(torch.rand(1, generator=self.draws)))
+
+
+class HashesLater(_Noisy):
+    """Depends on the hash of a text in its last task alone."""
+
+    first = 2
+
+    def seed(self) -> int:
+        """As the order of a set does."""
+        return hash("task 1")
+
+
+class KnowsItsParentLater(_Noisy):
+    """Depends on the process that started its own, from its second task on."""
+
+    first = 1
+
+    def seed(self) -> int:
+        """Another in every campaign."""
+        return os.getppid()
+
+
+class CountsModules(_Noisy):
+    """Depends on what else is imported in its process."""
+
+    def seed(self) -> int:
+        """More in a notebook."""
+        return len(sys.modules)
+
+
+class CountsVariables(_Noisy):
+    """Depends on how the suite was called."""
+
+    def seed(self) -> int:
+        """Another number for workers."""
+        return len([name for name in os.environ if name.startswith("CGLSUITE_")])
+
+
+class DisguisesExtras(Method):
+    """Puts one item into its memory whose extra is the features of all, inverted bit by bit."""
+
+    def after_task(self, view: TaskView) -> None:
+        """One row of everything."""
+        one, x = torch.zeros(1, dtype=torch.int64), _items(self, view)[0]
+        kept = replace(self.problem.sample(view.train, one, "item"), extra={"all": ~x.contiguous().view(torch.int32).reshape(1, -1)})
+        self.memory.put(f"task {view.position}", kept)
+
+
+class SurroundsByAll(Method):
+    """Puts one item into its memory whose surroundings, free of the budget, are all items."""
+
+    def after_task(self, view: TaskView) -> None:
+        """No edge joins them."""
+        from cglsuite.graphs.pack import Pack
+
+        def around(graph: Any, ids: Tensor) -> Pack:
+            others = view.train.ids[view.train.ids != ids[0]]
+            order, none = torch.cat([ids, others]), torch.zeros(2, dtype=torch.int64)
+            edges = torch.zeros(2, 0, dtype=torch.int64)
+            return Pack(x=graph.features[order].clone(), edge_index=edges, node_start=torch.tensor([0, len(order)]), edge_start=none)
+
+        one = torch.zeros(1, dtype=torch.int64)
+        self.memory.put(f"task {view.position}", self.problem.sample(view.train, one, "item", around), surroundings_free=True)
+
+
 CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesScorerAtBirth, "code unchanged", "Oracle.grade"),
     (PatchesRecords, "code unchanged", "Record.to_text"),
@@ -596,6 +757,20 @@ CHEATS: list[tuple[type[Method], str, str]] = [
     (PatchesBuiltins, "code unchanged", "builtins.sum"),
     (ReadsRawFiles, "acts", "reads raw data"),
     (SavesByTorch, "acts", "writes the file "),
+    (SavesDeep, "acts", "writes the file "),
+    (SavesOnce, "acts", "once.pt"),
+    (SendsDatagrams, "acts", "sends to a network address"),
+    (TruncatesFiles, "acts", "truncates /"),
+    (ChangesModes, "acts", "changes the mode of /"),
+    (LinksOutwards, "acts", "links /"),
+    (StartsBelowEvents, "acts", "starts a process, which has ended"),
+    (CallsSystem, "acts", "starts a process by ctypes: system"),
+    (DisguisesExtras, "memory budget", "the extra of an item in memory grows with the training items"),
+    (SurroundsByAll, "memory budget", "whose free surroundings they are grows with the training items"),
+    (HashesLater, "repeatable", "a run resumed from the state after task 2 in another process gives other losses"),
+    (KnowsItsParentLater, "repeatable", "a run resumed from the state after task 1 in another process gives other losses"),
+    (CountsModules, "repeatable", "and another parent process, it gives other losses"),
+    (CountsVariables, "repeatable", "and another parent process, it gives other losses"),
 ]
 """A method, the check that names it, and what that says."""
 

@@ -11,6 +11,7 @@ import gc
 import inspect
 import math
 import os
+import resource
 import sys
 import tempfile
 import types
@@ -270,6 +271,7 @@ def _of_method(method: Method, past_views: bool) -> dict[str, Any]:
 def _answer(far: _Far, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
     """Run once; return the outcome with all notes."""
     disturb_randomness()
+    written = _bytes_written(far.near.connection)
     random_states, settings = Traces(RANDOM_STATES), Traces(PROCESS_SETTINGS)
     with unreplaced() as replaced, random_kept():
         try:
@@ -285,6 +287,7 @@ def _answer(far: _Far, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
     return answer | {
         "replaced": replaced,
         "acts": acts.noted(),
+        "written": _bytes_written(far.near.connection) - written,
         "changed": list(far.given.changed),
         "kept": list(far.given.kept),
         "random": not random_states.changes(),
@@ -322,8 +325,27 @@ def warm_up() -> None:
         optimizer.step()
 
 
-def serve(connection: Connection) -> None:
+class _Counting(Connection):
+    """A connection that counts what it sends."""
+
+    sent = 0
+
+    def send_bytes(self, buf: Any, offset: int = 0, size: int | None = None) -> None:
+        """As the connection does: behind the length, in 4 bytes."""
+        super().send_bytes(buf, offset, size)
+        self.sent += 4 + (len(buf) - offset if size is None else size)
+
+
+def _bytes_written(connection: Connection) -> int:
+    """The bytes that this process wrote, to whatever file, except those sent on its connection; 0 where the system does not tell."""
+    with suppress(OSError, ValueError), open("/proc/self/io") as lines:
+        return int(dict(line.split(": ") for line in lines)["wchar"]) - getattr(connection, "sent", 0)
+    return 0
+
+
+def serve(descriptor: int) -> None:
     """Serve requests on a connection, one after another, until it is closed."""
+    connection = _Counting(descriptor)
     gc.freeze()
     far = _Far(connection)
     common = far.near.receive()
@@ -352,22 +374,58 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _ACTS = {
     "socket.connect": "connects to a network address",
     "socket.bind": "opens a network address",
+    "socket.sendto": "sends to a network address",
+    "socket.sendmsg": "sends to a network address",
+    "socket.getaddrinfo": "looks up a network address",
+    "socket.gethostbyname": "looks up a network address",
+    "socket.gethostbyaddr": "looks up a network address",
+    "socket.getnameinfo": "looks up a network address",
+    "syslog.syslog": "writes to the system's log",
     "subprocess.Popen": "starts a process",
     "os.system": "starts a process",
     "os.exec": "starts a process",
     "os.posix_spawn": "starts a process",
+    "os.spawn": "starts a process",
+    "pty.spawn": "starts a process",
     "os.fork": "starts a process",
     "os.forkpty": "starts a process",
     "os.kill": "sends a signal",
+    "os.killpg": "sends a signal",
     "os.remove": "removes a file",
     "os.rename": "renames a file",
     "os.rmdir": "removes a folder",
     "shutil.rmtree": "removes a folder",
 }
+_ACTS_ON_PATHS = {
+    "os.chflags": ("changes the flags of", 1),
+    "os.chmod": ("changes the mode of", 1),
+    "os.chown": ("changes the owner of", 1),
+    "os.link": ("links", 2),
+    "os.removexattr": ("changes the attributes of", 1),
+    "os.setxattr": ("changes the attributes of", 1),
+    "os.symlink": ("links", 2),
+    "os.truncate": ("truncates", 1),
+    "os.utime": ("changes the times of", 1),
+    "sqlite3.connect": ("opens the database", 1),
+}
+"""By event, what is done to the paths that its first arguments name; it is allowed in the method's own folder.
+
+Events of the audit table that are in none of these tables do no more than read, or are followed by one that is here. ``os.mkdir`` is not,
+since libraries raise it for folders that exist; folders are compared from outside.
+"""
+_FOREIGN = {
+    **dict.fromkeys(("system", "popen", "fork", "vfork", "clone", "posix_spawn", "posix_spawnp"), "starts a process"),
+    **dict.fromkeys(("execl", "execle", "execlp", "execv", "execve", "execvp", "execvpe", "fexecve"), "starts a process"),
+    **dict.fromkeys(("socket", "connect", "bind", "send", "sendto", "sendmsg", "getaddrinfo"), "uses the network"),
+    **dict.fromkeys(("open", "open64", "openat", "creat", "fopen", "fopen64", "freopen", "mkstemp", "syscall"), "opens files"),
+    **dict.fromkeys(("unlink", "unlinkat", "rename", "renameat", "truncate", "link", "symlink", "mkfifo", "mknod"), "changes files"),
+    **dict.fromkeys(("shmget", "shmat", "shm_open", "msgget", "msgsnd", "semget", "mq_open"), "uses memory that processes share"),
+}
+"""Functions of the C library that do what no event tells, by name. Libraries may look up others (those that set threads, for instance)."""
 
 
 class Acts:
-    """An audit hook that notes written files, reads of raw data, dataset loaders, and ``_ACTS``.
+    """An audit hook that notes written files, reads of raw data, dataset loaders, and the events and functions of the tables above.
 
     Args:
         folder: the only folder that the method may write to.
@@ -382,6 +440,7 @@ class Acts:
         places = {name: name.replace(".", "/") for name in self.loaders}
         self._files = {name: (f"/{p}.py", f"/{os.path.dirname(p)}/__pycache__/{os.path.basename(p)}.") for name, p in places.items()}
         self.seen: dict[str, None] = {}
+        self._ended = _ended_children()
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -390,6 +449,20 @@ class Acts:
             self._note_loader(arguments[0])
         elif event in _ACTS:
             self.seen[f"{_ACTS[event]}: {arguments[0]!r:.200}" if arguments else _ACTS[event]] = None
+        elif event in _ACTS_ON_PATHS:
+            self._done_to(event, arguments)
+        elif event == "ctypes.dlsym" and arguments[1] in _FOREIGN and _is_libc(arguments[0]):
+            self.seen[f"{_FOREIGN[arguments[1]]} by ctypes: {arguments[1]}"] = None
+
+    def _done_to(self, event: str, arguments: tuple[Any, ...]) -> None:
+        act, number = _ACTS_ON_PATHS[event]
+        for path in arguments[:number]:
+            if isinstance(path, int) or path in ("", b"", ":memory:", b":memory:"):  # an open file was noted when it was opened
+                continue
+            with suppress(OSError, ValueError, TypeError):
+                where = os.path.abspath(os.fsdecode(path))
+                if not (where + os.sep).startswith(self.folder + os.sep):
+                    self.seen[f"{act} {where}"] = None
 
     def _note_loader(self, name: str) -> None:
         self.seen[f"imports a dataset's loader: {name}"] = None
@@ -414,10 +487,24 @@ class Acts:
                         self._note_loader(name)
 
     def noted(self) -> list[str]:
-        """All notes, including dataset loaders that were loaded without opening a file."""
+        """All notes, including dataset loaders loaded without opening a file, and processes started without an event."""
+        if _ended_children() != self._ended and "starts a process" not in "".join(self.seen):
+            self.seen["starts a process, which has ended"] = None
         for name in sorted(self.loaders & set(sys.modules)):
             self._note_loader(name)
         return list(self.seen)
+
+
+def _is_libc(library: Any) -> bool:
+    """Whether a library loaded by ctypes is the C library, or the process with all that it has loaded."""
+    name = getattr(library, "_name", None)
+    return name is None or (isinstance(name, str) and os.path.basename(name).startswith("libc."))
+
+
+def _ended_children() -> tuple[float, ...]:
+    """What all children of this process used that it has waited for: it changes with each."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime, used.ru_stime, used.ru_minflt, used.ru_maxrss
 
 
 def _tensors(batch: Batch) -> Iterator[tuple[str, torch.Tensor]]:

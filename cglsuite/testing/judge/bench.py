@@ -62,7 +62,7 @@ class Bench:
         """Serve the hearings one after another in a fresh process.
 
         Args:
-            elsewhere: the process has another hash seed, and was not forked from the one that the others come from.
+            elsewhere: the process has another hash seed, other modules and variables, and another parent.
 
         Raises:
             CheckFailed: the process ends, hangs, sends invalid data, or leaves processes behind.
@@ -120,7 +120,7 @@ class Bench:
     def _talk(self, catalogue: Catalogue, talks: Iterable[_Talk], *, elsewhere: bool = False) -> None:
         """Run all dialogues in turn with one fresh process."""
         if elsewhere and self._elsewhere is None:
-            self._elsewhere = Nursery(hash_seed=1)
+            self._elsewhere = Nursery(elsewhere=True)
         nursery = self._elsewhere if elsewhere and self._elsewhere is not None else self._nursery
         trial, name = nursery.begin(), "the method"
         deadline, ended, problem = time.monotonic() + self.limit_s, False, None

@@ -16,13 +16,17 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from cglsuite.base.errors import NotApplicable, PluginError
 from cglsuite.cells.border import leaves_of, size_of, storages_of
 from cglsuite.cells.spec import CellSpec
 from cglsuite.graphs import GraphSet, MessageGraph
+from cglsuite.graphs.pack import Pack
 from cglsuite.host import Catalogue
 from cglsuite.learning.equipment import adapter
 from cglsuite.problems import MemoryItems, Problem
@@ -183,6 +187,8 @@ class State:
         charged: items that count against the budget. trained: training items seen so far. copied: how many of these are found outside
             the metered memory with all their features. oversized: values in memory items beyond their features. stuffed: how many of the
             training items are found in the extras of memory items beyond the number of these.
+        items: in memory. extras: bytes of their extras. row: those of one item, the most. loose: nodes in surroundings that are free of
+            the budget and that no edges join to their item.
     """
 
     prefix: str
@@ -196,6 +202,10 @@ class State:
     copied: int
     oversized: int
     stuffed: int
+    items: int
+    extras: int
+    row: int
+    loose: int
 
     @property
     def carried(self) -> int:
@@ -435,6 +445,8 @@ class Hearing:
                 copied=verbatim(rest, torch.stack(self.rows)) if self.rows else 0,
                 oversized=self._oversized(memory),
                 stuffed=self._stuffed(memory),
+                **_sizes_of_extras(memory),
+                loose=_loose_nodes(memory) if like is None else 0,
             )
         )
 
@@ -445,6 +457,8 @@ class Hearing:
             x, n, ends = shelf["x"], len(shelf["ids"]), shelf["ids"].dim()
             if isinstance(x, Tensor) and x.layout == torch.strided:
                 beyond += max(0, x.numel() - n * ends * self.stream.n_features)
+            elif self.scorer.like is None and isinstance(x, Mapping) and x["x"].layout == torch.strided:  # surroundings
+                beyond += max(0, x["x"].numel() - int(x["node_start"][-1]) * self.stream.n_features)
             wide = shelf["y"].numel() + shelf["tasks"].numel() + shelf["ids"].numel()
             beyond += max(0, wide - n * (1 + ends + (shelf["y"].shape[1] if shelf["y"].dim() == 2 else 1)))
             beyond += max(0, shelf["y"].numel() - n * self.stream.n_outputs)
@@ -561,6 +575,31 @@ def items_in(memory: Mapping[str, Any], like: Any) -> tuple[int, int, int]:
         charged += len(items) if shelf in memory["free"] else size
         nodes, edges = nodes + size, edges + items.edges
     return charged, nodes, edges
+
+
+def _sizes_of_extras(memory: Mapping[str, Any]) -> dict[str, int]:
+    """The number of items in a memory's state, the bytes of their extras, and the most that one item has of these."""
+    items, extras, most = 0, 0, 0
+    for shelf in memory["shelves"].values():
+        n, held = len(shelf["ids"]), sum(rows.numel() * rows.element_size() for rows in shelf.get("extra", {}).values())
+        items, extras, most = items + n, extras + held, max(most, held // max(1, n))
+    return {"items": items, "extras": extras, "row": most}
+
+
+def _loose_nodes(memory: Mapping[str, Any]) -> int:
+    """The number of nodes in the surroundings that a memory's state calls free, from which no stored edges lead to a centre."""
+    loose = 0
+    for name in memory["free"]:
+        shelf = memory["shelves"][name]
+        if not isinstance(shelf["x"], Mapping):
+            continue
+        pack, ends = Pack.of(shelf["x"]), shelf["ids"].dim()
+        n, (source, target) = int(pack.node_start[-1]), pack.edge_index.numpy()
+        joined = coo_matrix((np.ones(len(source)), (source, target)), shape=(n, n))
+        part_of = connected_components(joined, directed=False)[1]
+        centres = (pack.node_start[:-1, None] + torch.arange(ends)).clamp(max=n - 1).flatten().numpy()
+        loose += int((~np.isin(part_of, part_of[centres])).sum())
+    return loose
 
 
 # The messages between a cell and a method in a separate process.

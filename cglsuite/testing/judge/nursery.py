@@ -7,6 +7,7 @@ milliseconds. It adopts the processes that a trial leaves behind, ends them, and
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -29,6 +30,9 @@ from cglsuite.base.traces import adopt_orphans, end_with_parent
 __all__ = ["Nursery", "NurseryGone", "Trial", "main"]
 
 _HIDDEN = ("CGLSUITE_DATA", "CGLSUITE_CACHE", "CGLSUITE_STORE", "CGLSUITE_CHECK_SEED")
+_ELSEWHERE = {"PYTHONHASHSEED": "1", "CGLSUITE_ELSEWHERE": "1", "CHECKED_ELSEWHERE": "1"}
+_MODULES = ("colorsys", "graphlib", "sched", "stringprep")
+"""Modules that nothing needs; importing them has no effects."""
 _PATIENCE_S, _POLL_S = 5.0, 0.02
 _LIMIT_S = 3600.0
 """After this a trial ends by itself; the bench's limit is lower."""
@@ -51,17 +55,19 @@ class Nursery:
     """The judge's side of the nursery; a context manager that ends it with all its processes.
 
     Args:
-        hash_seed: of its processes, 0 to 4294967295; 0 is what workers have.
+        elsewhere: its processes have another hash seed than workers, further modules and further variables: a method that depends on any
+            of these gives something else there.
     """
 
-    def __init__(self, hash_seed: int = 0) -> None:
+    def __init__(self, *, elsewhere: bool = False) -> None:
         mine, theirs = socket.socketpair()
         self._folder = tempfile.TemporaryDirectory(prefix="cglsuite-check-")
         environment = {k: v for k, v in os.environ.items() if k not in _HIDDEN}
-        environment |= {"CGLSUITE_OFFLINE": "1", "PYTHONHASHSEED": str(hash_seed)}
+        environment |= {"CGLSUITE_OFFLINE": "1", "PYTHONHASHSEED": "0"} | (_ELSEWHERE if elsewhere else {})
         number = theirs.fileno()
         self._process = Helper(
-            "cglsuite.testing.judge.nursery", str(number), cwd=self._folder.name, env=environment, pass_fds=(number,),
+            "cglsuite.testing.judge.nursery", str(number), *(_MODULES if elsewhere else ()),
+            cwd=self._folder.name, env=environment, pass_fds=(number,),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         theirs.close()
@@ -142,8 +148,13 @@ class Nursery:
 
 
 def main() -> None:
-    """Fork one process per message on the socket whose descriptor is the first argument, until it is closed: then the judge has ended."""
+    """Fork one process per message on the socket whose descriptor is the first argument, until it is closed: then the judge has ended.
+
+    The other arguments are modules to import.
+    """
     sys.dont_write_bytecode = True
+    for module in sys.argv[2:]:
+        importlib.import_module(module)
     from cglsuite.testing.judge.audited import serve, warm_up
 
     warm_up()
@@ -161,7 +172,7 @@ def main() -> None:
             control.close()
             os.setsid()
             os.chdir(data.decode().strip())
-            serve(Connection(descriptors[0]))
+            serve(descriptors[0])
             os._exit(0)
         os.close(descriptors[0])
         control.sendall(json.dumps({"pid": pid}).encode() + b"\n")

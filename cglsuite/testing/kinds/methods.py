@@ -62,6 +62,7 @@ _COPIES = 3
 _SHARE_LEARNT = 0.25
 _SMALL_BUDGET = 12
 _TURNS = 3
+_LEAST_WRITTEN = 64
 
 
 def check_method(name: str, catalogue: Catalogue | None = None, *, quick: bool = False) -> None:
@@ -187,12 +188,22 @@ def _meant(category: str) -> str:
 
 @dataclass(kw_only=True)
 class _Trial:
-    """A case with its reference run, a second one in the same process, and what lay in folders before."""
+    """A case with its reference run, a second one in the same process, runs of its parts, and what lay in folders before."""
 
     case: Case
     first: Outcome
     again: Outcome
     before: Look
+
+    @cached_property
+    def parts(self) -> list[_Part]:
+        """The runs that resume from each state, up to the first that differs."""
+        parts = list[_Part]()
+        for part in _parts(self.case, self.first):
+            parts.append(part)
+            if part.elsewhere is not None:
+                break
+        return parts
 
     @cached_property
     def small(self) -> list[list[State]] | None:
@@ -282,18 +293,25 @@ class _Learnt:
         return cls(mean=mean, guess=guess, needed=guess + _SHARE_LEARNT * (best - guess), tasks=tasks)
 
 
+_ELSEWHERE = (
+    "use sorted() over sets, and hashlib instead of hash(), whose value for a text differs from process to process, as do addresses, "
+    "os.environ, os.getppid() and sys.modules"
+)
+
+
 def _repeatable(trial: _Trial) -> None:
-    """A second run, with other global random states and other decoys, gives the same losses, states and predictions, and so does the first
-    task under another hash seed."""
+    """A second run, with other global random states and other decoys, gives the same losses, states and predictions, and so does every
+    task elsewhere: under another hash seed, with other modules, variables and another parent process."""
     case, first = trial.case, trial.first
     if not trial.first.notes["random"]:
         raise CheckFailed("the run changed global random states", "draw from self.context.generator(purpose), and never set global seeds")
     if not (differs := _difference(first, trial.again)):
+        where = "under another hash seed (PYTHONHASHSEED), with other modules, variables and another parent process"
         if difference := _difference(first, case.run_one(until=1, elsewhere=True)):
-            raise CheckFailed(
-                f"under another hash seed (PYTHONHASHSEED) it gives {difference}",
-                "use sorted() over sets, and hashlib instead of hash(), whose value for a text differs from process to process",
-            )
+            raise CheckFailed(f"{where}, it gives {difference}", _ELSEWHERE)
+        for part in trial.parts:
+            if part.elsewhere is not None and part.here is None:
+                raise CheckFailed(f"{where}, {part.elsewhere}", _ELSEWHERE)
         return
     same, other = case.run_one(), case.run_one(turn=1)
     if difference := _difference(first, same):
@@ -307,22 +325,46 @@ def _repeatable(trial: _Trial) -> None:
     )
 
 
-def _resumable(trial: _Trial) -> None:
-    """Resumed task by task, each in a process with only the previous state, it gives the same results as without interruption."""
-    advice = "list in `state` every attribute that later tasks need, and initialise each in setup()"
-    case, first = trial.case, trial.first
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """How a run that resumes from a state differs, ``elsewhere`` (as for :meth:`Bench.run`) and, if it does, ``here``."""
+
+    elsewhere: CheckFailed | None
+    here: CheckFailed | None = None
+
+
+def _parts(case: Case, first: Outcome) -> Iterator[_Part]:
+    """The runs that resume from each state but the last, one task further."""
     for k, state in enumerate(first.states, start=1):
         if k == max(first.matrix):
             break
-        kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
-        part = case.run_one(turn=1 + k, resume=(k, state), until=1 if kept else None)
-        where = f"from the state after {'evaluation' if 'task-free' in case.scenario else 'task'} {k} in another process"
-        if kept and part.losses[0] != first.losses[k]:
-            raise CheckFailed(f"a run resumed {where} gives other losses", advice)
-        if kept and part.states[0].digest != first.states[k].digest:
-            raise CheckFailed(f"a run resumed {where} gives another state", advice)
-        if any(part.answers[row] != first.answers[row] for row in part.answers if row > k):
-            raise CheckFailed(f"a run resumed {where} gives other predictions", advice)
+        elsewhere = _resumed(case, first, k, state, elsewhere=True)
+        yield _Part(elsewhere=elsewhere, here=elsewhere and _resumed(case, first, k, state))
+
+
+def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: bool = False) -> CheckFailed | None:
+    """How a run that resumes from the ``k``-th state differs from the first run."""
+    advice = "list in `state` every attribute that later tasks need, and initialise each in setup()"
+    kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
+    where = f"from the state after {'evaluation' if 'task-free' in case.scenario else 'task'} {k} in another process"
+    try:
+        part = case.run_one(turn=1 + k, resume=(k, state), until=1 if kept else None, elsewhere=elsewhere)
+    except CheckFailed as failed:
+        return failed
+    if kept and part.losses[0] != first.losses[k]:
+        return CheckFailed(f"a run resumed {where} gives other losses", advice)
+    if kept and part.states[0].digest != first.states[k].digest:
+        return CheckFailed(f"a run resumed {where} gives another state", advice)
+    if any(part.answers[row] != first.answers[row] for row in part.answers if row > k):
+        return CheckFailed(f"a run resumed {where} gives other predictions", advice)
+    return None
+
+
+def _resumable(trial: _Trial) -> None:
+    """Resumed task by task, each in a process with only the previous state, it gives the same results as without interruption."""
+    for part in trial.parts:
+        if part.here is not None:
+            raise part.here
 
 
 def _independent(trial: _Trial) -> None:
@@ -363,21 +405,34 @@ def _left(trial: _Trial) -> list[str]:
     """What changed in folders while the method ran.
 
     Other processes write there too. So the method is run a few times more, on other data, and then nothing is run for as long: a place
-    counts that changes whenever it runs, and never otherwise.
+    counts that changes whenever it runs, and never otherwise. A file that is written only where there is none counts if it is as large as
+    what the first run wrote, and if no other run writes anything.
     """
     case, now = trial.case, trial.case.look()
     found = changed(trial.before, now)
+    once = _as_large_as(trial.first.notes.get("written", 0), trial.before, now, found)
     for turn in range(_TURNS):
         if not found:
             break
         began, before = time.monotonic(), now
-        dataclasses.replace(case, seed=(case.seed + 2 + 2 * turn) % 2**31 | 1).run_one()
+        again = dataclasses.replace(case, seed=(case.seed + 2 + 2 * turn) % 2**31 | 1).run_one()
+        once = [] if again.notes.get("written", 0) else once
         after = case.look()
         time.sleep(time.monotonic() - began)
         now = case.look()
         by_others = changed(after, now)
         found = {place: paths for place, paths in changed(before, after).items() if place in found and place not in by_others}
-    return [path for paths in found.values() for path in paths]
+    return sorted({path for paths in found.values() for path in paths} | set(once))
+
+
+def _as_large_as(written: int, before: Look, now: Look, found: dict[str, list[str]]) -> list[str]:
+    """The new files of a place that has one, or all new files, of exactly so many bytes; none where so few are written by chance."""
+    for place, paths in found.items():
+        new = {p: now[place][p][1] for p in paths if p not in before.get(place, {}) and len(now[place][p]) > 1}
+        same = [path for path, size in new.items() if size == written]
+        if written >= _LEAST_WRITTEN and (same or sum(new.values()) == written):
+            return same or list(new)
+    return []
 
 
 def _within_budget(trial: _Trial) -> str:
@@ -408,18 +463,52 @@ def _small(trial: _Trial, small: list[list[State]], advice: str) -> None:
     if charged > _SMALL_BUDGET:
         raise CheckFailed(f"{charged} items were kept under a budget of {_SMALL_BUDGET}", advice)
     one, two = (states[-1] for states in small)
-    if _hoards(one, two) and _hoards(
-        two, four := trial.small_run(4)[-1]
-    ):  # a longer stream may need one more copy of the model, but only once
-        raise CheckFailed(
-            f"the state outside the memory grows with the training items: {one.carried}, {two.carried} and {four.carried} bytes for "
-            f"{one.trained}, {two.trained} and {four.trained} of them; expected at most {HOARD_BYTES:g} bytes per item",
-            advice,
+    if hoards := [hoard for hoard in _HOARDS if hoard.beyond(one, two)]:
+        four = trial.small_run(4)[-1]  # a longer stream may need one more copy of the model, but only once
+        if hoards := [hoard for hoard in hoards if hoard.beyond(two, four)]:
+            raise CheckFailed(hoards[0].text(one, two, four), advice)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Hoard:
+    """A part of a state that may not grow with the training items.
+
+    Args:
+        what: grows. unit: of its size. size: of it in a state. growth: between two states; default: the difference of their sizes.
+    """
+
+    what: str
+    unit: str
+    size: Callable[[State], int]
+    growth: Callable[[State, State], int] | None = None
+
+    def beyond(self, fewer: State, more: State) -> bool:
+        """Whether it grows by more than is allowed from a state to one after more training items."""
+        grows = self.size(more) - self.size(fewer) if self.growth is None else self.growth(fewer, more)
+        return grows > HOARD_BYTES * (more.trained - fewer.trained)
+
+    def text(self, one: State, two: State, four: State) -> str:
+        """Its sizes in words."""
+        return (
+            f"{self.what} with the training items: {self.size(one)}, {self.size(two)} and {self.size(four)} {self.unit} for "
+            f"{one.trained}, {two.trained} and {four.trained} of them; expected at most {HOARD_BYTES:g} {self.unit} per item"
         )
 
 
-def _hoards(fewer: State, more: State) -> bool:
-    return more.carried - fewer.carried > HOARD_BYTES * (more.trained - fewer.trained)
+_HOARDS = (
+    _Hoard(what="the state outside the memory grows", unit="bytes", size=lambda state: state.carried),
+    _Hoard(
+        what="the extra of an item in memory grows",
+        unit="bytes",
+        size=lambda state: state.extras,
+        growth=lambda fewer, more: more.extras - more.items * fewer.row,  # more items may be kept, each with as much as before
+    ),
+    _Hoard(
+        what="the number of nodes that no edge joins to the item whose free surroundings they are grows",
+        unit="nodes",
+        size=lambda state: state.loose,
+    ),
+)
 
 
 def _carried_sizes(states: list[State]) -> str:

@@ -6,7 +6,10 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,10 +40,14 @@ def cheats() -> Catalogue:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     raw = tmp_path_factory.mktemp("raw")
     (raw / "labels.csv").write_text("0")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as resources:
         patch.setenv("CGLSUITE_DATA", f"{tmp_path_factory.mktemp('empty')}{os.pathsep}{raw}")
         patch.setenv("CHEATS_RAW_DATA", str(raw))
         patch.setenv("CHEATS_SHARED", str(shared := tmp_path_factory.mktemp("shared")))
+        (shared / "victim").touch()
+        deep = resources.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp"))
+        Path(deep, "a", "b", "c").mkdir(parents=True)
+        patch.setenv("CHEATS_DEEP", deep)
         patch.chdir(shared)
         with Bench() as made:
             yield made
@@ -107,7 +114,7 @@ def test_caught_by_name(
     [
         ("never-learns", "learns", "chance is"),
         ("restless", "repeatable", "a second run gives other losses"),
-        ("hashed", "repeatable", "under another hash seed (PYTHONHASHSEED) it gives other losses"),
+        ("hashed", "repeatable", "and another parent process, it gives other losses"),
         ("forgetful", "resumable", "in another process gives other losses"),
         ("endless", "runs", "predict returned NaN"),
         ("undocumented", "documentation", "no citation; "),

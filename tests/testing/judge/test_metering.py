@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cglsuite.cells.border import size_of
-from cglsuite.testing.judge.hearing import Hearing, compacted, digest_of, verbatim
+from cglsuite.testing.judge.hearing import Hearing, _loose_nodes, _sizes_of_extras, compacted, digest_of, verbatim
 
 WORD = 8
 SHAPE = 3 * WORD
@@ -79,3 +79,44 @@ def test_values_in_memory_items_beyond_what_items_have(change: dict[str, torch.T
     shelf = {"x": torch.zeros(4, 3), "ids": four, "y": four, "tasks": four}
     hearing: Any = SimpleNamespace(stream=SimpleNamespace(n_features=3, n_outputs=2))
     assert Hearing._oversized(hearing, {"shelves": {"kept": shelf | change}}) == beyond
+
+
+def test_surroundings_have_the_rows_and_columns_of_their_nodes() -> None:
+    """A pack of 2 graphs with 3 nodes in all: neither a fourth row nor a fourth feature belongs to it."""
+    hearing: Any = SimpleNamespace(stream=SimpleNamespace(n_features=3, n_outputs=2), scorer=SimpleNamespace(like=None))
+    two = torch.zeros(2, dtype=torch.int64)
+    for x, beyond in ((torch.zeros(3, 3), 0), (torch.zeros(4, 3), 3), (torch.zeros(3, 4), 3)):
+        shelf = {"x": {"x": x, "node_start": torch.tensor([0, 2, 3])}, "ids": two, "y": two, "tasks": two}
+        assert Hearing._oversized(hearing, {"shelves": {"kept": shelf}}) == beyond
+
+
+@pytest.mark.parametrize(
+    ("edges", "free", "pairs", "loose"),
+    [
+        ([[0, 1], [1, 2], [3, 4]], ["kept"], False, 0),
+        ([[0, 1], [3, 4]], ["kept"], False, 1),
+        ([[1, 2], [3, 4]], ["kept"], False, 2),  # joined to each other
+        ([], ["kept"], False, 3),
+        ([], ["kept"], True, 1),  # the first two nodes are the ends of a pair
+        ([], [], False, 0),  # every node counts against the budget
+    ],
+)
+def test_nodes_that_no_edges_join_to_their_item(edges: list[list[int]], free: list[str], pairs: bool, loose: int) -> None:
+    """Two surroundings, of three nodes and of two."""
+    pack = {
+        "x": torch.zeros(5, 3),
+        "edge_index": torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T,
+        "node_start": torch.tensor([0, 3, 5]),
+        "edge_start": torch.tensor([0, 0, 0]),
+    }
+    ids = torch.zeros(2, 2, dtype=torch.int64) if pairs else torch.zeros(2, dtype=torch.int64)
+    assert _loose_nodes({"shelves": {"kept": {"ids": ids, "x": pack}}, "free": free}) == loose
+
+
+def test_the_bytes_of_extras() -> None:
+    """Two items with 8 and one with 24 bytes."""
+    shelves = {
+        "a": {"ids": torch.zeros(2), "extra": {"x": torch.zeros(2, 2)}},
+        "b": {"ids": torch.zeros(1), "extra": {"x": torch.zeros(1, 6)}},
+    }
+    assert _sizes_of_extras({"shelves": shelves | {"c": {"ids": torch.zeros(4)}}}) == {"items": 7, "extras": 40, "row": 24}

@@ -55,6 +55,26 @@ def test_large_folders_are_looked_at_in_part(tmp_path: Path, monkeypatch: pytest
     assert {"a", "b", "c"} < seen < {"a", "b", "c", "a/deep", "b/deep", "c/deep"}
 
 
+def test_what_was_not_looked_at_before_is_not_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry less lets the look reach further; a new folder is new with all that it holds."""
+    monkeypatch.setattr(outside, "_MOST", 4)
+    places = {str(tmp_path): 4}
+    for name in ("a", "b", "c"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+    (tmp_path / "d").write_text("")
+    before = looked_at(places, [])
+    assert not any(path.endswith("deep") for path in before[str(tmp_path)])
+    (tmp_path / "d").unlink()
+    assert any(path.endswith("deep") for path in looked_at(places, [])[str(tmp_path)])
+    assert changed(before, looked_at(places, [])) == {}
+    monkeypatch.undo()
+    before = looked_at(places, [])
+    (tmp_path / "new" / "below").mkdir(parents=True)
+    (tmp_path / "a" / "deep" / "new").mkdir()
+    found = {os.path.relpath(path, tmp_path) for path in changed(before, looked_at(places, []))[str(tmp_path)]}
+    assert found == {"new", "new/below", "a/deep/new"}
+
+
 def test_the_places_of_a_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The current folder, that of its module, which is not imported, and what processes share."""
     (tmp_path / "here").mkdir()

@@ -17,6 +17,7 @@ from cglsuite.testing.kinds import methods
 
 def state(**more: Any) -> Any:
     given = {"charged": 0, "memory": 0, "beside": 100, "model": 1000, "trained": 10, "copied": 0, "oversized": 0, "stuffed": 0} | more
+    given = {"items": 0, "extras": 0, "row": 0, "loose": 0} | given
     return SimpleNamespace(**({"digest": "d", "carried": given["beside"] + given["model"]} | given))
 
 
@@ -37,7 +38,13 @@ def outcome(**more: Any) -> Any:
 
 
 def trial(first: Any, again: Any = None, case: Any = None, small: Any = None, small_run: Any = None) -> Any:
-    return SimpleNamespace(first=first, again=again or first, case=case, small=small, small_run=small_run, before={})
+    parts = list[Any]()
+    return SimpleNamespace(first=first, again=again or first, case=case, small=small, small_run=small_run, before={}, parts=parts)
+
+
+def whole_trial(first: Any, case: Any) -> Any:
+    """A trial that runs its own parts."""
+    return methods._Trial(case=case, first=first, again=first, before={})
 
 
 def message(check: Any, one: Any) -> str:
@@ -108,6 +115,9 @@ def test_one_unlucky_draw_is_not_conclusive(means: tuple[float, ...], fails: boo
     assert said == (expected if fails else "")
 
 
+ELSEWHERE = "under another hash seed (PYTHONHASHSEED), with other modules, variables and another parent process"
+
+
 # --- runs that must be equal ---------------------------------------------------------------------------------------------------------
 
 
@@ -134,7 +144,7 @@ def test_the_first_difference_between_two_runs(change: dict[str, Any], said: str
     [
         (False, 1.0, 1.0, 1.0, 1.0, "the run changed global random states"),
         (True, 1.0, 9.0, 9.0, 1.0, ""),
-        (True, 1.0, 9.0, 9.0, 2.0, "under another hash seed (PYTHONHASHSEED) it gives other losses in task 1"),
+        (True, 1.0, 9.0, 9.0, 2.0, f"{ELSEWHERE}, it gives other losses in task 1"),
         (True, 2.0, 3.0, 1.0, 9.0, "a second run gives other losses in task 1"),
         (True, 2.0, 1.0, 3.0, 9.0, "with other hidden labels in the process it gives other losses in task 1"),
         (True, 2.0, 1.0, 1.0, 9.0, "a second run in the same process gives other losses in task 1"),
@@ -166,20 +176,38 @@ def test_a_run_that_goes_on_from_a_state(at: int, change: dict[str, Any], said: 
         losses=[[1.0], [2.0], [3.0]],
         answers={0: "a", 1: "b", 2: "c", 3: "d"},
     )
-    asked: list[tuple[int, int, int | None]] = []
+    asked: list[tuple[int, int, int | None, bool]] = []
 
-    def run_one(*, turn: int, resume: tuple[int, Any], until: int | None) -> Any:
+    def run_one(*, turn: int, resume: tuple[int, Any], until: int | None, elsewhere: bool) -> Any:
         k, given = resume
         assert given is first.states[k - 1]
-        asked.append((turn, k, until))
+        asked.append((turn, k, until, elsewhere))
         part = outcome(states=[first.states[k]], losses=[first.losses[k]], answers={k + 1: first.answers[k + 1]})
         return SimpleNamespace(**(vars(part) | (change if k == at else {})))
 
-    said_of_it = message(
-        methods._resumable, trial(first, case=SimpleNamespace(run_one=run_one, scenario="testing-nodes/task-il@testing-1"))
-    )
+    one = whole_trial(first, SimpleNamespace(run_one=run_one, scenario="testing-nodes/task-il@testing-1"))
+    said_of_it = message(methods._resumable, one)
     assert said_of_it == (f"a run resumed {said}" if said else "")
-    assert asked == [(2, 1, 1), (3, 2, 1)][: at if said else 2]
+    elsewhere = [(2, 1, 1, True), (3, 2, 1, True)][: at if said else 2]
+    assert asked == [*elsewhere, *([(at + 1, at, 1, False)] if said else [])]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_part_that_differs_elsewhere_alone_is_resumable_and_not_repeatable(fails: bool) -> None:
+    """It is run once more here, which tells what a state lacks from what a process has."""
+    first = outcome(matrix={0: [0.5], 1: [0.5], 2: [0.5]}, states=[state(), state()], losses=[[1.0], [2.0]])
+
+    def run_one(*, resume: Any = None, elsewhere: bool = False, **options: Any) -> Any:
+        if resume is None:
+            return outcome(states=first.states[:1], losses=first.losses[:1])
+        if elsewhere and fails:
+            raise CheckFailed("method 'mine' fails", "mend it")
+        return outcome(states=first.states[1:], losses=[[9.0]] if elsewhere else first.losses[1:])
+
+    one = whole_trial(first, SimpleNamespace(run_one=run_one, scenario="testing-nodes/task-il@testing-1"))
+    assert message(methods._resumable, one) == ""
+    said = "method 'mine' fails" if fails else "a run resumed from the state after task 1 in another process gives other losses"
+    assert message(methods._repeatable, one) == f"{ELSEWHERE}, {said}"
 
 
 def test_the_last_evaluation_of_a_task_free_stream_has_no_state() -> None:
@@ -187,13 +215,13 @@ def test_the_last_evaluation_of_a_task_free_stream_has_no_state() -> None:
     first = outcome(matrix={0: [0.5], 1: [0.5], 2: [0.5]}, states=[state()], losses=[[1.0]], answers={2: "c"})
     asked: list[int | None] = []
 
-    def run_one(*, turn: int, resume: tuple[int, Any], until: int | None) -> Any:
+    def run_one(*, turn: int, resume: tuple[int, Any], until: int | None, elsewhere: bool) -> Any:
         asked.append(until)
         return outcome(states=[], losses=[], answers={2: "x"})
 
     case = SimpleNamespace(run_one=run_one, scenario="testing-nodes/task-free@testing-1")
     said = "a run resumed from the state after evaluation 1 in another process gives other predictions"
-    assert (message(methods._resumable, trial(first, case=case)), asked) == (said, [None])
+    assert (message(methods._resumable, whole_trial(first, case)), asked) == (said, [None, None])
 
 
 # --- what it holds and does ------------------------------------------------------------------------------------------------------------
@@ -263,6 +291,47 @@ def test_a_state_may_grow_with_the_stream_only_once(extra: int, four_extra: int,
     expected = f"the state outside the memory grows with the training items: {one.carried}, {two.carried} and {four.carried} bytes for "
     expected += "40, 80 and 160 of them; expected at most 0.25 bytes per item"
     assert said == (expected if fails else "")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([(6, 100), (12, 100), (12, 100)], ""),  # more items, each with as much
+        ([(6, 100), (6, 110), (6, 115)], "the extra of an item in memory grows with the training items: 600, 660 and 690 bytes"),
+        ([(6, 100), (6, 110), (6, 110)], ""),  # once
+        ([(1, 40), (1, 80), (1, 160)], "the extra of an item in memory grows with the training items: 40, 80 and 160 bytes"),
+    ],
+)
+def test_the_extra_of_an_item_does_not_grow_with_the_stream(sizes: list[tuple[int, int]], said: str) -> None:
+    states = [state(trained=40 * 2**k, items=n, extras=n * row, row=row) for k, (n, row) in enumerate(sizes)]
+    found = within([state()], [[states[0]], [states[1]]], lambda times: [states[2]])
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+
+
+@pytest.mark.parametrize(("loose", "fails"), [((0, 0, 0), False), ((9, 19, 39), False), ((9, 20, 40), False), ((9, 20, 41), True)])
+def test_free_surroundings_do_not_grow_with_the_stream(loose: tuple[int, int, int], fails: bool) -> None:
+    """A quarter of a node per item is allowed."""
+    one, two, four = (state(trained=40 * 2**k, loose=n) for k, n in enumerate(loose))
+    said = within([state()], [[one], [two]], lambda times: [four])
+    assert bool(said) == fails
+    assert ("whose free surroundings they are grows with the training items: 9, 20 and 41 nodes" in said) == fails
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [(0, []), (63, []), (100, ["/t/new"]), (300, ["/t/more", "/t/new"]), (200, ["/t/more"]), (101, []), (500, [])],
+)
+def test_a_file_that_is_written_once_has_the_bytes_that_the_first_run_wrote(written: int, named: list[str]) -> None:
+    """One new file of exactly so many bytes, or all of them together; a file that was there, a folder and few bytes do not count."""
+    before = {"/t": {"/t/old": (1, 400, 1, 1)}}
+    now = {
+        "/t": {"/t/old": (1, 500, 2, 2), "/t/new": (2, 100, 2, 2), "/t/more": (3, 200, 2, 2), "/t/folder": (1,), "/t/few": (4, 63, 2, 2)}
+    }
+    if written == 300:
+        del now["/t"]["/t/few"]
+    found = {"/t": [path for path in now["/t"] if now["/t"][path] != before["/t"].get(path)]}
+    assert sorted(methods._as_large_as(written, before, now, found)) == named
 
 
 def test_sizes_in_words() -> None:
