@@ -26,11 +26,21 @@ from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.frame import Summary
 from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
-from cglsuite.cells.storage.layout import CONFLICTS, SHORT, SUFFIX, FileCopy, copy_inputs, curves_path, read_record_file, write_curves
+from cglsuite.cells.storage.layout import (
+    CELLS,
+    CONFLICTS,
+    SHORT,
+    SUFFIX,
+    FileCopy,
+    copy_inputs,
+    curves_path,
+    read_record_file,
+    write_curves,
+)
 from cglsuite.cells.storage.packed import PackedCopy
 from cglsuite.cells.storage.store import Problem, Store, search_text
 
-__all__ = ["Conflict", "Copy", "Merge", "Merging", "Source", "merge"]
+__all__ = ["Conflict", "Copy", "Merge", "Merging", "Source", "merge", "refuse_inside"]
 
 logger = logging.getLogger(__name__)
 _SEARCH = "search-"
@@ -133,13 +143,22 @@ def merge(sources: Sequence[Store], target: Store, *, plan: bool = False) -> lis
             raise UsageError(f"there is no store at {source.path}: name the folder that holds cells/")
         if target.path.exists() and source.path.samefile(target.path):
             raise UsageError(f"{source.path} is both a source and the target; expected different stores")
-        if source.path.resolve() in target.path.resolve().parents:
-            raise UsageError(f"the target {target.path} lies in the source {source.path}, which is only read; name a folder outside of it")
+        refuse_inside(source.path, target.path)
     taken: dict[str, Copy] = {}
     merged = [Merging(source, target, source.path, plan=plan, taken=taken).merged() for source in sources]
     if not plan and _SYNCED:
         os.sync()  # once, instead of two waits for the disk per file
     return merged
+
+
+def refuse_inside(source: Path, target: Path) -> None:
+    """Refuse to write where the records of a source are, which is only read.
+
+    Raises:
+        UsageError: ``target`` lies among them.
+    """
+    if {(source / CELLS).resolve(), (source / "shards").resolve()} & {target.resolve(), *target.resolve().parents}:
+        raise UsageError(f"{target} lies among the records of {source}, which are only read; name a folder outside of them")
 
 
 class Merging:

@@ -91,6 +91,8 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "mine.txt").write_text("mine")
     assert run(["new", "method", "another", "--into", str(tmp_path)]) == 2
     assert "is not empty" in capsys.readouterr().err
+    assert run(["new", "method", "another", "--into", "/dev/null"]) == 2
+    assert "/dev/null is no folder" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
-from cglsuite.base.errors import CglsuiteError, UsageError
+from cglsuite.base.errors import CglsuiteError
 from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.migrate import elsewhere, machine
 from cglsuite.campaigns.reference.values import Paper, paper_of
@@ -30,7 +30,7 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.commons.merging import Merge, merge
+from cglsuite.commons.merging import Merge, merge, refuse_inside
 from cglsuite.commons.submissions.checks import Finding, Replanner, checked
 from cglsuite.commons.submissions.staging import Level, Mark, stage, write_marks
 
@@ -183,8 +183,9 @@ def review(submission: Path, results: Path, catalogue: Catalogue, engine: Engine
     """Check every record of ``submission``; nothing is written to ``results``.
 
     Raises:
-        UsageError: there is no submission.
+        UsageError: there is no submission, or ``results`` lies among its records.
     """
+    refuse_inside(submission, results)
     staged, refusals, notes = stage(submission)
     items = [Reviewed(file=one.file, findings=[Finding(check=one.check, verdict="refused", reason=one.reason)]) for one in refusals]
     replanner = Replanner(catalogue, engine)
@@ -293,8 +294,6 @@ def accept(done: Review) -> Review:
     if not done.accepted:
         return done
     target = Store(done.results)
-    if done.submission.resolve() in target.path.resolve().parents:
-        raise UsageError(f"the results folder {target.path} lies in the submission, which is only read; name a folder outside of it")
     if not (target.path.exists() and done.submission.samefile(target.path)):
         with tempfile.TemporaryDirectory(prefix="cglsuite-submit-") as folder:
             accepted = Store(folder, quarantine=False)
