@@ -16,6 +16,7 @@ subjects = ["synthetic-csbm/class-il@example-1"]  # scenarios, or data sets with
 key = ""  # of a data set: the attribute that groups its items (year, domain, ...) or "class"; empty: the first that it has
 orders = [0]  # seeds of orders: tasks of the first are shown, means over tasks are over all
 overrides = {}  # of the scenario's switches and its data set, or of the campaign
+only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
 campaign = ""  # path of a campaign file: its scenarios are the subjects, and its records give scores
 inline = {}  # content of a campaign file, in place of a path
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder

@@ -30,6 +30,7 @@ knob = ""  # the schedule's setting to solve for; empty: its first number
 deal = True  # deal the streams again; needs the data
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
+only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 

@@ -410,7 +410,7 @@ def test_observers_hear_what_workers_report(stage: Stage) -> None:
             start(KEYS[0]),
             {"event": "stream", "key": KEYS[0], "epochs": [0, 10, 10]},
             {"event": "epochs", "key": KEYS[0], "epochs": [[1, 4, 0.5, None], [1, 5, 0.25, 0.75]]},
-            {"event": "row", "key": KEYS[0], "task": 1, "performance": [0.5, None], "covered": 1},
+            {"event": "row", "key": KEYS[0], "task": 1, "performance": [0.5, None], "validation": [0.25, None], "covered": 1},
             put,
             end(KEYS[0]),
             FINISHED,
