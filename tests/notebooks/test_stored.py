@@ -55,7 +55,8 @@ def test_notebooks_are_stored_clean_and_in_step(path: Path) -> None:
     assert stored.metadata.kernelspec.name == "python3"
     assert cells(stored) == cells(jupytext.read(path.with_suffix(".py"), fmt="py:percent"))
     assert all(parameter.known for parameter in declared_parameters(stored).values())
-    assert all(len(c.source.splitlines()) <= 20 for c in stored.cells), "a notebook is thin: what is longer belongs into a module"
+    of_code = [cell for cell in stored.cells if "parameters" not in cell.metadata.get("tags", [])]  # these have a line per parameter
+    assert all(len(c.source.splitlines()) <= 20 for c in of_code), "a notebook is thin: what is longer belongs into a module"
 
 
 def assigned(source: str) -> dict[str, tuple[Any, str]]:
