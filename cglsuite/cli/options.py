@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAILED",
+    "AnyPath",
     "DeviceWord",
     "FilePath",
     "FolderPath",
@@ -144,6 +145,11 @@ class _CheckedPath(click.Path):
 def FolderPath() -> click.Path:
     """A folder that exists or can be created."""
     return _CheckedPath(file_okay=False, path_type=Path)
+
+
+def AnyPath() -> click.Path:
+    """A file or a folder."""
+    return _CheckedPath(path_type=Path)
 
 
 def FilePath() -> click.Path:

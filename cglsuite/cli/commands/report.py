@@ -12,6 +12,7 @@ import click
 
 from cglsuite.base.errors import UsageError
 from cglsuite.cli.options import (
+    AnyPath,
     FilePath,
     FolderPath,
     Seconds,
@@ -92,7 +93,7 @@ def report(
 
 
 @click.command()
-@click.argument("source", metavar="STORE|CAMPAIGN.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="STORE|CAMPAIGN.toml", type=AnyPath())
 @click.option("--store", type=FolderPath(), help="Folder of a campaign's records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
 @click.option("--rows", type=click.Choice(["method", "scenario"]), default="method", show_default=True, help="What the rows are.")
 @click.option("--columns", type=click.Choice(["method", "scenario"]), help="What the columns are.  [default: the other one]")
