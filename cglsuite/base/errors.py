@@ -114,6 +114,11 @@ def said(error: BaseException, most: int = 500) -> str:
         raise
     except BaseException as second:  # noqa: BLE001 - the text of an error is code of whoever raised it
         text = f"its text cannot be read ({type(second).__name__})"
+    return shortened(text, most)
+
+
+def shortened(text: str, most: int) -> str:
+    """``text``, cut with ``…`` to ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.base.errors import CglsuiteError, NotApplicable, StoreError, said
+from cglsuite.base.errors import CglsuiteError, NotApplicable, StoreError, said, shortened
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import torch_version
 from cglsuite.cells.plan import Engine, PlannedCell
@@ -175,22 +175,17 @@ _MOST_REASON = 10_000
 
 def reason_of(error: BaseException, *, place: bool = True) -> str:
     """``error`` as the reason of a record: what it says and, with ``place``, where an error of others was raised."""
-    name, text = type(error).__name__, said(error, _MOST_REASON // 2)
+    name, text = type(error).__name__, said(error, _MOST_REASON)
     if isinstance(error, CglsuiteError):
-        text = said(error, _MOST_REASON)
         return recordable(text if text.strip() else name)
     frames = traceback.extract_tb(error.__traceback__)[-1:] if place else ()
     at = "".join(f" (at {Path(frame.filename).name}:{frame.lineno} in {frame.name})" for frame in frames)
-    return recordable(f"{name}: {text}{at}")
+    return recordable(f"{name}: {shortened(text, _MOST_REASON // 2)}{at}")
 
 
 def recordable(text: str) -> str:
     """``text`` as a record can hold it: Unicode, and of a length that tables can show."""
-    return _shortened(text.encode(errors="backslashreplace").decode(), _MOST_REASON)
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return shortened(text.encode(errors="backslashreplace").decode(), _MOST_REASON)
 
 
 def failure_record(

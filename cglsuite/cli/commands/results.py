@@ -137,7 +137,7 @@ def results(
         raise UsageError("parquet cannot be written to a terminal: name a file with --output")
     if verifying and curves:
         raise UsageError("--verify and --curves are both given; each writes a table of its own: give one")
-    keys, trials = None, store.trials()
+    keys, trials = None, None
     if campaign_path is not None:
         asked = (campaign_path, session, store, assignments, device)
         keys = [p.key for p in planned_cells(*asked, allow_code=allow_code) if p.ready]
@@ -166,6 +166,7 @@ def results(
     if foreign:
         what = "metrics of no installed plugin, as they were stored, perhaps by different formulas"
         _log.warning("%s: %s; install their plugins, and they are computed from the matrices", what, ", ".join(foreign))
+    trials = store.trials() if trials is None else trials
     write_table(results_frame(chosen, joint=joint_metrics(catalogue), trials=trials), form or "csv", output)
     ctx.exit(FAILED if store.problems else 0)  # each was named when it was met
 

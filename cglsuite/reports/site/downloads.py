@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cglsuite.reports.site.boards import Board, Column, Row
     from cglsuite.specs import Citation
 
-__all__ = ["Download", "Piece", "board_downloads", "csv_text", "file_stem", "latex_text"]
+__all__ = ["Download", "Piece", "board_downloads", "csv_text", "file_stem", "in_math", "latex_text", "one_line"]
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -106,10 +106,11 @@ def file_stem(preset: str) -> str:
 
 def latex_text(text: str) -> str:
     """A text escaped for LaTeX, on one line and with balanced braces, so it also fits a BibTeX field."""
-    return "".join(_LATEX.get(c, c) for c in _line(text))
+    return "".join(_LATEX.get(c, c) for c in one_line(text))
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text without control characters, on one line."""
     return " ".join(plain_text(text).split())
 
 
@@ -142,8 +143,8 @@ def _latex(board: Board) -> Download:
     names = {"method": "method", **{name: name for name in sorted(board.texts)}, "records": "$n$"}
     heads = names | {column.name: _latex_head(column) for column in board.columns}
     about = f"{board.preset}: {board.performance}; mean ± sample standard deviation over n records that differ only in their seeds"
-    head = [Piece(f"% {_line(about)}\n"), Piece(f"% {_line(_BOLD)}\n")]
-    head += [Piece(f"% {_line(f'{c.label}: {c.name} = {c.formula or c.summary}')}\n", c.name) for c in board.columns]
+    head = [Piece(f"% {one_line(about)}\n"), Piece(f"% {one_line(_BOLD)}\n")]
+    head += [Piece(f"% {one_line(f'{c.label}: {c.name} = {c.formula or c.summary}')}\n", c.name) for c in board.columns]
     head.append(Piece("% needs \\usepackage{booktabs}\n\\begin{tabular}{"))
     head += [Piece("l" if name in ("method", *board.texts) else "r", name) for name in heads]
     head.append(Piece("}\n\\toprule\n"))
@@ -202,7 +203,12 @@ def _latex_score(row: Row, column: Column) -> Piece:
 
 
 def _digits(value: float, column: Column) -> str:
-    return number_text(value * column.scale, column.digits).replace("\u202f", r"\,").replace("−", "-")
+    return in_math(number_text(value * column.scale, column.digits))
+
+
+def in_math(number: str) -> str:
+    """A number as :func:`cglsuite.reports.kit.tables.number_text` writes it, in LaTeX's math mode."""
+    return number.replace("\u202f", r"\,").replace("−", "-")
 
 
 def _bibtex(board: Board, catalogue: Catalogue) -> Download:
@@ -233,7 +239,7 @@ def _find(catalogue: Catalogue, kind: str, name: str) -> Entry | None:
 
 def _cited(entry: Entry | None) -> list[str | Citation]:
     parts = entry.spec.citations if entry is not None else ()
-    return [part for part in (_line(part) if isinstance(part, str) else part for part in parts) if part]
+    return [part for part in (one_line(part) if isinstance(part, str) else part for part in parts) if part]
 
 
 def _entries(components: Iterable[Entry]) -> dict[str | Citation, str]:
@@ -257,7 +263,7 @@ def _entries(components: Iterable[Entry]) -> dict[str | Citation, str]:
 
 def _fields_of_text(cited: str, component: Entry) -> tuple[str, str, dict[str, str]]:
     """A text as the note of a ``@misc``, with the identifiers that can be read off."""
-    text = _line(cited)
+    text = one_line(cited)
     fields = {"note": text}
     if arxiv := _ARXIV.search(text):
         fields |= {"eprint": arxiv[1], "archiveprefix": "arXiv"}

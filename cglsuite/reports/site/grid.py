@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from cglsuite.base.errors import UnknownNameError, UsageError
-from cglsuite.base.markup import csv_text, plain_text
+from cglsuite.base.markup import csv_text
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.reports.kit.tables import as_rows, number_text
 from cglsuite.reports.results.variants import orders_in_all
 from cglsuite.reports.site.boards import LEVEL, Board, Column, Score, boards, pairs_of, row_name
-from cglsuite.reports.site.downloads import latex_text
+from cglsuite.reports.site.downloads import in_math, latex_text, one_line
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -121,7 +121,7 @@ class ResultsTable:
         groups = [rf"\multicolumn{{{len(self.metrics)}}}{{c}}{{{latex_text(column)}}}" for column in self.columns]
         rules = [rf"\cmidrule(lr){{{2 + n * len(self.metrics)}-{1 + (n + 1) * len(self.metrics)}}}" for n in range(len(self.columns))]
         heads = [latex_text(_head(metric) if several else self._heading(column, metric)) for column, metric in self._pairs()]
-        lines = [f"% {_line(note)}" for note in self.notes] + [r"% needs \usepackage{booktabs}"]
+        lines = [f"% {one_line(note)}" for note in self.notes] + [r"% needs \usepackage{booktabs}"]
         lines.append(rf"\begin{{tabular}}{{l{'r' * len(heads)}}}")
         lines.append(r"\toprule")
         if several:
@@ -137,7 +137,7 @@ class ResultsTable:
             if entry is None:
                 texts.append("--")
                 continue
-            mean, spread = map(_math, entry.text(self.spread))
+            mean, spread = map(in_math, entry.text(self.spread))
             wrapped = {"best": rf"\mathbf{{{mean}}}", "tied": rf"\underline{{{mean}}}", "": mean}[entry.mark]
             behind = rf" \pm {spread}" if spread else ""
             texts.append(f"${wrapped}{behind}$")
@@ -283,12 +283,4 @@ def _notes(metrics: Sequence[Column], spread: str, untold: Mapping[str, None]) -
 
 
 def _cell(text: str) -> str:
-    return _line(text).replace("|", r"\|")
-
-
-def _line(text: str) -> str:
-    return " ".join(plain_text(text).split())
-
-
-def _math(text: str) -> str:
-    return text.replace("\u202f", r"\,").replace("−", "-")
+    return one_line(text).replace("|", r"\|")
