@@ -156,7 +156,7 @@ def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
     found = standings(boards)
     several = [one for one in found if len(one.ranks) > 1]
     columns = [
-        label("method", lambda one: site.link("method", next(iter(one.rows.values())).method, one.name)),
+        label("method", lambda one: site.link("method", one.method, one.name)),
         *(amount("mean rank ↓", lambda one: one.mean_rank, (1, 1.0)), number("scenarios", lambda one: len(one.ranks))),
         number("first in", lambda one: sum(rank == 1.0 for rank in one.ranks.values()), zero=False),
     ]
@@ -276,7 +276,7 @@ def _rank(row: tuple[Board, Scenario, Standing]) -> Fragment:
     board, _, standing = row
     if not standing.rank:
         return number_cell(None)
-    return element("td", f"{standing.rank} of {len(board.rows)}", class_="number", data_value=standing.rank)
+    return element("td", f"{standing.rank} of {len(board.compared)}", class_="number", data_value=standing.rank)
 
 
 def _time(row: tuple[Board, Scenario, Standing]) -> float | None:

@@ -173,8 +173,10 @@ def scenario_table(site: Site, scenarios: Sequence[Scenario], *, dataset: bool =
     def best(one: Scenario) -> Fragment:
         first = one.best(site.leading)
         if first is None:
-            return element("td", "none yet", class_="quiet")
-        return element("td", site.link("method", first.row.method, first.row.group.label))
+            sweeps = site.leading in one.parts
+            return element("td", "none: sweeps without validation" if sweeps else "none yet", class_="quiet")
+        chosen = " (chosen by validation)" if first.row.settings else None
+        return element("td", site.link("method", first.row.method, first.row.group.label), chosen)
 
     def score(one: Scenario) -> Fragment:
         first = one.best(site.leading)

@@ -41,7 +41,8 @@ class Standing:
     """One row of a board without its records: what other pages show of it.
 
     Args:
-        rank: on its board, by the first column; 1 is the best. records, rerun: how many are behind it, and how many of these were rerun.
+        rank: on its board, by the first column among the rows that are compared; 1 is the best. records, rerun: how many are behind it,
+            and how many of these were rerun.
         missing: repetitions that other rows of the board have and this one has not. reasons: why records are not verified, most
             frequent first, each with the number of records.
     """
@@ -170,11 +171,10 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
     by_backbone: dict[str, set[Any]] = {}
     for row, own in zip(board.rows, places, strict=True):
         by_backbone.setdefault(row.group.backbone, set()).update(own)
-    found, rank = [], 0
+    found: list[Standing] = []
+    ranks = {id(row): rank for rank, row in enumerate((r for r in board.compared if board.first.name in r.scores), start=1)}
     for row, own in zip(board.rows, places, strict=True):
         marks = [marked[record.key].mark for record in row.records]
-        scored = board.first.name in row.scores
-        rank += scored
         reasons = Counter(
             f"{name}: {reason}" if name else reason
             for mark in marks
@@ -185,7 +185,7 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
         found.append(
             Standing(
                 row=row,
-                rank=rank if scored else None,
+                rank=ranks.get(id(row)),
                 records=len(marks),
                 rerun=sum(mark.rerun in ("bits", "tolerance") for mark in marks),
                 missing=len(by_backbone[row.group.backbone] - own),

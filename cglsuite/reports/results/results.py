@@ -36,6 +36,7 @@ __all__ = [
     "Group",
     "ReportedCell",
     "at_equal_settings",
+    "axis_values",
     "collapsed",
     "group_cells",
     "load_campaign_results",
@@ -397,11 +398,17 @@ def _homogeneous(members: Sequence[ReportedCell]) -> list[ReportedCell]:
 
 def _variants(records: Sequence[Record]) -> list[str]:
     """For each record, the values in which it differs from the others, as text."""
+    places = axis_values(records)
+    return [", ".join(f"{name.partition('.')[2] or name}={value_text(value)}" for name, value in one.items()) for one in places]
+
+
+def axis_values(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """For each record, its values of the settings in which the records differ, by dotted key."""
     configurations = [{PRETRAINING_SCHEME: NO_PRETRAINING} | record.cell["configuration"] for record in records]
     differing = _differing(configurations)
     if PRETRAINING_SCHEME in differing:
         differing = [name for name in differing if not _follows_from_scheme(name, configurations)]
-    return [", ".join(f"{name.partition('.')[2] or name}={value_text(one.get(name))}" for name in differing) for one in configurations]
+    return [{name: one.get(name) for name in differing} for one in configurations]
 
 
 def _differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:

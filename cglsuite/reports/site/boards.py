@@ -1,16 +1,20 @@
-"""Leaderboards as data: one per scenario and protocol, one row per method, each mean with its spread, interval and records.
+"""Leaderboards as data: one per scenario and protocol, one row per method and setting, each mean with its spread, interval and records.
 
 Pure functions of results. A mean is over the records of a group, as in :func:`cglsuite.reports.results.tables.summary`; its interval is
 over the factors of the design: orders, splits, seeds, or orders crossed with seeds (see :mod:`cglsuite.stats.replication`). Values have the
 records' units: fractions, seconds, bytes. Rows are sorted by the first column's means for reading only; :class:`Verdict` says which
 differences are significant.
+
+The settings of one method are a sweep (:class:`Family`). The best of them by test performance was selected on test data, so only the one
+that validation chose is compared with other methods.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,8 +24,9 @@ from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.reports.kit.tables import as_rows, exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names
+from cglsuite.reports.results.results import axis_values
 from cglsuite.reports.results.summary import ordered_metrics
-from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, tuned_tasks
+from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
 from cglsuite.stats import Layout, Refused, compare_methods, condition_of, layout, layout_interval
 
@@ -38,11 +43,14 @@ __all__ = [
     "SHADES",
     "Board",
     "Column",
+    "Family",
     "Row",
     "Score",
     "Standing",
     "Verdict",
     "across",
+    "axis_order",
+    "axis_value",
     "board_frame",
     "boards",
     "pairs_of",
@@ -127,12 +135,20 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One method on a board: a group of records that differ only in their seeds. ``verdict`` is None for the best row."""
+    """One method on a board: a group of records that differ only in their seeds.
+
+    Args:
+        verdict: ``None`` for the best row and for rows that are not compared. pretraining: the scheme. settings: the values that tell it
+            from other rows of its family, by dotted key. validation: mean validation performance; NaN where a record lacks it.
+    """
 
     group: Group
     category: str
     scores: Mapping[str, Score]
     verdict: Verdict | None = None
+    pretraining: str = NO_PRETRAINING
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    validation: float = math.nan
 
     @property
     def method(self) -> str:
@@ -142,12 +158,72 @@ class Row:
     @property
     def texts(self) -> dict[str, str]:
         """What a row says of its method in words, by column."""
-        return {"category": self.category, "backbone": self.group.backbone, "pretraining": self.group.pretraining}
+        return {"category": self.category, "backbone": self.group.backbone, "pretraining": self.pretraining}
 
     @property
     def records(self) -> list[Record]:
         """Its finished records."""
         return self.group.records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """The rows of one method on one backbone after one pre-training: a single row, or the settings of a sweep in the order of its axes.
+
+    ``numbers``: the places of the rows on their board.
+    """
+
+    rows: tuple[Row, ...]
+    numbers: tuple[int, ...]
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return self.rows[0].method
+
+    @property
+    def name(self) -> str:
+        """The method, with its pre-training if it has one."""
+        if not self.swept:
+            return self.rows[0].group.label
+        pretraining = self.rows[0].pretraining
+        return self.method if pretraining == NO_PRETRAINING else f"{self.method} ({pretraining})"
+
+    @property
+    def swept(self) -> bool:
+        """Whether it has several settings."""
+        return len(self.rows) > 1
+
+    @property
+    def axes(self) -> list[str]:
+        """The settings in which its rows differ, by dotted key."""
+        return list(self.rows[0].settings)
+
+    @property
+    def chosen(self) -> Row | None:
+        """The row that test data did not select: the only one, or the best on validation; ``None`` where validation was not kept."""
+        if not self.swept:
+            return self.rows[0]
+        kept = all(row.validation == row.validation for row in self.rows)
+        return max(self.rows, key=lambda row: row.validation) if kept else None
+
+    def best(self, column: Column) -> Row | None:
+        """The row with the best mean on test data; ``None`` without any."""
+        sign = 1.0 if column.better == "up" else -1.0
+        scored = [row for row in self.rows if column.name in row.scores]
+        return max(scored, key=lambda row: sign * row.scores[column.name].mean, default=None)
+
+    def range(self, column: Column) -> tuple[float, float] | None:
+        """The smallest and the largest mean of its rows; ``None`` without any."""
+        means = [row.scores[column.name].mean for row in self.rows if column.name in row.scores]
+        return (min(means), max(means)) if means else None
+
+    def place(self, column: Column) -> float | None:
+        """What the family is sorted by: the mean of the chosen row, or else the middle of the range."""
+        if self.chosen is not None:
+            return self.chosen.scores[column.name].mean if column.name in self.chosen.scores else None
+        ends = self.range(column)
+        return (ends[0] + ends[1]) / 2 if ends is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +257,33 @@ class Board:
     @property
     def texts(self) -> list[str]:
         """The columns of text, beside the method: pre-training only where one of its rows has some."""
-        pretrained = any(row.group.pretraining != NO_PRETRAINING for row in self.rows)
+        pretrained = any(row.pretraining != NO_PRETRAINING for row in self.rows)
         return ["category", "backbone", *(["pretraining"] if pretrained else [])]
+
+    @cached_property
+    def families(self) -> list[Family]:
+        """Its rows by method, backbone and pre-training, best first."""
+        members: dict[tuple[str, str, str], list[int]] = {}
+        for number, row in enumerate(self.rows):
+            members.setdefault((row.method, row.group.backbone, row.pretraining), []).append(number)
+        found = []
+        for numbers in members.values():
+            along = sorted(numbers, key=lambda number: [axis_order(value) for value in self.rows[number].settings.values()])
+            found.append(Family(rows=tuple(self.rows[number] for number in along), numbers=tuple(along)))
+        sign = -1.0 if self.first.better == "up" else 1.0
+        places = {id(family): family.place(self.first) for family in found}
+        return sorted(found, key=lambda family: math.inf if (place := places[id(family)]) is None else sign * place)
+
+    @property
+    def compared(self) -> tuple[Row, ...]:
+        """The rows that may be compared across methods, best first: test data selected none of them."""
+        chosen = {id(family.chosen) for family in self.families}
+        return tuple(row for row in self.rows if id(row) in chosen)
+
+    @property
+    def axes(self) -> list[str]:
+        """The settings in which rows of one method differ, by dotted key."""
+        return list(dict.fromkeys(name for family in self.families for name in family.axes))
 
     def name_of(self, row: Row) -> str:
         """A row's name in the board's family of tests."""
@@ -212,16 +313,17 @@ def boards(results: CampaignResults, catalogue: Catalogue) -> list[Board]:
 
 
 def board_frame(board: Board) -> pd.DataFrame:
-    """A board as a table, one row per method: identity, ``records``, and the unrounded mean, std, n and interval of every column.
+    """A board as a table, one row per method and setting: identity, ``records``, and the unrounded numbers of every column.
 
     Returns:
-        Columns preset, method, backbone, variant, category, pretraining (if a row has some), records, and ``<column>_mean``, ``_std``,
-        ``_n``; for metrics also ``_low``, ``_high`` (of the mean, at :data:`LEVEL`) and ``_units`` (replicates behind the interval). NaN
-        if there is no value.
+        Columns preset, method, backbone, variant, one per axis of a sweep (its dotted key), category, pretraining (if a row has some),
+        records, and ``<column>_mean``, ``_std``, ``_n``; for metrics also ``_low``, ``_high`` (of the mean, at :data:`LEVEL`) and
+        ``_units`` (replicates behind the interval). NaN if there is no value.
     """
     rows = []
     for row in board.rows:
-        identity = {"preset": board.preset, "method": row.method, "backbone": row.group.backbone, "variant": row.group.variant}
+        identity: dict[str, Any] = {"preset": board.preset, "method": row.method, "backbone": row.group.backbone, "variant": row.group.variant}
+        identity |= {name: axis_value(row, name) for name in board.axes}
         numbers: dict[str, Any] = {name: row.texts[name] for name in board.texts if name != "backbone"} | {"records": len(row.records)}
         for column in board.columns:
             score = row.scores.get(column.name)
@@ -231,16 +333,37 @@ def board_frame(board: Board) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def axis_value(row: Row, axis: str) -> float | int | str:
+    """A row's value on an axis: a number as it is, anything else as text; empty where its method does not vary in it."""
+    value = row.settings.get(axis, "")
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else value_as_text(value)
+
+
+def axis_order(value: Any) -> tuple[int, float, str]:
+    """Sorts values of an axis: numbers by size, then texts."""
+    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return (0, float(value), "") if numeric else (1, 0.0, value_as_text(value))
+
+
 def _board(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board:
     groups = [group for group in results.groups if group.preset == preset]
     records = [record for group in groups for record in group.records]
     columns = tuple(_columns(results, groups))
     in_all = orders_in_all(records)
     by_key = results.frame.set_index("key")
+    settings = _settings(groups)
     rows = [
-        Row(group=group, category=_category(catalogue, group.method), scores=_scores(by_key, group, columns, in_all)) for group in groups
+        Row(
+            group=group,
+            category=_category(catalogue, group.method),
+            scores=_scores(by_key, group, columns, in_all),
+            pretraining=group.pretraining,
+            settings=settings[id(group)],
+            validation=_validation(by_key, group),
+        )
+        for group in groups
     ]
-    return Board(
+    board = Board(
         preset=preset,
         title=results.preset_title(preset),
         scenario=str(records[0].cell["scenario"]),
@@ -250,8 +373,27 @@ def _board(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board
         design=_design(groups, in_all),
         machines=len({(r.cell["device"], r.cell["threads"], r.environment.get("cpu")) for r in records}),
         columns=columns,
-        rows=tuple(_judged(_sorted(rows, columns[0]), by_key, columns[0], in_all, several=len({g.backbone for g in groups}) > 1)),
+        rows=tuple(_sorted(rows, columns[0])),
     )
+    verdicts = _verdicts(board, by_key, in_all)
+    return replace(board, rows=tuple(replace(row, verdict=verdicts.get(id(row))) for row in board.rows))
+
+
+def _settings(groups: Sequence[Group]) -> dict[int, dict[str, Any]]:
+    """By the id of a group, the values in which it differs from the others of its family."""
+    members: dict[tuple[str, str, str], list[Group]] = {}
+    for group in groups:
+        members.setdefault((group.method, group.backbone, group.pretraining), []).append(group)
+    return {
+        id(group): values
+        for some in members.values()
+        for group, values in zip(some, axis_values([group.records[0] for group in some]), strict=True)
+    }
+
+
+def _validation(by_key: pd.DataFrame, group: Group) -> float:
+    kept = by_key.loc[[record.key for record in group.records], "validation_average_performance"]
+    return float(kept.astype("float64").mean(skipna=False))
 
 
 def _columns(results: CampaignResults, groups: Sequence[Group]) -> list[Column]:
@@ -372,15 +514,15 @@ def _sorted(rows: Sequence[Row], column: Column) -> list[Row]:
     return sorted((row for row in rows if column.name in row.scores), key=lambda row: sign * row.scores[column.name].mean) + missing
 
 
-def _judged(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, in_all: int | None, several: bool) -> list[Row]:
-    """The rows with their verdicts on ``column``; the first row has the best mean. Of a sweep that row was selected: it is no reference."""
-    names = [row_name(row, several) for row in rows]
-    sweep = len({(row.method, row.group.backbone) for row in rows}) < len(rows)
-    if len(rows) < 2 or not column.metric or sweep:
-        return list(rows)
-    comparisons = pairs_of(rows, by_key, column, in_all, several)
-    against = {(set(pair) - {names[0]}).pop(): row for row in as_rows(comparisons) if names[0] in (pair := (row["first"], row["second"]))}
-    return [rows[0], *(replace(row, verdict=_verdict(against[name], names[0])) for name, row in zip(names[1:], rows[1:], strict=True))]
+def _verdicts(board: Board, by_key: pd.DataFrame, in_all: int | None) -> dict[int, Verdict]:
+    """By the id of a compared row, whether it differs from the first of them; nothing for that one."""
+    rows, column = board.compared, board.first
+    if len(rows) < 2 or not column.metric:
+        return {}
+    best, *others = map(board.name_of, rows)
+    comparisons = pairs_of(rows, by_key, column, in_all, len(board.backbones) > 1)
+    against = {(set(pair) - {best}).pop(): row for row in as_rows(comparisons) if best in (pair := (row["first"], row["second"]))}
+    return {id(row): _verdict(against[name], best) for name, row in zip(others, rows[1:], strict=True)}
 
 
 def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, in_all: int | None, several: bool) -> pd.DataFrame:
@@ -427,32 +569,42 @@ class Standing:
     """One method in all scenarios.
 
     Args:
-        name: the method, with its backbone if any scenario has several. rows: by the board's preset. ranks: by preset; 1 is the best, ties
-            share their mean rank.
+        name: the method, with its backbone if any scenario has several. families: its rows by the board's preset.
+        ranks: by preset, among the rows that are compared; 1 is the best, ties share their mean rank. A sweep whose settings only test
+            data could choose among has none.
     """
 
     name: str
-    rows: Mapping[str, Row]
+    families: Mapping[str, Family]
     ranks: Mapping[str, float]
 
     @property
+    def method(self) -> str:
+        """The method's name."""
+        return next(iter(self.families.values())).method
+
+    @property
     def mean_rank(self) -> float:
-        """Over the scenarios in which it has a score."""
-        return sum(self.ranks.values()) / len(self.ranks)
+        """Over the scenarios in which it has a rank; infinite without any."""
+        return sum(self.ranks.values()) / len(self.ranks) if self.ranks else math.inf
 
 
 def standings(boards: Sequence[Board]) -> list[Standing]:
     """All methods with a score, best mean rank first; those that were run in more scenarios come before equals."""
     several = any(len(board.backbones) > 1 for board in boards)
-    rows: dict[str, dict[str, Row]] = {}
+    families: dict[str, dict[str, Family]] = {}
     ranks: dict[str, dict[str, float]] = {}
     for board in boards:
-        scored = [row for row in board.rows if board.first.name in row.scores]
-        for row in scored:
-            name = f"{row.group.label} × {row.group.backbone}" if several else row.group.label
-            rows.setdefault(name, {})[board.preset] = row
-            ranks.setdefault(name, {})[board.preset] = _rank(board, row, scored)
-    found = [Standing(name=name, rows=rows[name], ranks=ranks[name]) for name in rows]
+        scored = [row for row in board.compared if board.first.name in row.scores]
+        for family in board.families:
+            if family.range(board.first) is None:
+                continue
+            name = f"{family.name} × {family.rows[0].group.backbone}" if several else family.name
+            families.setdefault(name, {})[board.preset] = family
+            own = ranks.setdefault(name, {})
+            if family.chosen is not None and board.first.name in family.chosen.scores:
+                own[board.preset] = _rank(board, family.chosen, scored)
+    found = [Standing(name=name, families=families[name], ranks=ranks[name]) for name in families]
     return sorted(found, key=lambda one: (one.mean_rank, -len(one.ranks)))
 
 
@@ -471,10 +623,13 @@ def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
     rows = []
     for one in found:
         lacking = f" ({len(one.ranks)} of {len(boards)})" if len(one.ranks) < len(boards) else ""
-        rank = exact_cell(f"{number_text(one.mean_rank, 1)}{lacking}", value=one.mean_rank)
-        rows.append([row_head(one.name), rank, *(_score(board, one.rows.get(board.preset)) for board in boards)])
+        rank = exact_cell(f"{number_text(one.mean_rank, 1)}{lacking}", value=one.mean_rank) if one.ranks else number_cell(None)
+        rows.append([row_head(one.name), rank, *(_score(board, one.families.get(board.preset)) for board in boards)])
     about = "Ranks compare methods within a scenario; scores of different scenarios are not comparable and are never averaged. Darker is "
     about += "better within a column. Methods that were run in more scenarios have more ranks in their mean."
+    if any(family.swept for board in boards for family in board.families):
+        about += " Of a sweep the setting that validation chose is ranked (v); where validation was not kept, the range over the settings "
+        about += "stands here without a rank."
     if not heading:
         return element("div", table(head, rows, about), class_="across")
     title = element("h3", "Across scenarios", id="across-title")
@@ -488,18 +643,22 @@ def _rank(board: Board, row: Row, scored: Sequence[Row]) -> float:
     return 1.0 + sum(value > own for value in others) + 0.5 * sum(value == own for value in others)
 
 
-def _score(board: Board, row: Row | None) -> Fragment:
-    if row is None:
+def _score(board: Board, family: Family | None) -> Fragment:
+    if family is None:
         return number_cell(None)
     column = board.first
-    mean = row.scores[column.name].mean
-    text = number_text(mean * column.scale, column.digits)
+    if family.chosen is None or column.name not in family.chosen.scores:
+        low, high = family.range(column) or (math.nan, math.nan)
+        ends = " to ".join(number_text(end * column.scale, column.digits) for end in (low, high))
+        return exact_cell(ends, low=low, high=high)
+    mean = family.chosen.scores[column.name].mean
+    text = f"{number_text(mean * column.scale, column.digits)}{' v' if family.swept else ''}"
     return element("td", text, class_=f"number shade-{_shade(board, mean)}", data_value=repr(mean))
 
 
 def _shade(board: Board, mean: float) -> int:
     """From 0, the worst score of the scenario, to ``SHADES - 1``, the best."""
-    means = [row.scores[board.first.name].mean for row in board.rows if board.first.name in row.scores]
+    means = [row.scores[board.first.name].mean for row in board.compared if board.first.name in row.scores]
     low, high = (min(means), max(means)) if board.first.better == "up" else (max(means), min(means))
     share = (mean - low) / (high - low) if high != low else 0.5
     return min(SHADES - 1, int(share * SHADES))

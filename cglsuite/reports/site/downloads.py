@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.base.markup import csv_text, plain_text
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.reports.kit.tables import as_rows, number_text
-from cglsuite.reports.site.boards import board_frame
+from cglsuite.reports.site.boards import axis_value, board_frame
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue, Entry
@@ -140,22 +140,27 @@ def _csv_value(value: Any) -> str:
 
 def _latex(board: Board) -> Download:
     """The columns that are shown, with the best mean of each metric in bold; joint training, the upper bound, is never bold."""
+    axes = {name: latex_text(name.partition(".")[2] or name) for name in board.axes}
     names = {"method": "method", **{name: name for name in sorted(board.texts)}, "records": "$n$"}
     heads = names | {column.name: _latex_head(column) for column in board.columns}
     about = f"{board.preset}: {board.performance}; mean ± sample standard deviation over n records that differ only in their seeds"
     head = [Piece(f"% {one_line(about)}\n"), Piece(f"% {one_line(_BOLD)}\n")]
     head += [Piece(f"% {one_line(f'{c.label}: {c.name} = {c.formula or c.summary}')}\n", c.name) for c in board.columns]
+    if axes:
+        head.append(Piece(f"% {one_line(_OF_SWEEPS)}\n"))
     head.append(Piece("% needs \\usepackage{booktabs}\n\\begin{tabular}{"))
-    head += [Piece("l" if name in ("method", *board.texts) else "r", name) for name in heads]
+    head += [Piece(f"l{'r' * len(axes)}" if name == "method" else "l" if name in board.texts else "r", name) for name in heads]
     head.append(Piece("}\n\\toprule\n"))
-    head += [Piece(f"{' & ' if name != 'method' else ''}{text}", name) for name, text in heads.items()]
+    texts = {name: " & ".join([text, *axes.values()]) if name == "method" else text for name, text in heads.items()}
+    head += [Piece(f"{' & ' if name != 'method' else ''}{text}", name) for name, text in texts.items()]
     head.append(Piece(" \\\\\n\\midrule\n"))
     rows = []
+    compared = {id(row) for row in board.compared}
     for row in board.rows:
-        texts = {name: row.texts[name] for name in sorted(board.texts)}
-        texts = {"method": row.group.label, **texts, "records": str(len(row.records))}
-        pieces = [Piece(f"{' & ' if name != 'method' else ''}{latex_text(text)}", name) for name, text in texts.items()]
-        pieces += [_latex_score(row, column) for column in board.columns]
+        pieces = [Piece(" & ".join(latex_text(str(text)) for text in (row.method, *(axis_value(row, name) for name in axes))), "method")]
+        texts = {name: row.texts[name] for name in sorted(board.texts)} | {"records": str(len(row.records))}
+        pieces += [Piece(f" & {latex_text(text)}", name) for name, text in texts.items()]
+        pieces += [_latex_score(row, column, id(row) in compared) for column in board.columns]
         rows.append((*pieces, Piece(" \\\\\n")))
     return Download(
         label="LaTeX",
@@ -169,6 +174,7 @@ def _latex(board: Board) -> Download:
     )
 
 
+_OF_SWEEPS = "rows of one method are the settings of a sweep, of which only the one that validation chose can be bold"
 _BOLD = f"bold: the best mean of a metric among these rows, {UPPER_BOUND} (the upper bound) aside"
 
 
@@ -179,7 +185,8 @@ def _ranked(column: Column) -> bool:
 def _best(board: Board, column: Column) -> frozenset[int]:
     """The rows of the best mean."""
     sign = 1.0 if column.better == "up" else -1.0
-    means = {n: sign * row.scores[column.name].mean for n, row in enumerate(board.rows) if _competes(row, column)}
+    compared = {id(row) for row in board.compared}
+    means = {n: sign * row.scores[column.name].mean for n, row in enumerate(board.rows) if id(row) in compared and _competes(row, column)}
     return frozenset(n for n, mean in means.items() if mean == max(means.values()))
 
 
@@ -192,13 +199,13 @@ def _latex_head(column: Column) -> str:
     return f"{latex_text(column.label)}{unit}{_ARROWS[column.better]}"
 
 
-def _latex_score(row: Row, column: Column) -> Piece:
+def _latex_score(row: Row, column: Column, compared: bool) -> Piece:
     score = row.scores.get(column.name)
     if score is None:
         return Piece(" & --", column.name)
     mean = _digits(score.mean, column)
     spread = "" if score.std != score.std else rf" \pm {_digits(score.std, column)}"
-    bold = rf" & $\mathbf{{{mean}}}{spread}$" if _ranked(column) and _competes(row, column) else ""
+    bold = rf" & $\mathbf{{{mean}}}{spread}$" if compared and _ranked(column) and _competes(row, column) else ""
     return Piece(f" & ${mean}{spread}$", column.name, bold)
 
 

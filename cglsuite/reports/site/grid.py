@@ -246,12 +246,16 @@ def _titles(found: Sequence[Board]) -> dict[str, str]:
 
 def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str, None]) -> dict[int, Mark]:
     """By row, the best mean of the learners and what the design's test does not tell from it; ``untold`` gets why a mark is missing."""
-    rivals = {n: row for n, row in enumerate(board.rows) if row.method != UPPER_BOUND and column.name in row.scores}
-    if len(rivals) < 2 or not column.better:
+    compared = {id(row) for row in board.compared if column.name in row.scores}
+    rivals = {n: row for n, row in enumerate(board.rows) if row.method != UPPER_BOUND and id(row) in compared}
+    learners = [family for family in board.families if family.method != UPPER_BOUND and family.range(column) is not None]
+    if len(learners) < 2 or not column.better:
         return {}
-    if len({(row.method, row.group.backbone) for row in rivals.values()}) < len(rivals):
+    if any(family.chosen is None for family in learners):
         untold[f"{board.title}: nothing is marked, since the best variant of a method would be selected on test data."] = None
         return {}
+    if any(family.swept for family in learners):
+        untold[f"{board.title}: of the settings of one method, only the one that validation chose can be marked."] = None
     sign = 1.0 if column.better == "up" else -1.0
     means = {n: sign * row.scores[column.name].mean for n, row in rivals.items()}
     best = max(means.values())
@@ -259,7 +263,7 @@ def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str,
     first = next(iter(marks))
     several = len({row.group.backbone for row in board.rows}) > 1
     names = {row_name(row, several): n for n, row in rivals.items()}
-    tested = [row for row in board.rows if column.name in row.scores]
+    tested = [row for row in board.rows if id(row) in compared]
     in_all = orders_in_all([record for row in tested for record in row.records])
     for test in as_rows(pairs_of(tested, by_key, column, in_all, several)):
         pair = {names.get(test["first"], -1), names.get(test["second"], -1)}

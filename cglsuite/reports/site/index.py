@@ -36,10 +36,9 @@ from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.guards import guards, upper_bound_of
 from cglsuite.reports.results.published import compare, counted
-from cglsuite.reports.results.results import swept
 from cglsuite.reports.results.summary import NOTHING_DONE, definitions, notices
 from cglsuite.reports.results.variants import orders_in_all
-from cglsuite.reports.site.boards import LEVEL, Board, Row, across, boards, pairs_of
+from cglsuite.reports.site.boards import LEVEL, Board, Family, Row, across, boards, pairs_of
 from cglsuite.reports.site.downloads import Download, Piece, board_downloads, file_stem
 from cglsuite.reports.site.leaderboard import anchor, board_section, how_to_read, method_cards
 from cglsuite.stats import AGREEMENTS, Refused
@@ -340,8 +339,9 @@ def _finding(results: CampaignResults, board: Board, backbone: str) -> Finding:
     if not methods:
         values = ", ".join(f"{row.group.label} {_value(board, row)}" for row in rows)
         return Finding(title=title, best="", sentences=(f"{board.first.label}: {values}.",))
-    if axes := swept([row.group for row in rows]):
-        return _finding_of_sweep(results, board, title, rows, axes)
+    families = [f for f in board.families if f.rows[0].group.backbone == backbone and f.range(board.first) is not None]
+    if any(family.swept for family in families):
+        return _finding_of_sweep(results, board, title, families)
     best, bound = methods[0], next((row for row in rows if row.method == UPPER_BOUND), None)
     stands = "is best with" if len(methods) > 1 else "has"
     gap = _gap(board, best, bound) if bound is not None else ""
@@ -350,26 +350,25 @@ def _finding(results: CampaignResults, board: Board, backbone: str) -> Finding:
     return Finding(title=title, best=best.group.label, sentences=tuple(sentences))
 
 
-def _finding_of_sweep(results: CampaignResults, board: Board, title: str, rows: Sequence[Row], axes: Sequence[str]) -> Finding:
+def _finding_of_sweep(results: CampaignResults, board: Board, title: str, families: Sequence[Family]) -> Finding:
     """Variants of one method are a sweep: a range for each, and of methods only variants that test data did not choose are compared."""
-    by_method: dict[str, list[Row]] = {}
-    for row in rows:
-        by_method.setdefault(row.method, []).append(row)
-    ranges = [f"{method} {_range(board, some)}" for method, some in by_method.items()]
-    most = max(len(some) for some in by_method.values())
-    sentences = [f"{board.first.label} over {most} settings of {_listed([name.partition('.')[2] or name for name in axes])}: "]
-    sentences[0] += "; ".join(ranges) + "."
-    chosen = {method: _by_validation(results, some) for method, some in by_method.items()}
-    learners = {method: some for method, some in by_method.items() if method not in (UPPER_BOUND, LOWER_BOUND)}
-    if any(chosen[method] is None for method in learners):
-        for method, some in learners.items():
-            if len(some) > 1:
-                selected = f"{some[0].group.label} with {_value(board, some[0])}{_gap_at_equal_settings(board, some[0], rows)}"
-                sentences.append(f"Best of {len(some)} {method} by test performance, optimistic: {selected}.")
+    rows = [row for family in families for row in family.rows if board.first.name in row.scores]
+    axes = [name.partition(".")[2] or name for name in dict.fromkeys(name for family in families for name in family.axes)]
+    ranges = [f"{family.method} {_range(board, family)}" for family in families]
+    most = max(len(family.rows) for family in families)
+    sentences = [f"{board.first.label} over {most} settings of {_listed(axes)}: {'; '.join(ranges)}."]
+    learners = [family for family in families if family.method not in (UPPER_BOUND, LOWER_BOUND)]
+    if any(family.chosen is None for family in learners):
+        for family in learners:
+            if family.swept and (best := family.best(board.first)) is not None:
+                selected = f"{best.group.label} with {_value(board, best)}{_gap_at_equal_settings(board, best, rows)}"
+                sentences.append(f"Best of {len(family.rows)} {family.method} by test performance, optimistic: {selected}.")
         return Finding(title=title, best="", sentences=tuple(sentences))
-    compared = [row for row in rows if row in chosen.values()]
-    best = next(row for row in compared if row.method in learners)
-    how = f"of the {len(by_method[best.method])} settings the one that validation chose" if len(by_method[best.method]) > 1 else ""
+    chosen = {id(family.chosen): family for family in families}
+    compared = [row for row in board.compared if id(row) in chosen and board.first.name in row.scores]
+    best = next(row for row in compared if row.method not in (UPPER_BOUND, LOWER_BOUND))
+    family = chosen[id(best)]
+    how = f"of the {len(family.rows)} settings the one that validation chose" if family.swept else ""
     stands = f"{'is best with' if len(learners) > 1 else 'has'} {_score(board, best)}{_gap_at_equal_settings(board, best, rows)}"
     sentences.append(f"{best.group.label}{f', {how},' if how else ''} {stands}.")
     bound = upper_bound_of(best.group, [row.group for row in rows])
@@ -379,22 +378,11 @@ def _finding_of_sweep(results: CampaignResults, board: Board, title: str, rows: 
     return Finding(title=title, best=best.group.label, sentences=tuple(sentences))
 
 
-def _range(board: Board, rows: Sequence[Row]) -> str:
+def _range(board: Board, family: Family) -> str:
     """From the smallest to the largest mean of a method's variants."""
-    if len(rows) == 1:
-        return _value(board, rows[0])
-    ends = sorted(board.first.scale * row.scores[board.first.name].mean for row in rows)
+    ends = [number_text(board.first.scale * end, board.first.digits) for end in family.range(board.first) or ()]
     unit = f"\N{NO-BREAK SPACE}{board.first.unit}" if board.first.unit else ""
-    return f"{number_text(ends[0], board.first.digits)} to {number_text(ends[-1], board.first.digits)}{unit}"
-
-
-def _by_validation(results: CampaignResults, rows: Sequence[Row]) -> Row | None:
-    """The variant with the best validation performance; ``None`` where that was not kept of all of them."""
-    if len(rows) == 1:
-        return rows[0]
-    kept = results.frame.set_index("key")["validation_average_performance"].astype("float64")
-    means = [float(kept[[record.key for record in row.records]].mean(skipna=False)) for row in rows]
-    return None if any(mean != mean for mean in means) else rows[means.index(max(means))]
+    return f"{' to '.join(dict.fromkeys(ends))}{unit}"
 
 
 def _gap_at_equal_settings(board: Board, row: Row, rows: Sequence[Row]) -> str:

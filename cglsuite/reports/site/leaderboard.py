@@ -7,7 +7,6 @@ sorting and filtering; the content is complete without it.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,8 @@ from cglsuite.reports.kit.tables import definition_list, empty, head_cell, numbe
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.summary import NOTHING_DONE, derived_note
 from cglsuite.reports.results.variants import note as tuning_note
-from cglsuite.reports.site.boards import LEVEL, Board, Column, Row, Score, boards
+from cglsuite.reports.results.variants import value_as_text
+from cglsuite.reports.site.boards import LEVEL, Board, Column, Family, Row, Score, axis_order, axis_value, boards
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
@@ -38,6 +38,7 @@ __all__ = [
     "method_facts",
     "settings_table",
     "settings_used",
+    "sweep_picture",
 ]
 
 _ARROWS = {"up": " ↑", "down": " ↓", "": ""}
@@ -109,6 +110,7 @@ def board_section(
         board_caption(results, board, campaign=not around.alone),
         board_table(board, plot=plot, around=around),
         extra,
+        *_settings(board, around),
         None if around.alone else _without_result(results, board),
         None if around.alone else _records(board),
         class_="board",
@@ -154,13 +156,25 @@ def board_caption(results: CampaignResults, board: Board, *, campaign: bool = Tr
 
 
 def _judged(board: Board) -> str | None:
-    """What the tests say, in one sentence."""
-    counts = Counter((row.method, row.group.backbone) for row in board.rows)
-    if max(counts.values(), default=0) > 1:
-        return (
-            "Rows of one method are the settings of a sweep, sorted by test performance: the first of a method is the best of up to "
-            f"{max(counts.values())} by test performance, which is optimistic, and none is tested against it."
-        )
+    """What the tests say, and how sweeps take part in them."""
+    return " ".join(filter(None, [_of_sweeps(board), _tested(board)])) or None
+
+
+def _of_sweeps(board: Board) -> str | None:
+    """How the settings of a sweep are shown, and which of them is compared."""
+    swept = [family for family in board.families if family.swept]
+    if not swept:
+        return None
+    said = ["The settings of one method share a row, with the range of their means; below the table they unfold."]
+    if any(family.chosen is not None for family in swept):
+        said.append("The setting that validation chose is compared with other methods.")
+    if unchosen := [family.method for family in swept if family.chosen is None]:
+        said.append(f"Validation performance was not kept for {', '.join(dict.fromkeys(unchosen))}: the best setting by test")
+        said.append("performance is optimistic and is compared with nothing.")
+    return " ".join(said)
+
+
+def _tested(board: Board) -> str | None:
     verdicts = [row.verdict for row in board.rows if row.verdict is not None]
     if not verdicts:
         return None
@@ -188,19 +202,211 @@ def board_table(board: Board, plot: bool = False, around: Surroundings = _CAMPAI
     axis = _Axis(board) if plot else None
     head = [_text_head("method"), _number_head("n", "records", "number of records behind the row; the link leads to them")]
     head += [_column_head(board.first, True)]
-    head += [element("th", f"{board.first.label}, {LEVEL:.0%} interval", scope="col", class_="plot")] if axis else []
+    pictured = f"{LEVEL:.0%} interval; of a sweep its settings" if board.axes else f"{LEVEL:.0%} interval"
+    head += [element("th", f"{board.first.label}, {pictured}", scope="col", class_="plot")] if axis else []
     head += [_column_head(column, False) for column in board.columns[1:]]
     head += [_text_head(name) for name in board.texts]
     rows = []
-    for number, row in enumerate(board.rows):
-        cells = [_method_cell(row, around), _records_cell(row, board, number, around)]
-        scores = [_score_cell(row.scores.get(column.name), column, len(row.records)) for column in board.columns]
-        cells += [scores[0], *([axis.cell(row.scores.get(board.first.name))] if axis else []), *scores[1:]]
-        cells += [element("td", row.texts[name], class_="nowrap") for name in board.texts]
-        rows.append(element("tr", *cells, data_row=number))
+    for family in board.families:
+        if family.swept:
+            cells = _sweep_cells(family, board, axis, around)
+            rows.append(element("tr", *cells, data_rows=" ".join(map(str, family.numbers)), data_chosen=_number_of_chosen(family)))
+        else:
+            rows.append(element("tr", *_row_cells(family.rows[0], board, axis, family.numbers[0], around), data_row=family.numbers[0]))
     inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
     label = f"Leaderboard of {board.title}"
     return element("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
+
+
+def _row_cells(row: Row, board: Board, axis: _Axis | None, number: int, around: Surroundings) -> list[Fragment]:
+    cells = [_method_cell(row, around), _records_cell(row, board, number, around)]
+    scores = [_score_cell(row.scores.get(column.name), column, len(row.records)) for column in board.columns]
+    cells += [scores[0], *([axis.cell(row.scores.get(board.first.name))] if axis else []), *scores[1:]]
+    return cells + [element("td", row.texts[name], class_="nowrap") for name in board.texts]
+
+
+# --- sweeps: the settings of one method ----------------------------------------------------------------------------------------------
+
+
+def _number_of_chosen(family: Family) -> int | None:
+    return next((number for number, row in zip(family.numbers, family.rows, strict=True) if row is family.chosen), None)
+
+
+def _sweep_cells(family: Family, board: Board, axis: _Axis | None, around: Surroundings) -> list[Fragment]:
+    """A sweep in one row: what it is over, the range of each column, and the setting that validation chose."""
+    many = f" {len(family.rows)} settings of {', '.join(_short(name) for name in family.axes)}"
+    link = element("a", family.method, href=around.method(family.method))
+    chosen, best = family.chosen, family.best(board.first)
+    if chosen is not None:
+        said = f"{chosen.group.variant} chosen by validation"
+    else:
+        said = f"best of {len(family.rows)} by test performance, optimistic: {best.group.variant}" if best is not None else ""
+    title = chosen.verdict.summary if chosen is not None and chosen.verdict is not None else None
+    about = [element("span", many, class_="quiet"), element("br"), element("span", said, class_="why")]
+    if chosen is not None and chosen.verdict is not None and chosen.verdict.significant is False:
+        about += [element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=title)]
+    records = sum(len(row.records) for row in family.rows)
+    below = f"#{_settings_anchor(board, family, around)}"
+    several = element("a", str(records), href=below, aria_label=f"{len(family.rows)} settings of {family.method}")
+    cells = [
+        element("th", link, *about, class_="name", scope="row", title=title),
+        element("td", several, class_="number", data_value=records),
+    ]
+    scores = [_range_cell(family, column) for column in board.columns]
+    plot = [element("td", sweep_picture(family, board.first, axis.ends), class_="plot")] if axis else []
+    cells += [scores[0], *plot, *scores[1:]]
+    return cells + [
+        element("td", ", ".join(dict.fromkeys(row.texts[name] for row in family.rows)), class_="nowrap") for name in board.texts
+    ]
+
+
+def _range_cell(family: Family, column: Column) -> Fragment:
+    """From the smallest to the largest mean, and the one that validation chose."""
+    ends = family.range(column)
+    if ends is None:
+        return number_cell(None)
+    shown: list[Content] = [" to ".join(dict.fromkeys(_shown(end, column) for end in ends))]
+    score = family.chosen.scores.get(column.name) if family.chosen is not None else None
+    if score is not None:
+        spread = f" ± {_shown(score.std, column)}" if score.std == score.std else ""
+        shown += [element("br"), element("span", f"chosen {_shown(score.mean, column)}{spread}", class_="interval")]
+    return element("td", *shown, class_="number nowrap", data_low=repr(ends[0]), data_high=repr(ends[1]))
+
+
+def _settings(board: Board, around: Surroundings) -> list[Fragment]:
+    """Every sweep of a board unfolded: its picture, and a row per setting with the values on the axes."""
+    parts = []
+    for family in board.families:
+        if not family.swept:
+            continue
+        head = [head_cell(_short(name), "name") for name in family.axes] + [
+            _number_head("n", "records", "number of records behind the row")
+        ]
+        head += [_column_head(column, False) for column in board.columns]
+        rows = []
+        for number, row in zip(family.numbers, family.rows, strict=True):
+            first, *others = [value_as_text(value) for value in row.settings.values()]
+            values = [element("th", first, around.note(row), class_="name", scope="row"), *(element("td", value) for value in others)]
+            scores = [_score_cell(row.scores.get(column.name), column, len(row.records)) for column in board.columns]
+            rows.append(element("tr", *values, _records_cell(row, board, number, around), *scores, data_row=number))
+        inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
+        shown = element("div", inner, class_="scroll", tabindex=0, role="region", aria_label=f"Settings of {family.method}")
+        title = f"{family.method}: {len(family.rows)} settings of {', '.join(map(_short, family.axes))}"
+        name = _settings_anchor(board, family, around)
+        parts.append(
+            element(
+                "details", element("summary", title), sweep_picture(family, board.first, labelled=True), shown, class_="settings", id=name
+            )
+        )
+    return parts
+
+
+_SMALL, _LARGE = (160.0, 46.0), (460.0, 170.0)
+"""Width and height of the picture of a sweep, in a row and unfolded."""
+_MOST_LABELS = 12
+
+
+def sweep_picture(family: Family, column: Column, ends: tuple[float, float] | None = None, *, labelled: bool = False) -> Fragment | None:
+    """The means of a sweep: a curve over one axis, a heat map over two, and one point each over more. The chosen setting is framed.
+
+    Args:
+        ends: the scale that rows of a board share; default: that of the means. labelled: large, with the values of the axes.
+    """
+    scored = [row for row in family.rows if column.name in row.scores]
+    own = family.range(column)
+    if own is None:
+        return None
+    low, high = ends or own
+    shares = {id(row): (row.scores[column.name].mean - low) / (high - low) if high > low else 0.5 for row in scored}
+    texts = {id(row): f"{row.group.variant}: {_shown(row.scores[column.name].mean, column)}" for row in scored}
+    drawn = {1: _curve, 2: _heat_map}.get(len(family.axes), _points)(family, column, scored, shares, texts, labelled)
+    width, height, parts = drawn
+    words = f"{column.label} over {len(family.rows)} settings of {', '.join(map(_short, family.axes))}: "
+    words += " to ".join(_shown(end, column) for end in own)
+    size = {"width": f"{width:g}", "height": f"{height:g}"}
+    return element("svg", *parts, class_="sweep", viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=words, **size)
+
+
+_Drawn = tuple[float, float, list[Content]]
+
+
+def _curve(
+    family: Family, column: Column, scored: Sequence[Row], shares: Mapping[int, float], texts: Mapping[int, str], labelled: bool
+) -> _Drawn:
+    """A point per value in its order, joined by lines where all values are numbers."""
+    width, height = _LARGE if labelled else _SMALL
+    left, right, top, bottom = (48.0, 12.0, 10.0, 34.0) if labelled else (6.0, 6.0, 5.0, 5.0)
+    step = (width - left - right) / max(1, len(family.rows) - 1)
+    x = {id(row): left + place * step for place, row in enumerate(family.rows)}
+    y = {id(row): top + (1.0 - shares[id(row)]) * (height - top - bottom) for row in scored}
+    parts: list[Content] = []
+    if all(isinstance(axis_value(row, family.axes[0]), (int, float)) for row in scored):
+        parts.append(element("polyline", points=" ".join(f"{x[id(row)]:.1f},{y[id(row)]:.1f}" for row in scored)))
+    for row in scored:
+        frame = "chosen" if row is family.chosen else None
+        place: dict[str, Any] = {"cx": f"{x[id(row)]:.1f}", "cy": f"{y[id(row)]:.1f}", "r": 5 if frame else 3}
+        parts.append(element("circle", element("title", texts[id(row)]), class_=frame, **place))
+    if labelled:
+        every = -(-len(family.rows) // _MOST_LABELS)
+        for row in family.rows[::every]:
+            value = value_as_text(row.settings[family.axes[0]])
+            parts.append(element("text", value, x=f"{x[id(row)]:.1f}", y=height - 18, text_anchor="middle"))
+        parts.append(element("text", _short(family.axes[0]), x=f"{(left + width - right) / 2:.1f}", y=height - 3, text_anchor="middle"))
+        low, high = family.range(column) or (0.0, 0.0)
+        for end, at in ((high, top + 4), (low, height - bottom + 4)):
+            parts.append(element("text", _shown(end, column), x=left - 10, y=f"{at:g}", text_anchor="end"))
+    return width, height, parts
+
+
+def _heat_map(
+    family: Family, column: Column, scored: Sequence[Row], shares: Mapping[int, float], texts: Mapping[int, str], labelled: bool
+) -> _Drawn:
+    """A field per pair of values, darker where the mean is higher; labelled, with the mean in it."""
+    rows, columns = ([*dict.fromkeys(value_as_text(row.settings[name]) for row in _along(family, name))] for name in family.axes)
+    wide, tall = (46.0, 24.0) if labelled else (min(16.0, _SMALL[0] / len(columns)), min(12.0, 2 * _SMALL[1] / len(rows)))
+    left, top = (10.0 + 7.0 * max(map(len, rows)), 38.0) if labelled else (0.0, 0.0)
+    parts: list[Content] = []
+    for row in scored:
+        down, across = (value_as_text(value) for value in row.settings.values())
+        x, y, share = left + columns.index(across) * wide, top + rows.index(down) * tall, min(1.0, max(0.0, shares[id(row)]))
+        place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{wide - 1:.1f}", "height": f"{tall - 1:.1f}"}
+        frame = "chosen" if row is family.chosen else None
+        parts.append(element("rect", element("title", texts[id(row)]), class_=frame, fill_opacity=f"{0.06 + 0.6 * share:.2f}", **place))
+        if labelled:
+            shown = _shown(row.scores[column.name].mean, column)
+            parts.append(element("text", shown, x=f"{x + wide / 2:.1f}", y=f"{y + tall / 2 + 4:.1f}", text_anchor="middle"))
+    if labelled:
+        parts.append(element("text", f"{_short(family.axes[0])} ↓  {_short(family.axes[1])} →", x=0, y=12))
+        parts += [element("text", v, x=f"{left + (n + 0.5) * wide:.1f}", y=top - 6, text_anchor="middle") for n, v in enumerate(columns)]
+        parts += [element("text", v, x=left - 6, y=f"{top + (n + 0.5) * tall + 4:.1f}", text_anchor="end") for n, v in enumerate(rows)]
+    return max(left + len(columns) * wide, 150.0 if labelled else 0.0), top + len(rows) * tall, parts
+
+
+def _along(family: Family, axis: str) -> list[Row]:
+    """The rows in the order of one axis."""
+    return sorted(family.rows, key=lambda row: axis_order(row.settings[axis]))
+
+
+def _points(
+    family: Family, column: Column, scored: Sequence[Row], shares: Mapping[int, float], texts: Mapping[int, str], labelled: bool
+) -> _Drawn:
+    """A point per setting on one scale."""
+    width, height = (_LARGE[0], 30.0) if labelled else (_SMALL[0], 18.0)
+    parts: list[Content] = [element("line", x1=6, x2=width - 6, y1=height / 2, y2=height / 2)]
+    for row in scored:
+        frame = "chosen" if row is family.chosen else None
+        place: dict[str, Any] = {"cx": f"{6 + shares[id(row)] * (width - 12):.1f}", "cy": height / 2, "r": 5 if frame else 3}
+        parts.append(element("circle", element("title", texts[id(row)]), class_=frame, **place))
+    return width, height, parts
+
+
+def _settings_anchor(board: Board, family: Family, around: Surroundings) -> str:
+    return f"{anchor(f'settings-{around.name}', board.preset)}-{min(family.numbers)}"
+
+
+def _short(name: str) -> str:
+    """A setting without its section."""
+    return name.partition(".")[2] or name
 
 
 def _text_head(name: str) -> Fragment:
@@ -267,7 +473,7 @@ class _Axis:
     def __init__(self, board: Board) -> None:
         scores = [row.scores[board.first.name] for row in board.rows if board.first.name in row.scores]
         ends = [end for s in scores for end in (s.mean, s.low, s.high) if end == end]
-        self._low, self._high = (min(ends), max(ends)) if ends else (0.0, 1.0)
+        self._low, self._high = self.ends = (min(ends), max(ends)) if ends else (0.0, 1.0)
         self._column = board.first
 
     def cell(self, score: Score | None) -> Fragment:

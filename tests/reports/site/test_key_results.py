@@ -4,50 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from report_lab import CAMPAIGN, EVIL, MATRIX, catalogue_of, record_of, toy_engine
+from report_lab import EVIL, catalogue_of, raised_results, toy_engine
 from scipy import stats
 
-from cglsuite.campaigns.campaign import Campaign
-from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.storage.store import Store
 from cglsuite.reports.rendering.page import Page, page_html
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.results.summary import overview
 from cglsuite.reports.site.index import Finding, findings, key_results
 
-BASE = np.array(MATRIX) - 0.2  # the mean of its last row is 60 %
-NOISE = (-0.012, 0.0, 0.007, 0.004, -0.003)
 Made = Callable[..., CampaignResults]
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
-    """Results of one scenario, with as many orders as ``NOISE`` has values unless told otherwise: matrices raised by method."""
-
-    def make(
-        by: dict[str, float], orders: int = len(NOISE), lambdas: tuple[float, ...] = (), validated: bool = False, **wobble: float
-    ) -> CampaignResults:
-        seeds = {"order": list(range(orders)), "init": list(range(orders))}
-        axes = {"axes": {"method.lambda": list(lambdas)}} if lambdas else {}
-        content = CAMPAIGN | {"grid": {"scenarios": ["toy/class-il@cglb-1"], "methods": list(by)} | axes, "seeds": seeds}
-        catalogue = catalogue_of()
-        store, engine = Store(tmp_path / "store"), toy_engine(catalogue)
-        for place, planned in enumerate(plan_campaign(Campaign.parse(content), catalogue, store=store, engine=engine)):
-            order, method = planned.request.seeds.order, planned.request.method
-            own = wobble.get(method, 0.002) * np.cos(7.0 * place)
-            weight = planned.request.overrides.get("method.lambda", 0.0)
-            matrix = BASE + by[method] + NOISE[order] + own + 0.01 * weight
-            kept = {"validation_matrix": (matrix - 0.02 * weight).tolist()} if validated else {}
-            store.put(record_of(planned, matrix=matrix.tolist(), **kept))
-        return load_campaign_results(content, store, catalogue=catalogue, engine=engine)
-
-    return make
+    """Results of one scenario: see :func:`report_lab.raised_results`."""
+    return partial(raised_results, tmp_path / "store")
 
 
 def only(results: CampaignResults) -> Finding:

@@ -19,6 +19,7 @@
       this.body = section.querySelector("tbody");
       this.heads = [...section.querySelectorAll("thead th[data-column]")];
       this.rows = [...this.body.rows];
+      this.single = [...section.querySelectorAll("details.settings tr[data-row]")];
       this.links = [...section.querySelectorAll("a[data-file]")];
       this.heads.forEach((head) => this.addButton(head));
     }
@@ -46,23 +47,35 @@
       this.refresh();
     }
 
-    of(row) {
-      return this.data.rows[Number(row.dataset.row)];
+    /* The numbers of the rows behind a row: several, if it is a sweep. */
+    numbersOf(row) {
+      return (row.dataset.rows ?? row.dataset.row).split(" ").map(Number);
+    }
+
+    /* Of a sweep the row that validation chose, or else the middle of the range. */
+    value(row, name) {
+      const numbers = "chosen" in row.dataset ? [Number(row.dataset.chosen)] : this.numbersOf(row);
+      const values = numbers.map((number) => this.data.rows[number].numbers[name]).filter((value) => value !== null);
+      if (!values.length) return null;
+      return name === "records" ? values.reduce((sum, value) => sum + value, 0) : (Math.min(...values) + Math.max(...values)) / 2;
+    }
+
+    text(row) {
+      return this.data.rows[this.numbersOf(row)[0]].text;
     }
 
     missing(row, name) {
-      const { numbers, text } = this.of(row);
-      return name in text || numbers[name] !== null ? 0 : 1;
+      return name in this.text(row) || this.value(row, name) !== null ? 0 : 1;
     }
 
     compare(a, b, name) {
-      const [one, other] = [this.of(a), this.of(b)];
-      if (name in one.text) return collator.compare(one.text[name], other.text[name]);
-      return (one.numbers[name] ?? 0) - (other.numbers[name] ?? 0);
+      if (name in this.text(a)) return collator.compare(this.text(a)[name], this.text(b)[name]);
+      return (this.value(a, name) ?? 0) - (this.value(b, name) ?? 0);
     }
 
     filter(wanted) {
-      for (const row of this.rows) row.hidden = !wanted(this.of(row));
+      this.wanted = new Set(this.data.rows.flatMap((row, number) => (wanted(row) ? [number] : [])));
+      for (const row of [...this.rows, ...this.single]) row.hidden = !this.numbersOf(row).some((number) => this.wanted.has(number));
       const left = this.rows.filter((row) => !row.hidden).length;
       this.section.hidden = left === 0;
       if (this.link) this.link.hidden = left === 0;
@@ -80,19 +93,24 @@
       });
       for (const row of [this.heads[0].parentElement, ...this.rows])
         [...row.cells].forEach((cell, place) => cell.classList.toggle("off", off[place]));
+      for (const fold of this.section.querySelectorAll("details.settings")) {
+        const hidden = [...fold.querySelectorAll("thead th")].map(({ dataset }) => Boolean(dataset.column) && !names.has(dataset.column));
+        for (const row of fold.querySelectorAll("tr")) [...row.cells].forEach((cell, place) => cell.classList.toggle("off", hidden[place]));
+      }
       this.refresh();
     }
 
     /* Downloads hold the rows and columns that are shown, in the order in which they are shown. */
     refresh() {
-      const rows = this.rows.filter((row) => !row.hidden).map((row) => Number(row.dataset.row));
+      const rows = this.rows.filter((row) => !row.hidden).flatMap((row) => this.numbersOf(row));
+      const shown = this.wanted ? rows.filter((row) => this.wanted.has(row)) : rows;
       const written = (pieces, row) =>
         pieces
           .filter(([, column]) => !column || !this.names || this.names.has(column))
-          .map(([text, column, best]) => (best && this.isBest(row, column, rows) ? best : text));
+          .map(([text, column, best]) => (best && this.isBest(row, column, shown) ? best : text));
       for (const link of this.links) {
         const file = this.data.files[Number(link.dataset.file)];
-        const pieces = rows.flatMap((row) => written(file.rows[row], row));
+        const pieces = shown.flatMap((row) => written(file.rows[row], row));
         const text = written(file.head).join("") + (file.once ? [...new Set(pieces)] : pieces).join("") + file.foot;
         link.href = `data:${file.media};charset=utf-8,${encodeURIComponent(text)}`;
       }

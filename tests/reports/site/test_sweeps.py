@@ -1,0 +1,128 @@
+"""Sweeps on leaderboards: one row per method with a range and a picture, nothing selected on test data in silence, downloads with axes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from report_lab import assert_holds_together, catalogue_of, raised_results
+
+from cglsuite.cells.storage.store import Store
+from cglsuite.commons.hosted.standings import Marked, _standings
+from cglsuite.commons.submissions.staging import Marks
+from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.site.boards import Board, Family, across, boards, standings
+from cglsuite.reports.site.downloads import board_downloads
+from cglsuite.reports.site.grid import results_table
+from cglsuite.reports.site.leaderboard import board_section, sweep_picture
+
+BY = {"bare": 0.0, "ewc": 0.1, "joint": 0.2}
+LAMBDAS = (5.0, 1.0, 2.0)
+
+
+def board_of(results: CampaignResults) -> Board:
+    (board,) = boards(results, catalogue_of())
+    return board
+
+
+def section(results: CampaignResults, board: Board) -> BeautifulSoup:
+    shown = str(board_section(results, board, plot=True, number=0))
+    assert_holds_together(shown)
+    return BeautifulSoup(shown, "html.parser")
+
+
+@pytest.mark.parametrize("validated", [False, True])
+def test_the_settings_of_a_method_share_a_row_and_unfold(tmp_path: Path, validated: bool) -> None:
+    """The row has the range; below the table, each setting has its own numbers, in the order of the axis."""
+    results = raised_results(tmp_path, BY, lambdas=LAMBDAS, validated=validated)
+    board = board_of(results)
+    page = section(results, board)
+    rows = page.select("section > .scroll tbody tr")
+    assert [row.a.text for row in rows] == ["joint", "ewc", "bare"]
+    ewc = rows[1]
+    value = {row.settings["method.lambda"]: row.scores["average_performance"].mean for row in board.rows if row.method == "ewc"}
+    cell = ewc.select_one("td[data-low]")
+    assert (float(cell["data-low"]), float(cell["data-high"])) == (min(value.values()), max(value.values()))
+    assert cell.text.startswith(f"{100 * value[1.0]:.1f} to {100 * value[5.0]:.1f}")
+    said = ewc.select_one(".why").text
+    assert said == ("lambda=1 chosen by validation" if validated else "best of 3 by test performance, optimistic: lambda=5")
+    assert len(ewc.select("svg.sweep circle")) == 3
+    fold = page.select_one("details.settings")
+    assert [row.th.text for row in fold.select("tbody tr")] == ["1", "2", "5"]
+    assert [float(row.select_one("td[data-std]")["data-value"]) for row in fold.select("tbody tr")] == [value[k] for k in (1.0, 2.0, 5.0)]
+
+
+def test_no_test_against_a_row_that_test_data_selected(tmp_path: Path) -> None:
+    """Without validation the sweep is compared with nothing; with it, the setting that validation chose is."""
+    unchosen = board_of(raised_results(tmp_path / "a", BY, lambdas=LAMBDAS))
+    assert [row.method for row in unchosen.compared] == ["joint", "bare"]
+    assert all(row.verdict is None for row in unchosen.rows if row.method == "ewc")
+    chosen = board_of(raised_results(tmp_path / "b", BY, lambdas=LAMBDAS, validated=True))
+    assert [row.group.label for row in chosen.compared] == ["joint", "ewc (lambda=1)", "bare"]
+    assert [row.group.label for row in chosen.rows if row.verdict is not None] == ["ewc (lambda=1)", "bare"]
+
+
+def test_downloads_have_a_row_per_setting_and_a_column_per_axis(tmp_path: Path) -> None:
+    board = board_of(raised_results(tmp_path, BY, lambdas=LAMBDAS))
+    table, latex, _ = board_downloads(board, catalogue_of())
+    rows = list(csv.DictReader(io.StringIO(table.text)))
+    assert sorted((row["method"], row["method.lambda"]) for row in rows) == [
+        ("bare", ""), ("ewc", "1.0"), ("ewc", "2.0"), ("ewc", "5.0"), ("joint", ""),
+    ]  # fmt: skip
+    assert "method & lambda & " in latex.text
+    assert "ewc & 5.0 & 5 & " in latex.text
+    assert "\\mathbf" not in next(line for line in latex.text.splitlines() if line.startswith("ewc & 5.0"))
+
+
+def test_only_the_chosen_setting_is_bold_marked_and_ranked(tmp_path: Path) -> None:
+    """In LaTeX, in the table of ``cglsuite table``, and across scenarios."""
+    scenarios = ["toy/class-il@cglb-1", "cora/task-il@begin-1"]
+    results = raised_results(tmp_path, BY, lambdas=LAMBDAS, validated=True, scenarios=scenarios)
+    shown = boards(results, catalogue_of())
+    latex = board_downloads(shown[0], catalogue_of())[1].text
+    bold = [line for line in latex.splitlines() if "\\mathbf" in line and line.startswith("ewc")]
+    assert [line.split(" & ")[1] for line in bold] == ["1.0"]
+    grid = results_table(results, catalogue_of())
+    assert {row for (row, _, _), entry in grid.entries.items() if entry.mark == "best"} == {"ewc (lambda=1)"}
+    assert [(one.name, one.mean_rank) for one in standings(shown)] == [("joint", 1.0), ("ewc", 2.0), ("bare", 3.0)]
+
+
+def test_a_sweep_without_validation_has_no_rank(tmp_path: Path) -> None:
+    """It stands in the table across scenarios with its range."""
+    scenarios = ["toy/class-il@cglb-1", "cora/task-il@begin-1"]
+    results = raised_results(tmp_path, BY, lambdas=LAMBDAS, scenarios=scenarios)
+    shown = boards(results, catalogue_of())
+    assert [(one.name, dict(one.ranks)) for one in standings(shown)][-1] == ("ewc", {})
+    table = BeautifulSoup(str(across(shown)), "html.parser")
+    cells = [cell.text for cell in table.select("tbody tr")[-1].find_all(["th", "td"])]
+    assert cells[:2] == ["ewc", "–"]
+    assert all(" to " in text for text in cells[2:])
+
+
+def test_a_hosted_board_ranks_no_setting_that_test_data_selected(tmp_path: Path) -> None:
+    results = raised_results(tmp_path, BY, lambdas=LAMBDAS)
+    board, marks = board_of(results), Marks(Store(tmp_path).path)
+    marked = {r.key: Marked(record=r, digest=r.digest, mark=marks.of(r.key, r.digest)) for r in results.used}
+    ranks = {one.row.group.label: one.rank for one in _standings(board, marked)}
+    assert ranks == {"joint": 1, "bare": 2, "ewc (lambda=1)": None, "ewc (lambda=2)": None, "ewc (lambda=5)": None}
+
+
+def test_two_axes_are_a_heat_map(tmp_path: Path) -> None:
+    """A field per pair of values, in the order of the values, with the mean in it where it is large."""
+    board = board_of(raised_results(tmp_path, BY, lambdas=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+    pairs = [{"training.epochs": epochs, "training.lr": lr} for epochs in (20, 5, 10) for lr in (0.1, 0.001)]
+    own = next(family for family in board.families if family.swept)
+    rows = tuple(replace(row, settings=pair) for row, pair in zip(own.rows, pairs, strict=True))
+    family = Family(rows=rows, numbers=own.numbers)
+    picture = BeautifulSoup(str(sweep_picture(family, board.first, labelled=True)), "html.parser")
+    means = [f"{100 * row.scores['average_performance'].mean:.1f}" for row in rows]
+    texts = [text.text for text in picture.select("text")]
+    assert len(picture.select("rect")) == 6
+    assert texts == [*means, "epochs ↓  lr →", "0.001", "0.1", "5", "10", "20"]
+    at = {text: (float(rect["x"]), float(rect["y"])) for text, rect in zip(means, picture.select("rect"), strict=True)}
+    assert at[means[0]][1] > at[means[4]][1] > at[means[2]][1]  # 20, 10 and 5 epochs, from below
+    assert at[means[0]][0] > at[means[1]][0]
