@@ -12,6 +12,7 @@ from cglsuite.base.lazily import lazily
 from cglsuite.host.hookspecs import hookimpl
 from cglsuite.specs import (
     BackboneSpec,
+    CommandSpec,
     DatasetSpec,
     ExecutorSpec,
     Hyperparameter,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BackboneSpec",
     "Catalogue",
+    "CommandSpec",
     "DatasetSpec",
     "ExecutorSpec",
     "Explorer",

@@ -18,44 +18,24 @@ import click
 
 from cglsuite import __version__
 from cglsuite.base.environment import check_environment
-from cglsuite.base.errors import CglsuiteError, nearest, said
+from cglsuite.base.errors import CglsuiteError, UnknownNameError, nearest, said
 from cglsuite.base.inputs import quoted
 from cglsuite.base.traces import end_process, rest_collector, wake_collector
 from cglsuite.cli.options import Session
-from cglsuite.cli.output import configure_logging, echo, release_logging
+from cglsuite.cli.output import configure_logging, echo, release_logging, tidy
 from cglsuite.graphs.files.named import named
+from cglsuite.specs import CORE_COMMANDS
 
 __all__ = ["COMMANDS", "cli", "main", "run"]
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "cell": ("cglsuite.cli.commands.cells:cell", "Run one cell and print its metrics."),
-    "check": ("cglsuite.cli.commands.check:check", "Check that anything in the catalogue keeps its contract."),
-    "data": ("cglsuite.cli.commands.data:data", "Say which data sets are here, download what is missing, verify what is here."),
-    "export": ("cglsuite.cli.commands.export:export", "Write the splits of a scenario's stream as npz with hashes, for use elsewhere."),
-    "list": ("cglsuite.cli.commands.catalogue:list_names", "List what plugins provide: datasets, scenarios, methods, ..."),
-    "merge": ("cglsuite.cli.commands.exchange:merge", "Merge the records of several stores; both of two unlike results are kept."),
-    "migrate": ("cglsuite.cli.commands.migrate:migrate", "Re-key records after source changes that leave results bit-identical."),
-    "new": ("cglsuite.cli.commands.new:new", "Write a package for your own method, dataset, or any other kind."),
-    "notebook": ("cglsuite.cli.commands.catalogue:notebook", "Copy an installed notebook, to open and change in Jupyter."),
-    "plugins": ("cglsuite.cli.commands.plugins:plugins", "List installed plugins and their state; diagnose them."),
-    "publish": ("cglsuite.cli.commands.exchange:publish", "Publish the records of a store in a folder or a bucket, for others to pull."),
-    "pull": ("cglsuite.cli.commands.exchange:pull", "Pull published records into a store, verified."),
-    "report": ("cglsuite.cli.commands.report:report", "Render the reports of a campaign from stored records."),
-    "reproduce": ("cglsuite.cli.commands.reproduce:reproduce", "Rerun published experiments; write a ledger that compares the results."),
-    "results": ("cglsuite.cli.commands.results:results", "Write stored results as CSV, JSON or Parquet."),
-    "run": ("cglsuite.cli.commands.cells:run", "Run the missing cells of a campaign, then render its reports."),
-    "scenarios": ("cglsuite.cli.commands.scenarios:scenarios", "Compare scenario presets field by field."),
-    "show": ("cglsuite.cli.commands.catalogue:show", "Show one dataset, scenario, method, ... with all its hyper-parameters or switches."),
-    "site": ("cglsuite.cli.commands.site:site", "Write the leaderboard of a results folder as static pages, ready to host."),
-    "status": ("cglsuite.cli.commands.status:status", "Count a campaign's finished, missing and failed cells."),
-    "submit": ("cglsuite.cli.commands.submit:submit", "Check the records of a third party, rerun a sample, and accept what holds."),
-    "table": ("cglsuite.cli.commands.report:table", "Write one table of several scenarios for a paper: LaTeX, Markdown or CSV."),
-}
-"""Name to ("module:command", one line of help); a command's module is imported only when that command is used."""
+COMMANDS: dict[str, tuple[str, str]] = {spec.name: (spec.factory, spec.summary) for spec in CORE_COMMANDS}
+"""The suite's own: name to ("module:command", one line of help). A command's module is imported only when that command is used."""
 
 INTERRUPTED = 130
 _NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _ENDING = (signal.SIGTERM, signal.SIGQUIT)
+_PROVIDER = "cglsuite.provider"
+"""Where a context holds who provides the command that runs, if that is a plugin."""
 _log = logging.getLogger(__name__)
 
 
@@ -68,14 +48,14 @@ class Ended(KeyboardInterrupt):
 
 
 class _LazyGroup(click.Group):
-    """A group whose commands are in :data:`COMMANDS`."""
+    """A group whose commands are in :data:`COMMANDS`, and after them those of plugins, which are loaded for no other command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            return _command_of_plugin(ctx, cmd_name)
         command = resolve_name(COMMANDS[cmd_name][0])
         if cmd_name != "cell":
             wake_collector()  # others may go on for long before a cell runs in their process, if ever
@@ -99,17 +79,69 @@ class _LazyGroup(click.Group):
             if _stdout_is_open():
                 raise CglsuiteError(f"BrokenPipeError: {error} (a process that read from this one has ended)") from error
             return 0
+        except Exception as error:
+            if _PROVIDER in ctx.meta:
+                error.add_note(f"in a command of {ctx.meta[_PROVIDER]}")
+            raise
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = nearest(args[0], COMMANDS, 1)
-            advice = f"Did you mean {close[0]!r}?" if close else f"Commands: {', '.join(sorted(COMMANDS))}."
-            raise click.UsageError(f"No such command {args[0]!r}. {advice}", ctx)
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            known = {*COMMANDS, *_session(ctx).catalogue().names("command")}
+            close = nearest(name, known, 1)
+            advice = f"Did you mean {close[0]!r}?" if close else f"Commands: {', '.join(sorted(known))}."
+            raise click.UsageError(f"No such command {name!r}. {advice}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+        if theirs := _commands_of_plugins():
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(theirs)
+
+
+def _session(ctx: click.Context) -> Session:
+    """The invocation's session; on first use, the global options take effect."""
+    if ctx.obj is None:
+        configure_logging(ctx.params.get("verbose", 0), ctx.params.get("log_json", False))
+        check_environment()
+        ctx.obj = Session(strict=ctx.params.get("strict", False))
+    session: Session = ctx.obj
+    return session
+
+
+def _command_of_plugin(ctx: click.Context, name: str) -> click.Command | None:
+    """The command of that name of a plugin; ``None`` if there is none.
+
+    Raises:
+        PluginError: it cannot be imported, or is no click command; or, in strict mode, any plugin is faulty.
+        CollisionError: several plugins have one of that name.
+    """
+    catalogue = _session(ctx).catalogue()
+    try:
+        entry = catalogue.get("command", name)
+    except UnknownNameError:
+        return None
+    from cglsuite.host.loading import output_to_stderr
+
+    with output_to_stderr(), contextlib.redirect_stdout(sys.stderr):
+        command: click.Command = catalogue.resolve(entry)
+    wake_collector()
+    ctx.meta[_PROVIDER] = entry.provider
+    return command
+
+
+def _commands_of_plugins() -> list[tuple[str, str]]:
+    """(name, summary and provider) for the help; empty where plugins cannot be loaded, which other commands report."""
+    from cglsuite.host.catalogue import load_leniently
+
+    try:
+        entries = load_leniently(built_in=False).entries("command")
+    except CglsuiteError as error:
+        _log.info("%s", error)
+        return []
+    return [(entry.name, f"{tidy(entry.spec.summary)} ({entry.provider})") for entry in entries]
 
 
 START = """\
@@ -142,14 +174,12 @@ All commands: cglsuite --help. Options of one: cglsuite COMMAND --help.
 @click.option("--strict", is_flag=True, help="End with status 4 if any plugin is faulty (also: CGLSUITE_STRICT=1).")
 @click.version_option(__version__, prog_name="cglsuite")
 @click.pass_context
-def cli(ctx: click.Context, verbose: int, log_json: bool, strict: bool) -> None:
+def cli(ctx: click.Context, /, **options: Any) -> None:
     """Continual graph learning: published protocols, methods as small plugins, reports with honest statistics.
 
     Exit status: 0 ok, 1 a cell or report failed, 2 usage, 3 not applicable, 4 plugin fault, 130 interrupted (128 + n: by signal n).
     """
-    configure_logging(verbose, log_json)
-    check_environment()
-    ctx.obj = Session(strict=strict)
+    _session(ctx)
     if ctx.invoked_subcommand is None:
         echo(START.format(version=__version__).rstrip())
 
@@ -211,7 +241,8 @@ def _logged(error: Exception) -> int:
         return error.exit_code
     verbose = logging.getLogger("cglsuite").isEnabledFor(logging.INFO)
     advice = "" if verbose else " (unexpected: run again as `cglsuite -v ...` for the traceback)"
-    _log.error("%s: %s%s", type(error).__name__, said(error, 4000), advice, exc_info=error)
+    where = "".join(f" {note}" for note in getattr(error, "__notes__", ()) if note.startswith("in a command of "))
+    _log.error("%s: %s%s%s", type(error).__name__, said(error, 4000), where, advice, exc_info=error)
     return 1
 
 

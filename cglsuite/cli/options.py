@@ -289,6 +289,7 @@ FAILED = 1
 
 
 def store_option(command: _Command) -> _Command:
+    """``--store FOLDER``: the parameter ``store_path``, ``None`` where it is not given; see :func:`open_store`."""
     text = "Folder of results.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
     return click.option("--store", "store_path", type=FolderPath(), help=text)(command)
 
@@ -312,6 +313,11 @@ def executor_option(command: _Command) -> _Command:
 
 
 def open_store(path: Path | None, must_exist: bool = False) -> Store:
+    """The store in that folder; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
+
+    Raises:
+        UsageError: with ``must_exist``, there is none.
+    """
     from cglsuite.cells.storage.store import Store
 
     store = Store(path)
@@ -430,7 +436,8 @@ def warn_of_faults(catalogue: Catalogue) -> None:
     for record in catalogue.failed:
         _log.warning("plugin %s is quarantined: %s (see `cglsuite plugins doctor`)", record.label, record.error)
     for collision in catalogue.collisions:
-        _log.warning("%s; none is used (see `cglsuite plugins doctor`)", collision.problem)
+        used = "that of cglsuite" if collision.reserved else "none"
+        _log.warning("%s; %s is used (see `cglsuite plugins doctor`)", collision.problem, used)
     for warning in data_warnings(catalogue.specs(DatasetSpec).values()):
         _log.warning("%s", warning)
 

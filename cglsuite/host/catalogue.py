@@ -17,14 +17,16 @@ from cglsuite.graphs.files.given import content_of, data_spec
 from cglsuite.graphs.files.named import data_files
 from cglsuite.graphs.files.shipped import shipped
 from cglsuite.host.derived import Derivation, derive, form_of, needs_protocol
-from cglsuite.host.discovery import BLOCK, Gate, find_candidates, normalised, strict_by_environment
+from cglsuite.host.discovery import BLOCK, BUILT_IN, CORE, Gate, find_candidates, normalised, strict_by_environment
 from cglsuite.host.doctor import dangerous
 from cglsuite.host.loading import blocked, load_plugin, one_line, output_to_stderr
 from cglsuite.host.plugin_records import FILE, Entry, KindViewOf, PluginRecord
 from cglsuite.specs import (
+    CORE_COMMANDS,
     CORE_MEASURES,
     KINDS,
     BackboneSpec,
+    CommandSpec,
     DatasetSpec,
     ExecutorSpec,
     MeasureSpec,
@@ -37,7 +39,7 @@ from cglsuite.specs import (
     ScheduleSpec,
 )
 
-__all__ = ["Catalogue", "Collision", "load_catalogue", "load_leniently"]
+__all__ = ["Catalogue", "Collision", "core_entry", "load_catalogue", "load_leniently"]
 
 Spec = TypeVar("Spec", bound=PluginSpec)
 
@@ -53,16 +55,26 @@ class Collision:
     entries: tuple[Entry, ...]
 
     @property
+    def reserved(self) -> bool:
+        """Whether the name is that of a command of the suite itself, which comes first and keeps it."""
+        return self.kind == "command" and self.entries[0].record.distribution == CORE
+
+    @property
     def problem(self) -> str:
         """Who provides the name, with versions."""
         records = [entry.record for entry in self.entries]
+        if self.reserved:
+            others = ", ".join(record.label for record in records[1:])
+            return f"{self.kind} {self.name!r} of {others} has the name of a {self.kind} of cglsuite itself"
         labels = [f"{r.label} (entry point {r.entry_point})" if _same_label(r, records) else r.label for r in records]
         return f"{self.kind} {self.name!r} is provided by {len(records)} plugins: {', '.join(labels)}"
 
     @property
     def remedy(self) -> str:
         """How to resolve it."""
-        names = sorted({entry.record.distribution for entry in self.entries})
+        names = sorted({entry.record.distribution for entry in self.entries[self.reserved :]})
+        if self.reserved:
+            return f"its authors must choose another name; the rest of {' and '.join(names)} works"
         if len(names) == 1:
             return f"use another release of {names[0]}, or block it ({BLOCK}={names[0]})"
         override = f'or, to override on purpose, set replaces="{names[0]}" in the {KINDS[self.kind].__name__} of {names[1]}'
@@ -102,6 +114,7 @@ class Catalogue:
     schedules = KindViewOf("schedule")
     notebooks = KindViewOf("notebook")
     executors = KindViewOf("executor")
+    commands = KindViewOf("command")
 
     def __init__(self, records: Iterable[PluginRecord], entries: Iterable[Entry]) -> None:
         self._records = tuple(records)
@@ -110,7 +123,9 @@ class Catalogue:
         self._derivations: dict[str, Entry] = {}
         for (kind, name), group in _grouped(entries).items():
             kept = _without_replaced(group)
-            if len(kept) == 1:
+            if kind == "command" and (core := core_entry(kind, name)) is not None:
+                self._collisions[kind, name] = Collision(kind=kind, name=name, entries=(core, *group))
+            elif len(kept) == 1:
                 self._entries[kind][name] = kept[0]
             else:
                 self._collisions[kind, name] = Collision(kind=kind, name=name, entries=tuple(kept or group))
@@ -172,7 +187,7 @@ class Catalogue:
             raise CollisionError(self._collisions[kind, name].message)
         if name not in known and kind == "scenario" and (entry := self._derived(name)) is not None:
             return entry
-        if name not in known and kind == "measure" and (core := _core_measure(name)) is not None:
+        if name not in known and (core := core_entry(kind, name)) is not None:
             return core
         if name not in known and kind == "scenario" and name in self._of("dataset"):
             raise UsageError(needs_protocol(self.dataset(name), self.specs(ScenarioSpec).values()))
@@ -181,7 +196,7 @@ class Catalogue:
         return known[name]
 
     def scenario(self, name: str) -> ScenarioSpec:
-        """The spec of the scenario of that name. This and the eight below raise what :meth:`get` raises."""
+        """The spec of the scenario of that name. This and the nine below raise what :meth:`get` raises."""
         return self._spec(ScenarioSpec, name)
 
     def dataset(self, name: str) -> DatasetSpec:
@@ -215,6 +230,10 @@ class Catalogue:
     def executor(self, name: str) -> ExecutorSpec:
         """The spec of the executor of that name."""
         return self._spec(ExecutorSpec, name)
+
+    def command(self, name: str) -> CommandSpec:
+        """The spec of the command of that name; those of the suite itself are in every catalogue."""
+        return self._spec(CommandSpec, name)
 
     def specs(self, of: type[Spec]) -> dict[str, Spec]:
         """The specs of one class (``MetricSpec``, ``MethodSpec``, ...) by name, sorted."""
@@ -254,7 +273,7 @@ class Catalogue:
         spec = target.spec if isinstance(target, Entry) else target
         entry = target if isinstance(target, Entry) else self._of(target.kind).get(target.name)
         try:
-            return _notebook(spec) if isinstance(spec, NotebookSpec) else _imported(_reference(spec))
+            return _notebook(spec) if isinstance(spec, NotebookSpec) else _imported(_reference(spec), command=spec.kind == "command")
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -276,14 +295,21 @@ class Catalogue:
         return f"({' and '.join(parts)}: see `cglsuite plugins`.)" if parts else ""
 
 
-def _core_measure(name: str) -> Entry | None:
-    """The core's measure of that name: streams can be scored without any plugin."""
-    spec = next((spec for spec in CORE_MEASURES if spec.name == name), None)
+def core_entry(kind: str, name: str) -> Entry | None:
+    """The core's measure or command of that name, which needs no plugin."""
+    specs: tuple[PluginSpec, ...] = {"measure": CORE_MEASURES, "command": CORE_COMMANDS}.get(kind, ())
+    spec = next((spec for spec in specs if spec.name == name), None)
     if spec is None:
         return None
-    module, distribution = "cglsuite.specs.measure", "cglsuite"
-    record = PluginRecord(distribution=distribution, version=_core_version(), entry_point="core-measures", module=module, status="ok")
-    return Entry(kind="measure", name=name, spec=spec, record=record)
+    record = PluginRecord(
+        distribution=CORE,
+        version=_core_version(),
+        entry_point=f"core-{kind}s",
+        module=f"cglsuite.specs.{kind}",
+        status="ok",
+        source=Path(__file__).resolve().parents[1],
+    )
+    return Entry(kind=kind, name=name, spec=spec, record=record)
 
 
 @cache
@@ -330,12 +356,22 @@ def load_catalogue(
 
 
 def load_leniently(
-    *, block: Iterable[str] = (), allow: Iterable[str] | None = None, entry_points: Iterable[EntryPoint] | None = None
+    *,
+    block: Iterable[str] = (),
+    allow: Iterable[str] | None = None,
+    entry_points: Iterable[EntryPoint] | None = None,
+    built_in: bool = True,
 ) -> Catalogue:
-    """:func:`load_catalogue` for callers that handle faults themselves: never strict, regardless of the environment."""
+    """:func:`load_catalogue` for callers that handle faults themselves: never strict, regardless of the environment.
+
+    Args:
+        built_in: whether the plugins of the suite are loaded too; those of others alone take a fifth of the time.
+    """
     candidates = find_candidates(entry_points)
     gate = Gate.from_environment(block, allow)
     gate.warn_of_unknown(c.distribution for c in candidates)
+    if not built_in:
+        candidates = [c for c in candidates if normalised(c.distribution) not in BUILT_IN]
     records: list[PluginRecord] = []
     entries: list[Entry] = []
     admitted = [c for c in candidates if gate.refusal(c.distribution) is None]
@@ -403,7 +439,7 @@ def _reference(spec: PluginSpec) -> str:
     raise SpecError(f"{type(spec).__name__} {spec.name!r} has no import string")
 
 
-def _imported(reference: str) -> Any:
+def _imported(reference: str, *, command: bool = False) -> Any:
     module_name, _, attribute = reference.partition(":")
     module = importlib.import_module(module_name)
     try:
@@ -414,6 +450,11 @@ def _imported(reference: str) -> Any:
         raise PluginError(f"module {module_name!r} has no {attribute!r}{hint}") from None
     if not callable(imported):
         raise PluginError(f"{attribute!r} is a {type(imported).__name__}, which cannot be called")
+    if command:
+        import click
+
+        if not isinstance(imported, click.Command):
+            raise PluginError(f"{attribute!r} is a {type(imported).__name__}; expected a click command, as @click.command() makes it")
     return imported
 
 

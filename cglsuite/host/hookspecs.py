@@ -10,6 +10,7 @@ import pluggy
 from cglsuite.specs import (
     KINDS,
     BackboneSpec,
+    CommandSpec,
     DatasetSpec,
     ExecutorSpec,
     MeasureSpec,
@@ -25,6 +26,7 @@ __all__ = [
     "HOOKS",
     "PROJECT",
     "cglsuite_backbones",
+    "cglsuite_commands",
     "cglsuite_datasets",
     "cglsuite_executors",
     "cglsuite_measures",
@@ -94,3 +96,8 @@ def cglsuite_notebooks() -> Iterable[NotebookSpec]:
 @hookspec
 def cglsuite_executors() -> Iterable[ExecutorSpec]:
     """Executors: where and how cells run."""
+
+
+@hookspec
+def cglsuite_commands() -> Iterable[CommandSpec]:
+    """Commands: subcommands of ``cglsuite``."""

@@ -4,6 +4,7 @@ The names below are the public ones; the modules they come from may change.
 """
 
 from cglsuite.specs.citation import Citation
+from cglsuite.specs.command import CORE_COMMANDS, CommandSpec
 from cglsuite.specs.hyperparameters import Hyperparameter, Value, resolve_hyperparameters
 from cglsuite.specs.kinds import KINDS
 from cglsuite.specs.levels import LevelSpec, LinkPredictionSpec
@@ -31,6 +32,7 @@ from cglsuite.specs.vocabulary import API_VERSION, LEVELS, OLDEST_API_VERSION, S
 
 __all__ = [
     "API_VERSION",
+    "CORE_COMMANDS",
     "CORE_MEASURES",
     "KINDS",
     "LABEL_KINDS",
@@ -44,6 +46,7 @@ __all__ = [
     "TASK_ORDERS",
     "BackboneSpec",
     "Citation",
+    "CommandSpec",
     "DatasetSpec",
     "ExecutorSpec",
     "Hyperparameter",

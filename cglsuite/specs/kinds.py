@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cglsuite.specs.command import CommandSpec
 from cglsuite.specs.measure import MeasureSpec
 from cglsuite.specs.plugins import (
     BackboneSpec,
@@ -22,7 +23,7 @@ KINDS: dict[str, type[PluginSpec]] = {
     spec.kind: spec
     for spec in (
         *(DatasetSpec, ScenarioSpec, BackboneSpec, MethodSpec, PretrainingSpec, MetricSpec, MeasureSpec, ScheduleSpec),
-        *(NotebookSpec, ExecutorSpec),
+        *(NotebookSpec, ExecutorSpec, CommandSpec),
     )
 }
 """The spec of each kind, in the order in which they are listed."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cglsuite.testing.findings import CheckFailed, CheckReport, Finding
     from cglsuite.testing.judge.bench import Audit, audit
     from cglsuite.testing.kinds.backbones import check_backbone
+    from cglsuite.testing.kinds.commands import check_command
     from cglsuite.testing.kinds.datasets import check_dataset
     from cglsuite.testing.kinds.executors import check_executor
     from cglsuite.testing.kinds.measures import check_measure
@@ -33,6 +34,7 @@ __all__ = [
     "Finding",
     "audit",
     "check_backbone",
+    "check_command",
     "check_dataset",
     "check_executor",
     "check_measure",

@@ -10,6 +10,7 @@ from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import CheckReport
 from cglsuite.testing.kinds import backbones, datasets, measures, metrics, pretrainings, scenarios, schedules
 from cglsuite.testing.kinds.backbones import examine_backbone
+from cglsuite.testing.kinds.commands import examine_command
 from cglsuite.testing.kinds.datasets import examine_dataset
 from cglsuite.testing.kinds.executors import examine_executor
 from cglsuite.testing.kinds.measures import examine_measure
@@ -24,6 +25,7 @@ __all__ = ["CHECKED", "OUTCOMES", "examine"]
 
 CHECKED: dict[str, Callable[..., CheckReport]] = {
     "backbone": examine_backbone,
+    "command": examine_command,
     "dataset": examine_dataset,
     "executor": examine_executor,
     "measure": examine_measure,

@@ -45,7 +45,7 @@ def suite_catalogue() -> Catalogue:
 def run_cell(suite_catalogue: Catalogue, tmp_path: Path) -> RunCell:
     """A function ``(method, scenario="testing-nodes/class-il@testing-1", *, overrides=None, seeds=None) -> Record``.
 
-    It runs the cell like ``cglsuite cell``, in a temporary store, and raises if the cell fails::
+    It runs the cell like ``cglsuite cell``, in the store ``tmp_path / "store"``, and raises if the cell fails::
 
         def test_it_forgets_less(run_cell):
             assert run_cell("my-method").metrics["average_performance"] > run_cell("bare").metrics["average_performance"]

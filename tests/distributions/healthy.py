@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cglsuite import (
     BackboneSpec,
+    CommandSpec,
     DatasetSpec,
     ExecutorSpec,
     Hyperparameter,
@@ -85,6 +86,11 @@ def cglsuite_schedules() -> list[ScheduleSpec]:
 @hookimpl
 def cglsuite_executors() -> list[ExecutorSpec]:
     return [ExecutorSpec(name="here", summary="runs here", factory="no_such_module_anywhere:Here")]
+
+
+@hookimpl
+def cglsuite_commands() -> list[CommandSpec]:
+    return [CommandSpec(name="wave", summary="Say hello.", factory="healthy_commands:wave")]
 
 
 def load() -> str:

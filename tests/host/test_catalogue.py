@@ -43,6 +43,7 @@ def test_every_kind_is_listed(site: Site) -> None:
         "schedule": ["even"],
         "notebook": ["look"],
         "executor": ["here"],
+        "command": ["wave"],
     }
     assert repr(catalogue).startswith("<Catalogue of 1 plugins: 1 datasets, 1 scenarios")
 

@@ -30,6 +30,7 @@ NAMES = {
     "schedule": "fades",
     "notebook": "one-table",
     "executor": "beside-us",
+    "command": "count-cells",
 }
 
 

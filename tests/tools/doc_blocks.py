@@ -140,7 +140,8 @@ class Reader:
     def _python_program(self, words: Sequence[str]) -> None:
         if words[:4] == ["-m", "pip", "install", "-e"] and words[4].startswith("."):
             project = tomllib.loads((self.folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-            files = {path.name: path.read_text(encoding="utf-8") for path in self.folder.glob("*.py")}
+            modules = [path.relative_to(self.folder) for path in self.folder.rglob("*.py")]
+            files = {str(path): (self.folder / path).read_text(encoding="utf-8") for path in modules if path.parts[0] != "tests"}
             self.site.add(project["name"], project["version"], files=files, entry_points=project["entry-points"]["cglsuite"])
         else:
             raise ValueError(f"python {shlex.join(words)}: mark it as parsed, and say why")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cglsuite import BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, NotebookSpec, ScenarioSpec
+from cglsuite import BackboneSpec, CommandSpec, DatasetSpec, ExecutorSpec, MethodSpec, MetricSpec, NotebookSpec, ScenarioSpec
 from cglsuite.host import Catalogue, PluginRecord
 from cglsuite.specs import Hyperparameter, ScheduleSpec
 from cglsuite.testing.streams import tiny_catalogue, tiny_scenarios, with_specs
@@ -135,6 +135,8 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("an executor without run", ExecutorSpec(name="mine", summary="s", factory="faulty_networks:Runless"), "a Runless without run", "expected an executor", "interface"),
     Mistake("a factory that does not take the options", ExecutorSpec(name="mine", summary="s", factory="faulty_networks:Forgetful", options=(Hyperparameter(name="hours", default=1.0, doc="the time"),)), "declared options (hours)", "one keyword argument per declared option", "interface"),
     Mistake("a notebook that is not there", NotebookSpec(name="mine", summary="s", path="faulty_networks:page.ipynb"), "page.ipynb", "cannot be loaded", "factory"),
+    Mistake("a command whose module prints on import", CommandSpec(name="mine", summary="s", factory="loud_command:loud"), "importing loud_command prints", "in the function of the command only", "quiet import"),
+    Mistake("a function that is no command", CommandSpec(name="mine", summary="s", factory="faulty_commands:no_command"), "'no_command' is a function", "expected a click command", "factory"),
     Mistake("an unknown category", _method(factory="faulty_methods:Forgetful", category="replay"), "unknown category 'replay'", "expected one of Reg, Rep", "declaration"),
     Mistake("forgotten state", _method(factory="faulty_methods:Forgetful"), "resumed from the state after task 1", "list in `state`", "resumable"),
     Mistake("items kept outside the metered memory", _method(factory="cheating_methods:HoardsTensors"), "outside the memory", "keep items only in self.memory", "memory budget"),

@@ -46,7 +46,7 @@ def kind_of(ctx: click.Context, param: click.Parameter, given: str | None) -> st
 @files_options
 @pass_session
 def list_names(session: Session, kind: str | None, as_json: bool) -> None:
-    """List the datasets, scenarios, backbones, methods, metrics, schedules, notebooks or executors that plugins provide.
+    """List the datasets, scenarios, backbones, methods, metrics, schedules, notebooks, executors or commands that plugins provide.
 
     Without KIND, count them (with --json: list them all). The table is cut to the terminal's width; output to a pipe is not cut.
     """
@@ -77,7 +77,7 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
 @pass_session
 @click.pass_context
 def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], as_json: bool, store_path: Path | None) -> None:
-    """Show one dataset, scenario, backbone, method, metric, schedule, notebook or executor.
+    """Show one dataset, scenario, backbone, method, metric, schedule, notebook, executor or command.
 
     Includes its switches or hyper-parameters and their meaning, its provider, citation and licence. Without KIND, the name is looked up
     among all kinds. `cglsuite show code KEY` prints the user's code that made a record of --store, and with two keys how it differs.

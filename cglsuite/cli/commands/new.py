@@ -14,16 +14,18 @@ from cglsuite.cli.options import FolderPath, Session, pass_session
 from cglsuite.cli.output import echo
 from cglsuite.graphs.files.shipped import shipped
 from cglsuite.host import Catalogue
+from cglsuite.host.catalogue import core_entry
 
 __all__ = ["new", "template_folder"]
 
-_KINDS = ("method", "dataset", "scenario", "backbone", "pretraining", "measure", "metric", "schedule", "notebook", "executor")
+_KINDS = ("method", "dataset", "scenario", "backbone", "pretraining", "measure", "metric", "schedule", "notebook", "executor", "command")
 _FORMS = {
     "scenario": (
         re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9._-]+@[a-z0-9._-]+-\d+"),
         "DATASET/SETTING@PROTOCOL-1, for example cora/class-il@mine-1",
     ),
     "metric": (re.compile(r"[a-z][a-z0-9_]*"), "lower-case letters, digits and _, for example worst_task"),
+    "command": (re.compile(r"[a-z][a-z0-9-]*"), "lower-case letters, digits and -, beginning with a letter, for example slowest"),
 }
 _FORM = (re.compile(r"[a-z][a-z0-9.-]*"), "lower-case letters, digits, - and ., beginning with a letter, for example my-method")
 _TASK_KEYS = {"class-il": (), "task-il": (), "domain-il": ("domain",), "time-il": ("year", "time")}
@@ -47,7 +49,7 @@ def new(session: Session, kind: str, name: str, into: Path | None, author: str) 
     if not pattern.fullmatch(name):
         raise UsageError(f"{kind} name {name!r}: expected {form}")
     catalogue = session.catalogue()
-    if name in catalogue.names(kind):
+    if name in catalogue.names(kind) or core_entry(kind, name) is not None:
         raise UsageError(f"{catalogue.get(kind, name).provider} already provides the {kind} {name!r}: choose another name")
     distribution = _distribution(name)
     folder = into or Path(distribution)

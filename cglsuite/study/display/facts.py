@@ -22,6 +22,7 @@ COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "schedule": {},
     "notebook": {"FOR": lambda s: "exploring" if s.interactive else "reports"},
     "executor": {},
+    "command": {},
 }
 """What the table of each kind shows between the name and the provider."""
 _LABELS = {

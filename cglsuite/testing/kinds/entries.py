@@ -11,7 +11,7 @@ from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import Hyperparameter
 from cglsuite.testing.findings import Check, CheckFailed
 
-__all__ = ["entry_checks"]
+__all__ = ["entry_checks", "listed_modules"]
 
 _LISTING_S = 120.0
 
@@ -50,10 +50,7 @@ def _documented(docstring: str, entry: Entry, hyperparameters: Iterable[Hyperpar
 
 def _lists_without_torch(entry: Entry) -> None:
     module = entry.record.module
-    failed, last = _listing(module, tuple(module_path()))
-    if failed:
-        raise CheckFailed(f"{module} cannot be imported and listed on its own: {last}", "make the module importable on its own")
-    if last != "False":
+    if listed_modules(module):
         raise CheckFailed(
             f"importing {module} imports torch, which takes every command a second",
             "import torch in the functions that use it; or move what needs it into a module of its own, and name that in the factory's "
@@ -61,10 +58,25 @@ def _lists_without_torch(entry: Entry) -> None:
         )
 
 
+def listed_modules(module: str, sought: tuple[str, ...] = ("torch",)) -> list[str]:
+    """Which modules are imported when ``module`` is imported and listed in a separate process.
+
+    Args:
+        sought: the modules to look for.
+
+    Raises:
+        CheckFailed: it cannot be imported or listed.
+    """
+    failed, last = _listing(module, sought, tuple(module_path()))
+    if failed:
+        raise CheckFailed(f"{module} cannot be imported and listed on its own: {last}", "make the module importable on its own")
+    return last.split()
+
+
 @cache
-def _listing(module: str, path: tuple[str, ...]) -> tuple[bool, str]:
-    """Import and list a module in a separate process: whether that failed, and its last output (the error, or whether torch is loaded)."""
-    done = run_helper("cglsuite.testing.staged.listing", module, limit_s=_LISTING_S, start_new_session=True)
+def _listing(module: str, sought: tuple[str, ...], path: tuple[str, ...]) -> tuple[bool, str]:
+    """Import and list a module in a separate process: whether that failed, and its last output (the error, or the modules)."""
+    done = run_helper("cglsuite.testing.staged.listing", module, *sought, limit_s=_LISTING_S, start_new_session=True)
     if done.returncode:
         return True, "".join(done.stderr.strip().splitlines()[-1:]) or f"exit status {done.returncode}"
-    return False, "".join(done.stdout.split()[-1:])
+    return False, done.stdout.rpartition("imported: ")[2]

@@ -1,4 +1,4 @@
-"""Import the plugin module that the first argument names, list what it provides, and print whether torch was imported."""
+"""Import the plugin module that the first argument names, list what it provides, and print which further ones that has imported."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ if __name__ == "__main__":
     for name, hook in list(vars(plugin).items()):
         if name.startswith("cglsuite_") and callable(hook):
             list(hook())
-    sys.stdout.write(str("torch" in sys.modules))
+    sys.stdout.write("\nimported: " + " ".join(name for name in sys.argv[2:] if name in sys.modules))

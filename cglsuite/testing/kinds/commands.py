@@ -1,0 +1,126 @@
+"""Conformance of a command: listed without its module, with a help, and refusing what it does not know as the suite's own do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+from cglsuite.base.helpers import run_helper
+from cglsuite.host import Catalogue, Entry, load_catalogue
+from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
+from cglsuite.testing.kinds.entries import entry_checks, listed_modules
+
+__all__ = ["check_command", "examine_command"]
+
+_LIMIT_S = 120.0
+_BAD_OPTION = "--no-such-option-of-any-command"
+
+
+def check_command(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a command of the catalogue, for use in a test: its help and its refusals, in processes of their own. It is not run.
+
+    Raises:
+        CheckFailed: names every failed check and its fix.
+        UnknownNameError: there is no such command.
+    """
+    examine_command(name, catalogue).raise_failures()
+
+
+def examine_command(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
+    """The findings of all checks of a command, or of those in ``only``; ``seen`` is called with each as it comes."""
+    whole = catalogue or load_catalogue()
+    trial = _Trial(whole.get("command", name))
+    return examined(trial.entry, _checks(whole, trial), seen, only)
+
+
+def _checks(catalogue: Catalogue, trial: _Trial) -> Iterator[Check]:
+    def text() -> str:
+        command = catalogue.resolve(trial.entry)
+        return command.help or command.short_help or ""
+
+    yield from entry_checks(catalogue, trial.entry, cited=False, docstring=text)
+    yield Check(name="lazy", action=partial(_lazy, trial))
+    yield Check(name="quiet import", action=partial(_quiet, trial), after="factory")
+    yield Check(name="help", action=partial(_help, trial), after="quiet import")
+    yield Check(name="refusal", action=partial(_refusal, trial), after="help")
+
+
+class _Trial:
+    """A command, and what it does in processes of its own."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+
+    @property
+    def module(self) -> str:
+        """The module of the command."""
+        spec: Any = self.entry.spec
+        return str(spec.factory).partition(":")[0]
+
+    @cached_property
+    def helped(self) -> dict[str, Any]:
+        """What ``cglsuite NAME --help`` does."""
+        return self.run("--help")
+
+    def run(self, *words: str) -> dict[str, Any]:
+        """The command's status and output, and what its import printed.
+
+        Raises:
+            CheckFailed: the process does not end, or not by itself.
+        """
+        spec: Any = self.entry.spec
+        done = run_helper("cglsuite.testing.staged.command_line", spec.factory, spec.name, *words, limit_s=_LIMIT_S, start_new_session=True)
+        try:
+            answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        except (ValueError, IndexError):
+            said = " ".join(words)
+            last = "".join(done.stderr.strip().splitlines()[-1:])[-300:]
+            raise CheckFailed(
+                f"`cglsuite {spec.name} {said}` has no end within {_LIMIT_S:g} s, or ends its process: status {done.returncode}. {last}",
+                "do the work in the function of the command, never on import or in the callback of an option",
+            ) from None
+        return answer
+
+
+def _lazy(trial: _Trial) -> None:
+    """Listing what the plugin provides does not import the module of the command."""
+    module = trial.entry.record.module
+    if trial.module in listed_modules(module, (trial.module,)):
+        raise CheckFailed(
+            f"listing {module} imports {trial.module}, the module of the command",
+            f'put the command into a module of its own, which {module} does not import, such as factory="{module}_command:main"',
+        )
+
+
+def _quiet(trial: _Trial) -> None:
+    if printed := trial.helped["imported"].strip():
+        raise CheckFailed(f"importing {trial.module} prints {printed[:200]!r}", "print in the function of the command only")
+
+
+def _help(trial: _Trial) -> None:
+    """With status 0 on stdout, and before torch is imported."""
+    helped, words = trial.helped, f"`cglsuite {trial.entry.name} --help`"
+    if (helped["status"], helped["errors"]) != (0, "") or "Usage:" not in helped["output"]:
+        raise CheckFailed(
+            f"{words} {_outcome(helped)}; expected status 0 and the help on stdout alone",
+            "let click print the help: @click.command() with a docstring, and no option of your own with the name --help",
+        )
+    if helped["torch"]:
+        raise CheckFailed(f"{words} imports torch, which takes a second", "import torch and what needs it in the function of the command")
+
+
+def _refusal(trial: _Trial) -> None:
+    """An unknown option: with status 2 and a message on stderr, nothing on stdout."""
+    refused = trial.run(_BAD_OPTION)
+    if refused["status"] != 2 or refused["output"] or not refused["errors"].strip() or "Traceback" in refused["errors"]:
+        raise CheckFailed(
+            f"`cglsuite {trial.entry.name} {_BAD_OPTION}` {_outcome(refused)}; expected status 2 and a message on stderr alone",
+            "declare options with click, without ignore_unknown_options",
+        )
+
+
+def _outcome(answer: dict[str, Any]) -> str:
+    output, errors = (answer[part].strip()[:120] for part in ("output", "errors"))
+    return f"ends with status {answer['status']} and prints {output!r} on stdout, {errors!r} on stderr"

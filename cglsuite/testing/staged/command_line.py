@@ -1,0 +1,26 @@
+"""Import the command that the first argument names, run it under the name of the second with the further ones, and print what it did."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from pkgutil import resolve_name
+
+if __name__ == "__main__":
+    factory, name, *words = sys.argv[1:]
+    answers, imported, output, errors = os.dup(1), io.StringIO(), io.StringIO(), io.StringIO()
+    os.dup2(2, 1)  # writes past sys.stdout are no answer
+    with contextlib.redirect_stdout(imported), contextlib.redirect_stderr(imported):
+        command = resolve_name(factory)
+    status: object = 0
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            command.main(args=words, prog_name=f"cglsuite {name}")
+        except SystemExit as end:
+            status = end.code or 0
+    parts = {"output": output, "errors": errors, "imported": imported}
+    answer = {"status": status, "torch": "torch" in sys.modules, **{part: text.getvalue() for part, text in parts.items()}}
+    os.write(answers, json.dumps(answer, default=str).encode() + b"\n")
