@@ -24,7 +24,6 @@ train_missing = True  # train cells missing from the store; `cglsuite reproduce`
 # %%
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.reports.notebooks import Reproduction
-from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import load_ledger
 
@@ -62,10 +61,10 @@ show_ledger.judged(ledger)
 # where a search is in the store, the expected best validation score of n of its trials.
 
 # %%
-besides.trials(ledger)
+show_ledger.trials(ledger)
 
 # %%
-besides.best_of_n(ledger)
+show_ledger.best_of_n(ledger)
 
 # %% [markdown]
 # ## Offsets
@@ -82,7 +81,7 @@ show_ledger.offsets(ledger)
 # Seconds of a method divided by Bare's, and the share of the framework in them: what a paper prints, as ratios, beside our records'.
 
 # %%
-besides.running_times(ledger)
+show_ledger.running_times(ledger)
 
 # %% [markdown]
 # ## Dataset statistics
@@ -90,7 +89,7 @@ besides.running_times(ledger)
 # What the paper prints of these data sets beside our own counts of the data that are here.
 
 # %%
-besides.statistics(ledger)
+show_ledger.statistics(ledger)
 
 # %% [markdown]
 # ## Failed

@@ -48,7 +48,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.commons.merging import Copy, Merge, Merging
 from cglsuite.commons.places import RemoteFolder, open_place
 
-__all__ = ["Progress", "Publication", "publish"]
+__all__ = ["Progress", "publish"]
 
 Progress = Callable[[str, int, int], object]
 """Called with what is being done, how much of it is done, and how much there is."""

@@ -9,21 +9,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cglsuite.base.atomic import new_file, store_error, write_atomic
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.inputs import read_regular
 from cglsuite.campaigns.reference.values import PAPERS
+from cglsuite.cells.storage.store import Store
 from cglsuite.commons.hosted import feeds, pages
 from cglsuite.commons.hosted.pages import method_page, methods_page, paper_page, papers_page
 from cglsuite.commons.hosted.parts import Names, Site
 from cglsuite.commons.hosted.standings import Gathered, Marked, Scenario, scenario_of
+from cglsuite.host import Catalogue
 from cglsuite.reports.site.index import written
-
-if TYPE_CHECKING:
-    from cglsuite.cells.storage.store import Store
-    from cglsuite.host import Catalogue
 
 __all__ = ["Built", "build_site"]
 

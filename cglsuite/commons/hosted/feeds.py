@@ -11,16 +11,13 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cglsuite import __version__
 from cglsuite.base.markup import csv_text
-from cglsuite.commons.hosted.standings import LEVELS, Part, Scenario, Standing
+from cglsuite.commons.hosted.standings import LEVELS, Marked, Part, Scenario, Standing
 
-if TYPE_CHECKING:
-    from cglsuite.commons.hosted.standings import Marked
-
-__all__ = ["BOARD_COLUMNS", "FEED", "RECORD_COLUMNS", "board_json", "boards_csv", "csv_line", "index_json", "records_csv"]
+__all__ = ["BOARD_COLUMNS", "FEED", "board_json", "boards_csv", "csv_line", "index_json", "records_csv"]
 
 FEED = 1
 """The version of the feeds."""

@@ -267,7 +267,7 @@ def _columns(site: Site, level: str) -> list[Column]:
     return [
         *(label("scenario", title), Column("rank", _rank), words("metric", lambda row: row[0].first.label, "nowrap")),
         Column(f"mean, {LEVEL:.0%} interval", lambda row: score_cell(row[2].row.scores.get(row[0].first.name), row[0].first)),
-        number(f"{_TIME.label}, {_TIME.unit}", _time, _TIME.digits),
+        number(f"{_TIME.label}, {_TIME.unit}", lambda row: getattr(row[2].row.scores.get(_TIME.name), "mean", None), _TIME.digits),
         *(number("records", lambda row: row[2].records), words("variant", _variant, "long")),
     ]
 
@@ -277,11 +277,6 @@ def _rank(row: tuple[Board, Scenario, Standing]) -> Fragment:
     if not standing.rank:
         return number_cell(None)
     return element("td", f"{standing.rank} of {len(board.compared)}", class_="number", data_value=standing.rank)
-
-
-def _time(row: tuple[Board, Scenario, Standing]) -> float | None:
-    time = row[2].row.scores.get(_TIME.name)
-    return time.mean if time else None
 
 
 def _variant(row: tuple[Board, Scenario, Standing]) -> str:

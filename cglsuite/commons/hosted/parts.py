@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from cglsuite.base.hashing import digest
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.commons.hosted.standings import LEVELS, Scenario, Standing
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import Column, exact_cell, framed, label, number, number_cell, number_text, words
 from cglsuite.reports.site import boards
 from cglsuite.reports.site.boards import LEVEL
 from cglsuite.reports.site.downloads import file_stem
 from cglsuite.reports.site.index import boards_page
-
-if TYPE_CHECKING:
-    from cglsuite.host import Catalogue
 
 __all__ = ["Names", "Site", "badge", "level_notes", "meaning", "scenario_table", "score_cell"]
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
 from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import Fragment
 from cglsuite.campaigns.reference.values import paper_of
 from cglsuite.cells.records.metric_values import completed, metrics_from
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.storage.store import Store
 from cglsuite.commons.submissions.staging import Mark, Marks
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.results.published import compare
 from cglsuite.reports.results.results import CampaignResults, results_of
@@ -24,12 +27,6 @@ from cglsuite.reports.site.boards import Board, Row, boards
 from cglsuite.reports.site.index import tasks_row
 from cglsuite.reports.site.leaderboard import Used, settings_used
 from cglsuite.specs import MetricSpec
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from cglsuite.cells.storage.store import Store
-    from cglsuite.host import Catalogue
 
 __all__ = ["Gathered", "Marked", "Part", "Scenario", "Standing", "scenario_of"]
 
@@ -118,7 +115,7 @@ class Scenario:
 def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, own: bool = False) -> Scenario:
     """The boards of a preset; verified records never share one with others. ``own``: of a folder without any mark."""
     first = records[0].record
-    variants = record_variants((one.record for one in _one_per_configuration(records)), catalogue)
+    variants = record_variants((one.record for one in records), catalogue)
     nothing = results_of((), catalogue, store, variants=variants)
     protocol = str(first.cell["scenario"]).partition("@")[2]
     paper = paper_of(protocol)
@@ -152,18 +149,6 @@ def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, st
             settings_used(group.method, [group], results.preset_title, found.used.setdefault(group.method, {}))
     found.tasks = tasks_row(found.first.board)
     return found
-
-
-def _one_per_configuration(records: Sequence[Marked]) -> Iterable[Marked]:
-    """The variants of presets do not depend on seeds."""
-    distinct: dict[tuple[str, str, str], Marked] = {}
-    seen: dict[int, str] = {}
-    for one in records:
-        configuration = one.record.cell["configuration"]  # shared among records, so that its text is made once
-        text = seen.setdefault(id(configuration), "") or canonical(configuration)
-        seen[id(configuration)] = text
-        distinct.setdefault((one.record.cell["method"], one.record.cell["backbone"], text), one)
-    return distinct.values()
 
 
 def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:

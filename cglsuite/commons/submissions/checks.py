@@ -11,24 +11,21 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from cglsuite.base.hashing import canonical, plain
 from cglsuite.base.markup import plain_text
 from cglsuite.campaigns.migrate import replanned
 from cglsuite.cells.keys import claimed_key
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import Engine, PlannedCell
 from cglsuite.cells.records.describe import describe
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.schema import performance_bounds
+from cglsuite.cells.spec import CellSpec
+from cglsuite.host import Catalogue
 from cglsuite.learning.reproducibility.numerics import numerics_of
 from cglsuite.specs import MetricSpec, Seeds
-
-if TYPE_CHECKING:
-    from cglsuite.cells.plan import Engine
-    from cglsuite.cells.spec import CellSpec
-    from cglsuite.host import Catalogue
 
 __all__ = ["Finding", "Replanner", "Verdict", "checked"]
 

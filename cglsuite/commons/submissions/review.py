@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
@@ -26,34 +26,16 @@ from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.migrate import elsewhere, machine
 from cglsuite.campaigns.reference.values import Paper, paper_of
 from cglsuite.cells.device import check_device
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import Engine, PlannedCell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.merging import Merge, merge, refuse_inside
 from cglsuite.commons.submissions.checks import Finding, Replanner, checked
 from cglsuite.commons.submissions.staging import Level, Mark, stage, write_marks
+from cglsuite.host import Catalogue
 
-if TYPE_CHECKING:
-    from cglsuite.cells.plan import Engine
-    from cglsuite.host import Catalogue
-
-__all__ = [
-    "Candidate",
-    "Examine",
-    "Options",
-    "Review",
-    "Reviewed",
-    "accept",
-    "compared",
-    "draw",
-    "group_of",
-    "incomplete",
-    "may_rerun",
-    "rerun",
-    "review",
-    "write_report",
-]
+__all__ = ["Candidate", "Examine", "Options", "Review", "accept", "compared", "draw", "incomplete", "rerun", "review", "write_report"]
 
 SCHEMA = 1
 """Of the report."""

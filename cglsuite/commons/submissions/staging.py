@@ -25,7 +25,7 @@ from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.storage.layout import CELLS, CONFLICTS, SUFFIX
 from cglsuite.cells.storage.store import Store
 
-__all__ = ["FOLDER", "MOST_BYTES", "MOST_DEPTH", "UNMARKED", "Level", "Mark", "Marks", "Refusal", "Staged", "stage", "write_marks"]
+__all__ = ["FOLDER", "MOST_BYTES", "Level", "Mark", "Marks", "stage", "write_marks"]
 
 MOST_BYTES = 32_000_000
 """The largest file of a record. One of a stream of 100 tasks has about a million bytes."""

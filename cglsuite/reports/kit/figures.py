@@ -8,14 +8,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from numpy.typing import NDArray
 
 from cglsuite.reports.kit.pictures import (
     ANNOTATED_TASKS,
@@ -23,6 +27,8 @@ from cglsuite.reports.kit.pictures import (
     DASHES,
     LEGEND_ROW,
     RASTER_DPI,
+    Picture,
+    Theme,
     frameless,
     headline,
     ink_on,
@@ -36,20 +42,13 @@ from cglsuite.reports.kit.pictures import (
     plain_axes,
     point_texts,
     row_titles,
+    sheet,
     wrapped,
 )
 from cglsuite.reports.kit.tables import number_text
 from cglsuite.reports.kit.text import value_text
 
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from numpy.typing import NDArray
-
-    from cglsuite.reports.kit.pictures import Picture, Theme
-
 __all__ = [
-    "BOX_FROM",
     "CHANCE",
     "MANY_POINTS",
     "Course",
@@ -61,7 +60,6 @@ __all__ = [
     "cumulative_figure",
     "curve_figure",
     "heat_map",
-    "legend_figure",
     "legend_picture",
     "matrix_figure",
     "mesh",
@@ -143,12 +141,7 @@ def curve_figure(
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    rows = int(np.ceil((len(labels) + (chance is not None)) / 2)) if keyed else 0
-    lines = wrapped(title, 5.6, 10.5)
-    width, plot_height, below, above = 5.9, 2.7, 0.62 + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
-    height = plot_height + below + above
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
+    figure, axes = sheet(title, theme, 5.9, 2.7, rows=int(np.ceil(keyed * (len(labels) + (chance is not None)) / 2)))
     axes.axhline(0, color=theme.rule, linewidth=1, zorder=0)
     tasks = int(frame["task"].max())
     for label in labels:
@@ -175,7 +168,6 @@ def curve_figure(
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     plain_axes(axes, theme, "y", floor=True)
-    headline(figure, lines, theme)
     if keyed:
         legend(figure, 2, hides=[*labels, CHANCE])
     return figure
@@ -208,10 +200,7 @@ def legend_picture(
     labels: Sequence[str], *, order: Sequence[str], chance: bool = False, lines: bool = True, bounds: Sequence[str] = ()
 ) -> Picture:
     """:func:`legend_figure` in a row of its own, for the beginning of a gallery."""
-
-    def draw(theme: Theme) -> Figure:
-        return legend_figure(labels, theme, order=order, chance=chance, lines=lines, bounds=bounds)
-
+    draw = partial(legend_figure, labels, order=order, chance=chance, lines=lines, bounds=bounds)
     return picture(draw, f"Legend: {', '.join([*labels, *([CHANCE] if chance else [])])}", wide=True)
 
 
@@ -238,11 +227,7 @@ def point_figure(
     """
     known = frame[frame[f"{x.name}_mean"].notna() & frame[f"{y.name}_mean"].notna()]
     labels = labels_in(known, order)
-    lines = wrapped(title, 4.4, 10.5)
-    width, plot_height, below, above = 4.7, 2.45, 0.62 + LEGEND_ROW * int(np.ceil(keyed * len(labels) / 2)), 0.22 + 0.19 * len(lines)
-    height = plot_height + below + above
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
+    figure, axes = sheet(title, theme, 4.7, 2.45, rows=int(np.ceil(keyed * len(labels) / 2)))
     for label in labels:
         row = known[known["label"] == label].iloc[0]
         at = (x.scale * row[f"{x.name}_mean"], y.scale * row[f"{y.name}_mean"])
@@ -261,7 +246,6 @@ def point_figure(
     axes.set_xlabel(x.label)
     axes.set_ylabel(y.label)
     plain_axes(axes, theme, "both", floor=True)
-    headline(figure, lines, theme)
     if keyed:
         legend(figure, 2, hides=labels)
     return figure
@@ -276,11 +260,7 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
         frame: columns label, value, mean, std (NaN: no bar) and chosen. order: labels in the order that fixes colours.
     """
     labels, values = labels_in(frame, order), list(dict.fromkeys(frame["value"].map(value_text)))
-    rows = int(np.ceil(len(labels) / 2))
-    width, plot_height, below, above = 4.7, 2.45, 0.62 + LEGEND_ROW * rows, 0.41
-    height = plot_height + below + above
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
+    figure, axes = sheet(f"trials by {xlabel.partition('.')[2] or xlabel}", theme, 4.7, 2.45, rows=int(np.ceil(len(labels) / 2)))
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in frame["value"])
     places = frame["value"].map(float if numbers else lambda value: values.index(value_text(value))).to_numpy(dtype=np.float64)
     for label in labels:
@@ -303,7 +283,6 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
     axes.set_xlabel(xlabel)
     axes.set_ylabel("validation, %")
     plain_axes(axes, theme, "both")
-    headline(figure, [f"trials by {xlabel.partition('.')[2] or xlabel}"], theme)
     legend(figure, 2, hides=labels)
     return figure
 

@@ -10,54 +10,49 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote, unquote
 from xml.sax.saxutils import quoteattr
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from numpy.typing import ArrayLike, NDArray
 
 from cglsuite.base.markup import element, join
 from cglsuite.reports.kit.tables import number_text
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.legend import Legend
-    from numpy.typing import ArrayLike, NDArray
-
 __all__ = [
     "ANNOTATED_TASKS",
     "COLOUR_MAP",
-    "DARK",
     "DASHES",
     "FACTS",
     "FIGURES",
     "LEGEND_ROW",
     "LIGHT",
-    "PREFIX",
     "RASTER_DPI",
     "Gallery",
     "Picture",
     "Theme",
     "frameless",
     "headline",
-    "held_back",
     "house_style",
     "ink_on",
     "labels_in",
     "legend",
     "legend_columns",
     "look_of",
-    "mark_entries",
     "mark_grid",
     "mark_series",
     "picture",
     "plain_axes",
     "point_texts",
     "row_titles",
+    "sheet",
     "svg",
     "wrapped",
     "written",
@@ -202,6 +197,33 @@ def wrapped(text: str, inches: float, points: float) -> list[str]:
     breakable = text.replace("/", "/\u200b").replace("@", "\u200b@").replace("\u200b", " \u200b")
     lines = textwrap.wrap(breakable, max(10, int(inches * 72 / (0.62 * points))), break_long_words=True)
     return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
+
+
+def sheet(
+    title: str,
+    theme: Theme,
+    width: float,
+    height: float,
+    *,
+    rows: int = 0,
+    left: float = 0.62,
+    margins: float = 0.72,
+    below: float = 0.62,
+    wrap: float = 0.3,
+) -> tuple[Figure, Axes]:
+    """A figure under its title, with axes and room for a legend below them; all sizes in inches.
+
+    Args:
+        width: of the figure. height: of the axes. rows: of the legend. left, margins: beside the axes, on the left and on both sides.
+        below: between the axes and the legend. wrap: by how much lines of the title are shorter than the figure is wide.
+    """
+    lines = wrapped(title, width - wrap, 10.5)
+    foot, head = below + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
+    whole = height + foot + head
+    figure = Figure(figsize=(width, whole))
+    axes = figure.add_axes((left / width, foot / whole, (width - margins) / width, height / whole))
+    headline(figure, lines, theme)
+    return figure, axes
 
 
 def headline(figure: Figure, lines: Sequence[str], theme: Theme, *, points: float = 10.5, left: float = 0.08) -> None:

@@ -28,7 +28,6 @@ __all__ = [
     "exact_cell",
     "folded",
     "framed",
-    "group_title",
     "head_cell",
     "interval",
     "interval_cell",
@@ -217,7 +216,7 @@ def exact_cell(*shown: Content, **numbers: float) -> Fragment:
     return element("td", *shown, class_="number nowrap", **{f"data_{name}": repr(float(value)) for name, value in numbers.items()})
 
 
-def amount_cell(value: float, digits: int, scale: float = 1.0, *, plus: bool = False, unit: str = "") -> Fragment:
+def amount_cell(value: float | None, digits: int, scale: float = 1.0, *, plus: bool = False, unit: str = "") -> Fragment:
     """A number multiplied by ``scale``, with the exact one behind it; a dash if there is none."""
     if value is None or value != value:
         return number_cell(None)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
     from papermill.engines import NotebookExecutionManager
 
-__all__ = ["ENGINE", "NotebookFailure", "ReportEngine", "execute", "main", "render"]
+__all__ = ["execute", "main", "render"]
 
 
 def render(job: Job) -> Outcome:

@@ -36,7 +36,7 @@ from cglsuite.reports.rendering.page import Page, page_html
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["CELL_TIMEOUT_S", "LARGEST_PAGE", "RenderedReport", "failure_html", "in_process", "render_notebook"]
+__all__ = ["CELL_TIMEOUT_S", "RenderedReport", "render_notebook"]
 
 CELL_TIMEOUT_S = 3600.0
 """Default time limit for one cell of a notebook, in seconds."""

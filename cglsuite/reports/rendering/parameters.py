@@ -35,7 +35,6 @@ __all__ = [
     "Parameters",
     "accepted",
     "as_structure",
-    "check_parameters",
     "check_reports",
     "declared_parameters",
     "model_of",

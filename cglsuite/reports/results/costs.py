@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cglsuite.base.markup import Fragment
+from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.figures import PointAxis, legend_picture, point_figure
-from cglsuite.reports.kit.pictures import Gallery, Theme, picture
+from cglsuite.reports.kit.pictures import Gallery, Picture, picture
 from cglsuite.reports.kit.tables import as_rows, empty
 from cglsuite.reports.results.measures import is_fraction, measures_of
+from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.summary import NOTHING_DONE
+from cglsuite.reports.results.tables import mean_std
 
-if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
-    from cglsuite.reports.kit.pictures import Picture
-    from cglsuite.reports.results.results import CampaignResults, Group
-
-__all__ = ["QUANTITIES", "cost_figures", "costs", "kept_bytes", "learning_accuracy"]
+__all__ = ["QUANTITIES", "cost_figures", "costs", "kept_bytes", "machine_of"]
 
 QUANTITIES = ("performance", "seconds", "kept_bytes", "learning_accuracy", "forgetting")
 _BYTES_PER_PARAMETER = 4
@@ -49,6 +48,12 @@ def kept_bytes(record: Record) -> float:
     return float((record.memory.get("bytes") or 0) + own)
 
 
+def machine_of(record: Record) -> tuple[Any, ...]:
+    """What must agree for the clocks of two records to be compared."""
+    environment = [record.environment.get(name) for name in ("cpu", "cuda", "platform", "torch")]
+    return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
+
+
 def costs(results: CampaignResults) -> pd.DataFrame:
     """A row per group: preset, label, backbone, percent, n, and mean and sample std of each of :data:`QUANTITIES`.
 
@@ -65,21 +70,13 @@ def _numbers(group: Group) -> dict[str, float]:
     measures = measures_of(group.records)
     columns = {
         "performance": [measures["aa"].of(record) for record in group.records],
-        "seconds": [_number(record.timings_s.get("total")) for record in group.records],
+        "seconds": [float(record.timings_s.get("total") or math.nan) for record in group.records],
         "kept_bytes": [kept_bytes(record) for record in group.records],
         "learning_accuracy": [learning_accuracy(record) for record in group.records],
         "forgetting": [math.nan if record.stream else measures["af"].of(record) for record in group.records],
     }
-    numbers: dict[str, float] = {}
-    for name, values in columns.items():
-        known = np.array([value for value in values if math.isfinite(value)])
-        numbers[f"{name}_mean"] = float(known.mean()) if known.size else math.nan
-        numbers[f"{name}_std"] = float(known.std(ddof=1)) if known.size > 1 else math.nan
-    return numbers
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    found = {name: mean_std(np.array([value for value in values if math.isfinite(value)])) for name, values in columns.items()}
+    return {f"{name}_{what}": numbers[what] for name, numbers in found.items() for what in ("mean", "std")}
 
 
 def cost_figures(results: CampaignResults) -> Gallery | Fragment:
@@ -116,13 +113,11 @@ def _drawable(part: pd.DataFrame, x: PointAxis, y: PointAxis) -> bool:
 
 
 def _picture(title: str, part: pd.DataFrame, order: list[str], x: PointAxis, y: PointAxis) -> Picture:
-    def draw(theme: Theme) -> Any:
-        return point_figure(part, theme, title=title, x=x, y=y, order=order, keyed=False)
-
     points = "; ".join(
         f"{row['label']} {y.scale * row[f'{y.name}_mean']:.3g} at {x.scale * row[f'{x.name}_mean']:.3g}" for row in as_rows(part)
     )
     below = "mean and one standard deviation over records"
     below += "; beyond the model: metered memory and own parameters" if x.name == "kept_bytes" else ""
     below += "; learning accuracy: mean performance on each task just learnt" if x.name == "forgetting" else ""
+    draw = partial(point_figure, part, title=title, x=x, y=y, order=order, keyed=False)
     return picture(draw, f"{y.label} against {x.label} in {title}: {points}.", below)

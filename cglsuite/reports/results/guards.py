@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pandas as pd
 
 from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
+from cglsuite.cells.records.record import Record
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES, is_fraction
-from cglsuite.reports.results.results import at_equal_settings, collapsed, swept
+from cglsuite.reports.results.results import CampaignResults, Group, at_equal_settings, collapsed, swept
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
-
-if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
-    from cglsuite.reports.results.results import CampaignResults, Group
 
 __all__ = ["Guard", "guards", "upper_bound_of"]
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cglsuite.base.errors import UsageError
-from cglsuite.specs import CORE_MEASURES
+from cglsuite.cells.records.record import Record
+from cglsuite.specs import CORE_MEASURES, MetricSpec
 from cglsuite.stats import metrics
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cglsuite.cells.records.record import Record
-    from cglsuite.specs import MetricSpec
 
 __all__ = [
     "TASK_FREE_MEASURES",
     "TASK_MEASURES",
     "Measure",
-    "chance_after_tasks",
     "is_fraction",
     "mean_chance",
     "measures_of",

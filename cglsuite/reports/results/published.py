@@ -10,7 +10,7 @@ if our cells are too few, or if they are of one order or one seed where the pape
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,12 +32,10 @@ from cglsuite.campaigns.reference.values import (
     verdict_on,
 )
 from cglsuite.reports.kit.tables import as_rows
+from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.tables import summary
 from cglsuite.reports.results.variants import orders_in_all, place_of
 from cglsuite.stats import Layout, Refused, agreement_verdicts, layout, mean_estimate
-
-if TYPE_CHECKING:
-    from cglsuite.reports.results.results import CampaignResults, Group
 
 __all__ = ["compare", "counted", "published_sensitivity"]
 
@@ -131,23 +129,11 @@ def _compared(row: dict[str, Any], match: dict[str, Any]) -> dict[str, Any]:
     scale = UNITS[match["unit"]].to_points
     known = known_about(match)
     published, ours = scale * match["mean"], 100.0 * row["mean"]
-    return {
-        "mean": ours,
-        "std": 100.0 * row["std"],
-        "published": published,
-        "published_std": scale * printed_deviation(match),
-        "printed": str(match["printed"]),
-        "shown": shown_value(match, percent=True),
-        "unit_note": unit_note(match, percent=True),
-        "paper": match["paper"],
-        "table": match["table"],
-        "row": match["row"],
-        "label": match["metric"],
-        "comparable": known.comparable,
-        "difference": ours - published if known.comparable else np.nan,
-        "remarks": remarks(match),
-        "footnotes": (*known.artefacts, *known.unavailable),
-    }
+    place = {"paper": match["paper"], "table": match["table"], "row": match["row"], "label": match["metric"]}
+    printed = {"printed": str(match["printed"]), "shown": shown_value(match, percent=True), "unit_note": unit_note(match, percent=True)}
+    numbers = {"mean": ours, "std": 100.0 * row["std"], "published": published, "published_std": scale * printed_deviation(match)}
+    notes = {"comparable": known.comparable, "remarks": remarks(match), "footnotes": (*known.artefacts, *known.unavailable)}
+    return place | printed | numbers | notes | {"difference": ours - published if known.comparable else np.nan}
 
 
 def _tested(results: CampaignResults, group: Group, metric: str, match: dict[str, Any]) -> dict[str, Any]:

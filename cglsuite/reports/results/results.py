@@ -38,7 +38,6 @@ __all__ = [
     "at_equal_settings",
     "axis_values",
     "collapsed",
-    "group_cells",
     "load_campaign_results",
     "load_pooled_results",
     "load_results_by_device",

@@ -5,14 +5,16 @@ Formats what :mod:`cglsuite.reports.results.tables` computes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import pandas as pd
 
 from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.figures import curve_figure, trials_figure
-from cglsuite.reports.kit.pictures import FACTS, Gallery, Theme, picture
+from cglsuite.reports.kit.pictures import FACTS, Gallery, picture
 from cglsuite.reports.kit.tables import (
     Column,
     as_rows,
@@ -28,27 +30,11 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import badge, value_text
+from cglsuite.reports.results import tables, variants
+from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.summary import NOTHING_DONE, preset_caption
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from cglsuite.reports.results.results import CampaignResults
-
-__all__ = [
-    "SOURCES",
-    "Facts",
-    "best_of_n",
-    "best_pictures",
-    "configurations",
-    "each_problems",
-    "each_provenance",
-    "problems",
-    "provenance",
-    "resources",
-    "searches",
-    "trials",
-]
+__all__ = ["SOURCES", "Facts", "best_of_n", "best_pictures", "configurations", "problems", "provenance", "resources", "searches", "trials"]
 
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad", "unclean": "bad"}
 
@@ -64,28 +50,37 @@ class Facts:
         return {FACTS: {"footer": list(self.footer)}, "text/html": self.body.source, "text/plain": "\n".join(self.footer)}
 
 
-def problems(results: CampaignResults) -> Fragment:
-    """Every cell without a result, with its reason."""
-    from cglsuite.reports.results.tables import problems as compute
+class Study(Protocol):
+    """What is about the results of one campaign or of several."""
 
+    @property
+    def results(self) -> CampaignResults | tuple[CampaignResults, ...]: ...
+
+
+def problems(of: CampaignResults | Study) -> Fragment:
+    """Every cell without a result, with its reason; of several campaigns each under its title."""
+    return join(part for heading, one in _campaigns(of) for part in (heading, _problems(one)))
+
+
+def _campaigns(of: CampaignResults | Study) -> list[tuple[Fragment | None, CampaignResults]]:
+    """The results of every campaign, under its title where there are several."""
+    found = of if isinstance(of, CampaignResults) else of.results
+    every = [found] if isinstance(found, CampaignResults) else found
+    return [(element("p", element("strong", one.title)) if len(every) > 1 else None, one) for one in every]
+
+
+def _problems(results: CampaignResults) -> Fragment:
     columns = [
         label("method"),
         words("scenario", lambda row: results.preset_title(row["preset"]), "name"),
         words("state", lambda row: badge(row["state"], _STATES.get(row["state"], "note"))),
         *(words("reason", class_="long"), words("seeds (order/split/init)", "seeds", "mono")),
     ]
-    return framed(compute(results), [replace(column, kind=None) for column in columns], none="Every planned cell has a result.")
-
-
-def each_problems(results: Sequence[CampaignResults]) -> Fragment:
-    """:func:`problems` of several campaigns, each under its title."""
-    return join(part for one in results for part in (_heading(results, one), problems(one)))
+    return framed(tables.problems(results), [replace(column, kind=None) for column in columns], none="Every planned cell has a result.")
 
 
 def resources(results: CampaignResults) -> Fragment:
     """Time and memory per group, means over its records."""
-    from cglsuite.reports.results.tables import resources as compute
-
     columns = [
         *(label("method", "method", "variant"), number("n"), number("total, s", "total_s", 1)),
         *(number(f"{part}, %", partial(_share, part=part), 1) for part in ("training", "method", "evaluation", "framework")),
@@ -93,7 +88,7 @@ def resources(results: CampaignResults) -> Fragment:
         *(number("kept, kB", lambda row: row["memory_bytes"] / 1e3, 1), number("extra parameters", "method_parameters")),
     ]
     about = "Means per cell. Kept: the final content of the method's metered memory."
-    return framed(compute(results), columns, about, none=NOTHING_DONE, by=lambda row: results.preset_title(row["preset"]))
+    return framed(tables.resources(results), columns, about, none=NOTHING_DONE, by=lambda row: results.preset_title(row["preset"]))
 
 
 def _share(row: Mapping[str, Any], part: str) -> float | None:
@@ -102,7 +97,6 @@ def _share(row: Mapping[str, Any], part: str) -> float | None:
 
 def searches(results: CampaignResults) -> Fragment:
     """The values chosen by the campaign's hyper-parameter searches, and their scores."""
-    from cglsuite.reports.results.tables import searches as compute
 
     def trials(row: Mapping[str, Any]) -> Fragment:
         drawn = str(row["trials"]) if row["trials"] == row["points"] else f"{row['trials']} of {row['points']}"
@@ -120,7 +114,7 @@ def searches(results: CampaignResults) -> Fragment:
     about = "Selected by mean validation performance over the search's seeds: after the last task, or, with scope first-tasks(k), of the "
     about += "first k tasks after task k. Lead: over the next best trial, ± standard error of the differences by seed; a lead within its "
     about += "error is a choice by chance."
-    return framed(compute(results), columns, about, none=_NO_SEARCH)
+    return framed(tables.searches(results), columns, about, none=_NO_SEARCH)
 
 
 _NO_SEARCH = "This campaign has no finished hyper-parameter search."
@@ -128,9 +122,7 @@ _NO_SEARCH = "This campaign has no finished hyper-parameter search."
 
 def trials(results: CampaignResults) -> Gallery:
     """One figure per scenario and searched setting: the validation score of every trial against its value; none without a search."""
-    from cglsuite.reports.results.variants import trial_values
-
-    frame = trial_values(results.searches)
+    frame = variants.trial_values(results.searches)
     order = list(dict.fromkeys(frame["label"]))
     parts = frame.groupby(["scenario", "axis"], sort=False)
     return Gallery(tuple(_trials_picture(results.preset_title(str(s)), str(axis), part, order) for (s, axis), part in parts))
@@ -141,14 +133,12 @@ def _trials_picture(scenario: str, axis: str, part: pd.DataFrame, order: list[st
     ends = "; ".join(f"{row['label']} chose {value_text(row['value'])} ({100 * row['mean']:.1f})" for row in chosen)
     below = "A point per trial: mean and standard deviation over the search's seeds. Ring: chosen. Trials may differ in other settings too"
     alt = f"Validation score of the trials against {axis} in {scenario}: {ends or 'none chosen'}."
-    return picture(lambda theme: trials_figure(part, theme, xlabel=axis, order=order), alt, below, scenario)
+    return picture(partial(trials_figure, part, xlabel=axis, order=order), alt, below, scenario)
 
 
 def best_of_n(results: CampaignResults) -> Gallery | Fragment:
     """One figure per scenario with a search: the expected best validation score of n trials, a line per method."""
-    from cglsuite.reports.results.variants import best_of_n as compute
-
-    frame = compute(results.searches)
+    frame = variants.best_of_n(results.searches)
     return best_pictures(frame) if len(frame) else empty(_NO_SEARCH)
 
 
@@ -159,11 +149,8 @@ def best_pictures(frame: pd.DataFrame) -> Gallery:
 
 
 def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:
-    def draw(theme: Theme) -> Any:
-        table = part.rename(columns={"n": "task"})
-        ylabel = "expected best on validation, %"
-        return curve_figure(table, theme, title=f"{scenario}: best of n trials", order=order, xlabel="trials (n)", ylabel=ylabel)
-
+    heads: dict[str, Any] = {"title": f"{scenario}: best of n trials", "xlabel": "trials (n)", "ylabel": "expected best on validation, %"}
+    draw = partial(curve_figure, part.rename(columns={"n": "task"}), order=order, **heads)
     last = part[part["n"] == part.groupby("label")["n"].transform("max")]
     ends = "; ".join(f"{row['label']} {100 * row['mean']:.1f} with {row['n']}" for row in as_rows(last))
     excluded = int(part.groupby("label")["excluded"].first().sum())
@@ -174,17 +161,14 @@ def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:
 
 def configurations(results: CampaignResults) -> Fragment:
     """Per preset: the values in which methods differ, then the shared ones in a folded list."""
-    from cglsuite.reports.results.tables import common_configuration
-    from cglsuite.reports.results.tables import configurations as compute
-
-    frame = compute(results)
+    frame = tables.configurations(results)
     if frame.empty:
         return empty(NOTHING_DONE)
     parts = []
     for preset, part in frame.groupby("preset", sort=False):
         several = part["backbone"].nunique() > 1
         columns = [label("method", "method", "variant", *(["backbone"] if several else [])), words("values of its own", _own, "long")]
-        shared = common_configuration(results, str(preset))
+        shared = tables.common_configuration(results, str(preset))
         parts.append(framed(part, columns, preset_caption(str(preset), results.overrides_of(str(preset)))))
         values = {name: value_text(value) or "none" for name, value in shared.items()}
         parts.append(folded(f"{len(shared)} shared values", _facts(values, code=True)))
@@ -204,10 +188,15 @@ SOURCES = [
 """The columns of a table of the code that made records."""
 
 
-def provenance(results: CampaignResults) -> Facts:
-    """Code, environment and seeds of the records, with lines for the page footer."""
+def provenance(of: CampaignResults | Study) -> Facts:
+    """Code, environment and seeds of the records, and lines for the page footer, each once; of several campaigns each under its title."""
+    shown = [(heading, _provenance(one)) for heading, one in _campaigns(of)]
+    body = join(part for heading, facts in shown for part in (heading, facts.body))
+    return Facts(body, tuple(dict.fromkeys(line for _, facts in shown for line in facts.footer)))
+
+
+def _provenance(results: CampaignResults) -> Facts:
     from cglsuite import __version__
-    from cglsuite.reports.results.tables import conditions, sources
 
     about = "Code that made the records; source: first digits of the SHA-256 of its files."
     plugins = ", ".join(f"{name} {version}" for name, version in results.plugins if name != "cglsuite")
@@ -215,19 +204,8 @@ def provenance(results: CampaignResults) -> Facts:
         f"Campaign {results.campaign.name}: {len(results.used)} records of {len(results.cells)} planned cells.",
         f"cglsuite {__version__}" + (f" with {plugins}." if plugins else "."),
     )
-    shown = framed(sources(results), SOURCES, about, none=NOTHING_DONE)
-    return Facts(join([shown, _facts(conditions(results))]), footer)
-
-
-def each_provenance(results: Sequence[CampaignResults]) -> Facts:
-    """:func:`provenance` of several campaigns, each under its title; each line appears once in the footer."""
-    shown = [(one, provenance(one)) for one in results]
-    body = join(part for one, facts in shown for part in (_heading(results, one), facts.body))
-    return Facts(body, tuple(dict.fromkeys(line for _, facts in shown for line in facts.footer)))
-
-
-def _heading(results: Sequence[CampaignResults], one: CampaignResults) -> Fragment | None:
-    return element("p", element("strong", one.title)) if len(results) > 1 else None
+    shown = framed(tables.sources(results), SOURCES, about, none=NOTHING_DONE)
+    return Facts(join([shown, _facts(tables.conditions(results))]), footer)
 
 
 def _facts(pairs: Mapping[str, str], code: bool = False) -> Fragment:

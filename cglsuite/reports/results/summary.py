@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.cells.records.record import Record
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows, duration, empty, head_cell, mean_std_cell, number_cell, row_head, table
 from cglsuite.reports.kit.text import notice, scenario_words, tile
 from cglsuite.reports.results.guards import Guard, guards
 from cglsuite.reports.results.measures import is_fraction, performance_name, performance_names, why_absent
+from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text, value_as_text
 from cglsuite.specs import MetricSpec
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from cglsuite.cells.records.record import Record
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import CampaignResults
-
 __all__ = [
-    "ARROWS",
     "NOTHING_DONE",
     "cell",
     "definitions",

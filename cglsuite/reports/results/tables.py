@@ -7,21 +7,19 @@ are fractions here; pages multiply by 100 when they format percentages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from cglsuite import stats
 from cglsuite.base.hashing import canonical
+from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.text import value_text
+from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.variants import lead
 from cglsuite.stats import metrics as matrix_metrics
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cglsuite.cells.records.record import Record
-    from cglsuite.reports.results.results import CampaignResults, Group
 
 __all__ = [
     "CURVES",
@@ -29,13 +27,14 @@ __all__ = [
     "conditions",
     "configurations",
     "curves",
+    "mean_interval",
     "mean_matrices",
+    "mean_std",
     "problems",
     "resources",
     "searches",
     "sources",
     "summary",
-    "timeline",
 ]
 
 IDENTITY = ["preset", "method", "backbone", "variant"]
@@ -60,7 +59,7 @@ def summary(results: CampaignResults) -> pd.DataFrame:
         for name in results.metrics:
             values = frame[name].dropna().to_numpy(dtype=np.float64) if name in frame else np.empty(0)
             if values.size:
-                rows.append({**_identity(group), "metric": name, **_mean_std(values), "records": len(frame)})
+                rows.append({**_identity(group), "metric": name, **mean_std(values), "records": len(frame)})
     return pd.DataFrame(rows, columns=[*IDENTITY, "metric", "mean", "std", "n", "records"])
 
 
@@ -77,7 +76,7 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> pd.
         values = _columns([timeline(record.performance(), metric) for record in group.records])
         for task, column in enumerate(values, start=1):
             if column.size:
-                rows.append({**_identity(group), "task": task, **_mean_std(column)})
+                rows.append({**_identity(group), "task": task, **mean_std(column)})
     return pd.DataFrame(rows, columns=[*IDENTITY, "task", "mean", "std", "n"])
 
 
@@ -119,7 +118,7 @@ def problems(results: CampaignResults) -> pd.DataFrame:
         request = cell.planned.request
         preset = cell.planned.cell.preset if cell.planned.cell is not None else request.scenario
         key = (cell.state, preset, request.method, cell.planned.backbone, cell.reason)
-        rows.setdefault(key, []).append(_seeds(request.seeds))
+        rows.setdefault(key, []).append(f"{request.seeds.order}/{request.seeds.split}/{request.seeds.init}")
     listed = [(*key[:4], "; ".join(seeds), key[4]) for key, seeds in rows.items()]
     return pd.DataFrame(listed, columns=["state", "preset", "method", "backbone", "seeds", "reason"])
 
@@ -144,22 +143,13 @@ def common_configuration(results: CampaignResults, preset: str) -> dict[str, Any
 
 def resources(results: CampaignResults) -> pd.DataFrame:
     """Means per group: seconds in all and by part, peak memory, memory items and bytes of the method, its extra parameters."""
-    columns = {
-        "total_s": "total_s",
-        "training_s": "training_s",
-        "method_s": "method_s",
-        "evaluation_s": "evaluation_s",
-        "framework_s": "framework_s",
-        "peak_bytes": "peak_bytes",
-        "memory_items": "memory_items",
-        "memory_bytes": "memory_bytes",
-        "method_parameters": "method_parameters",
-    }
-    by_key = results.frame.set_index("key")
+    columns = [*(f"{part}_s" for part in ("total", "training", "method", "evaluation", "framework")), "peak_bytes"]
+    columns += ["memory_items", "memory_bytes", "method_parameters"]
+    by_key = results.frame.set_index("key").reindex(columns=columns).astype("float64")
     rows = []
     for group in results.groups:
         frame = by_key.loc[[r.key for r in group.records]]
-        means = {name: _mean(frame[source]) if source in frame else np.nan for name, source in columns.items()}
+        means = {name: mean_std(frame[name].dropna().to_numpy())["mean"] for name in columns}
         rows.append({**_identity(group), "n": len(frame), **means})
     return pd.DataFrame(rows, columns=[*IDENTITY, "n", *columns])
 
@@ -248,24 +238,29 @@ def _identity(group: Group) -> dict[str, Any]:
     return {"preset": group.preset, "method": group.method, "backbone": group.backbone, "variant": group.variant}
 
 
-def _mean_std(values: NDArray[np.float64]) -> dict[str, Any]:
-    std = float(values.std(ddof=1)) if values.size > 1 else np.nan
-    return {"mean": float(values.mean()), "std": std, "n": int(values.size)}
+def mean_std(values: NDArray[np.float64]) -> dict[str, Any]:
+    """``mean``, ``std`` (the sample standard deviation, NaN for a single value) and ``n``; NaN of no value."""
+    mean = float(values.mean()) if values.size else np.nan
+    return {"mean": mean, "std": float(values.std(ddof=1)) if values.size > 1 else np.nan, "n": int(values.size)}
 
 
-def _mean(column: pd.Series) -> float:
-    values = column.dropna().to_numpy(dtype=np.float64)
-    return float(values.mean()) if values.size else float("nan")
+def mean_interval(values: Any, **how: Any) -> dict[str, Any]:
+    """``low`` and ``high`` of the interval of a mean and its kind (``interval``); NaN and the reason where it is refused.
+
+    Args:
+        how: for :func:`cglsuite.stats.mean_interval`.
+    """
+    try:
+        found = stats.mean_interval(values, **how)
+    except stats.Refused as refusal:
+        return {"low": np.nan, "high": np.nan, "interval": str(refusal)}
+    return {"low": found.low, "high": found.high, "interval": found.method}
 
 
 def _columns(rows: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     """Finite values by position, over rows of possibly different lengths."""
     longest = max((len(r) for r in rows), default=0)
     return [np.array([r[i] for r in rows if i < len(r) and np.isfinite(r[i])]) for i in range(longest)]
-
-
-def _seeds(seeds: Any) -> str:
-    return f"{seeds.order}/{seeds.split}/{seeds.init}"
 
 
 def _differing(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,12 @@ import pandas as pd
 from cglsuite.base.errors import CglsuiteError
 from cglsuite.base.hashing import canonical, plain
 from cglsuite.campaigns.search import overlap_text, parse_scope, shared_seeds
+from cglsuite.cells.records.record import Record
+from cglsuite.cells.spec import CellSpec
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.text import value_text
 from cglsuite.specs import order_count
 from cglsuite.stats import expected_best
-
-if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
-    from cglsuite.cells.spec import CellSpec
-    from cglsuite.host import Catalogue
 
 __all__ = [
     "UNTUNED",
@@ -123,13 +121,23 @@ def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str
     are left out."""
     expected = _expectations(catalogue)
     members: _Members = {}
-    for record in records:
+    for record in _one_per_setting(records):
         cell, values = record.cell, record.cell["configuration"]
         if cell["preset"] != cell["scenario"]:
             with contextlib.suppress(CglsuiteError):
                 changed = _changes(values, *expected(cell["scenario"], cell["method"], cell["backbone"]))
                 members.setdefault(cell["preset"], []).append((cell["scenario"], values, changed))
     return _variants(members)
+
+
+def _one_per_setting(records: Iterable[Record]) -> list[Record]:
+    """The first of the records that differ in their seeds alone."""
+    records, distinct, texts = list(records), dict[tuple[str, ...], Record](), dict[int, str]()
+    for record in records:
+        cell, configuration = record.cell, record.cell["configuration"]  # records may share it, so its text is made once
+        text = texts[id(configuration)] = texts.get(id(configuration)) or canonical(configuration)
+        distinct.setdefault((cell["preset"], cell["method"], cell["backbone"], text), record)
+    return list(distinct.values())
 
 
 _Members = dict[str, list[tuple[str, Mapping[str, Any], dict[str, Any]]]]

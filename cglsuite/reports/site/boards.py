@@ -15,27 +15,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.markup import Fragment, element
+from cglsuite.cells.records.record import Record
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows, exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names
-from cglsuite.reports.results.results import axis_values
+from cglsuite.reports.results.results import CampaignResults, Group, axis_values
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
 from cglsuite.stats import Layout, Refused, compare_methods, condition_of, layout, layout_interval
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cglsuite.cells.records.record import Record
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import CampaignResults, Group
 
 __all__ = [
     "LEVEL",
@@ -322,7 +318,12 @@ def board_frame(board: Board) -> pd.DataFrame:
     """
     rows = []
     for row in board.rows:
-        identity: dict[str, Any] = {"preset": board.preset, "method": row.method, "backbone": row.group.backbone, "variant": row.group.variant}
+        identity: dict[str, Any] = {
+            "preset": board.preset,
+            "method": row.method,
+            "backbone": row.group.backbone,
+            "variant": row.group.variant,
+        }
         identity |= {name: axis_value(row, name) for name in board.axes}
         numbers: dict[str, Any] = {name: row.texts[name] for name in board.texts if name != "backbone"} | {"records": len(row.records)}
         for column in board.columns:

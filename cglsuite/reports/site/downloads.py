@@ -12,17 +12,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cglsuite.base.markup import csv_text, plain_text
 from cglsuite.cells.records.frame import UPPER_BOUND
+from cglsuite.host import Catalogue, Entry
 from cglsuite.reports.kit.tables import as_rows, number_text
-from cglsuite.reports.site.boards import axis_value, board_frame
-
-if TYPE_CHECKING:
-    from cglsuite.host import Catalogue, Entry
-    from cglsuite.reports.site.boards import Board, Column, Row
-    from cglsuite.specs import Citation
+from cglsuite.reports.site.boards import Board, Column, Row, axis_value, board_frame
+from cglsuite.specs import Citation
 
 __all__ = ["Download", "Piece", "board_downloads", "csv_text", "file_stem", "in_math", "latex_text", "one_line"]
 

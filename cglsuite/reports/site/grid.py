@@ -10,21 +10,19 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pandas as pd
 
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.markup import csv_text
 from cglsuite.cells.records.frame import UPPER_BOUND
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows, number_text
+from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.variants import orders_in_all
 from cglsuite.reports.site.boards import LEVEL, Board, Column, Score, boards, pairs_of, row_name
 from cglsuite.reports.site.downloads import in_math, latex_text, one_line
-
-if TYPE_CHECKING:
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import CampaignResults
 
 __all__ = ["AXES", "FORMS", "SPREADS", "ResultsTable", "results_table"]
 

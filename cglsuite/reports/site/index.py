@@ -12,11 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from cglsuite import __version__
 from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.campaigns.campaign import Campaign
 from cglsuite.cells.records.frame import UPPER_BOUND
+from cglsuite.cells.records.record import Record
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import (
     as_rows,
     definition_list,
@@ -32,10 +35,12 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import badge, key_box, notice, plain_text, value_text
+from cglsuite.reports.rendering.notebook import RenderedReport
 from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.guards import guards, upper_bound_of
 from cglsuite.reports.results.published import compare, counted
+from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.summary import NOTHING_DONE, definitions, notices
 from cglsuite.reports.results.variants import orders_in_all
 from cglsuite.reports.site.boards import LEVEL, Board, Family, Row, across, boards, pairs_of
@@ -43,32 +48,20 @@ from cglsuite.reports.site.downloads import Download, Piece, board_downloads, fi
 from cglsuite.reports.site.leaderboard import anchor, board_section, how_to_read, method_cards
 from cglsuite.stats import AGREEMENTS, Refused
 
-if TYPE_CHECKING:
-    from cglsuite.campaigns.campaign import Campaign
-    from cglsuite.cells.records.record import Record
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.rendering.notebook import RenderedReport
-    from cglsuite.reports.results.results import CampaignResults
-
 __all__ = [
     "Finding",
     "board_controls",
-    "board_data",
     "board_links",
     "boards_page",
     "dataset_facts",
-    "dataset_page_name",
     "dataset_pages",
     "findings",
     "key_results",
     "leaderboards",
     "part",
-    "published_line",
     "site_html",
-    "site_page",
     "tasks_row",
     "tasks_table",
-    "warning_lines",
     "written",
 ]
 

@@ -8,23 +8,26 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from cglsuite.base.markup import Fragment, element, join
-from cglsuite.campaigns.reference.values import ARTEFACT
+from cglsuite.campaigns.reference.values import ARTEFACT, paper_named
+from cglsuite.cells.records.record import Record
+from cglsuite.host import Catalogue
+from cglsuite.reports.kit.figures import CHANCE, Course, course_figure, curve_figure, legend_picture, matrix_figure
+from cglsuite.reports.kit.pictures import Gallery, picture
 from cglsuite.reports.kit.tables import Column, as_rows, empty, folded, framed, interval, label, mean_std, number, words
 from cglsuite.reports.kit.text import metric_words, verdict_badge
+from cglsuite.reports.results import tables
 from cglsuite.reports.results.measures import is_fraction, mean_chance, performance_name, performance_names
+from cglsuite.reports.results.published import compare, counted
+from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.summary import NOTHING_DONE, in_percent, performance_text
 from cglsuite.stats import AGREEMENTS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from cglsuite.cells.records.record import Record
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.kit.pictures import Gallery
-    from cglsuite.reports.results.results import CampaignResults
 
 __all__ = ["curves", "matrices", "matrix", "names", "published"]
 
@@ -39,8 +42,6 @@ def published(results: CampaignResults) -> Fragment:
 
     Footnotes give known artefacts of published values, what else is known of them, and unit conversions of their deviations.
     """
-    from cglsuite.reports.results.published import compare
-
     frame = compare(results)
     if frame.empty:
         return empty("No paper prints a value for these presets, methods and metrics (or a switch of the preset was overridden).")
@@ -73,8 +74,6 @@ _RULE = (
 
 def _judged(frame: pd.DataFrame) -> str:
     """The number of rows per verdict; rows with known artefacts are counted separately."""
-    from cglsuite.reports.results.published import counted
-
     known = counted(frame)
     counts, marked = known["verdict"].value_counts(), len(frame) - len(known)
     parts = [f"{counts[verdict]} {verdict}" for verdict in (*AGREEMENTS, "no verdict") if verdict in counts]
@@ -85,8 +84,6 @@ def _judged(frame: pd.DataFrame) -> str:
 
 def _spreads(frame: pd.DataFrame) -> str:
     """What published standard deviations are over."""
-    from cglsuite.campaigns.reference.values import paper_named
-
     return " ".join(f"{name}'s deviations are taken as over {paper_named(name).spread}." for name in dict.fromkeys(frame["paper"]))
 
 
@@ -119,11 +116,7 @@ def _verdict(row: Mapping[str, Any]) -> Fragment:
 
 def curves(results: CampaignResults, metric: str = "average_performance") -> Gallery | Fragment:
     """One figure per preset: ``metric`` after every task, a line per method."""
-    from cglsuite.reports.kit.figures import CHANCE, curve_figure, legend_picture
-    from cglsuite.reports.kit.pictures import Gallery, Theme, picture
-    from cglsuite.reports.results.tables import curves as compute
-
-    frame = compute(results, metric)
+    frame = tables.curves(results, metric)
     if frame.empty and any(group.task_free for group in results.groups):
         return empty("A task-free stream has no task sequence: task_free_dynamics draws accuracy over its steps.")
     if frame.empty:
@@ -142,14 +135,10 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
         ends = "; ".join(f"{row['label']} {(100.0 if percent else 1.0) * row['mean']:.1f}" for row in last)
 
         chance = guessed[preset]
-
-        def draw(theme: Theme) -> Any:
-            return curve_figure(
-                part, theme, title=title, ylabel=label, order=order, percent=percent, chance=chance, keyed=len(presets) == 1
-            )
-
+        look: dict[str, Any] = {"title": title, "ylabel": label, "percent": percent, "chance": chance, "keyed": len(presets) == 1}
         guessing = "" if chance is None else f"; {CHANCE} {100 * chance[-1]:.1f}"
-        return picture(draw, alt=f"{label} over tasks, {title}. After the last task: {ends}{guessing}")
+        alt = f"{label} over tasks, {title}. After the last task: {ends}{guessing}"
+        return picture(partial(curve_figure, part, order=order, **look), alt)
 
     pictures = [one(str(preset), part) for preset, part in frame.groupby("preset", sort=False)]
     if len(presets) > 1:
@@ -172,12 +161,10 @@ def _labels(frame: pd.DataFrame) -> list[str]:
 
 def matrices(results: CampaignResults) -> Gallery | Fragment:
     """The mean performance matrix of every preset and method as a heat map."""
-    from cglsuite.reports.kit.pictures import Gallery
-    from cglsuite.reports.results.tables import mean_matrices
 
     pictures = []
     presets = list(dict.fromkeys(group.preset for group in results.groups))  # a preset's methods side by side
-    for group, values in sorted(mean_matrices(results), key=lambda pair: presets.index(pair[0].preset)):
+    for group, values in sorted(tables.mean_matrices(results), key=lambda pair: presets.index(pair[0].preset)):
         percent, n = in_percent(results, group.preset), len(group.records)
         last = ", ".join("–" if math.isnan(v) else f"{(100.0 if percent else 1.0) * v:.1f}" for v in values[-1])
         title, measured = results.preset_title(group.preset), performance_text(results, group.preset)
@@ -189,7 +176,6 @@ def matrices(results: CampaignResults) -> Gallery | Fragment:
 
 def matrix(record: Record) -> Gallery | Fragment:
     """One record's performance matrix as a heat map."""
-    from cglsuite.reports.kit.pictures import Gallery
 
     if not record.done:
         return empty("No matrix: the cell did not finish.")
@@ -200,20 +186,12 @@ def matrix(record: Record) -> Gallery | Fragment:
 
 def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str, stream: Mapping[str, Any]) -> Any:
     """``stream`` is the record's; if it is not empty, matrix rows are evaluations and the figure shows steps."""
-    import numpy as np
-
-    from cglsuite.reports.kit.figures import Course, course_figure, matrix_figure
-    from cglsuite.reports.kit.pictures import Theme, picture
 
     finite = values[np.isfinite(values)]
     bounds = (0.0, 1.0) if percent or not finite.size else (float(finite.min()), float(finite.max()))
 
-    def draw(theme: Theme) -> Any:
-        if stream:
-            return course_figure(values, Course.of(stream, len(values)), title, theme, percent=percent, bounds=bounds)
-        return matrix_figure(values, title, theme, percent=percent, bounds=bounds)
-
-    return picture(draw, alt, group=group)
+    figure = partial(course_figure, values, Course.of(stream, len(values))) if stream else partial(matrix_figure, values)
+    return picture(partial(figure, title, percent=percent, bounds=bounds), alt, group=group)
 
 
 # --- exploring -------------------------------------------------------------------------------------------------------------------

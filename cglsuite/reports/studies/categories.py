@@ -6,11 +6,12 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cglsuite import stats
@@ -20,44 +21,30 @@ from cglsuite.campaigns.reference import published_results, welch_begin_fig7
 from cglsuite.campaigns.reference.matching import backbone_key, keyed_results, method_key, preset_key
 from cglsuite.campaigns.reference.values import paper_of
 from cglsuite.cells.records.frame import UPPER_BOUND
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import box_rows
 from cglsuite.reports.kit.pictures import Gallery, Theme, headline, look_of, picture, plain_axes, row_titles, wrapped
 from cglsuite.reports.kit.tables import Column, as_rows, crossed, definition_list, empty, framed, label, number, number_text, titled, words
 from cglsuite.reports.kit.text import badge, key_box, listed
-from cglsuite.reports.results import runs as show_runs
+from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.summary import overview as campaign_overview
 from cglsuite.reports.results.tables import summary
 from cglsuite.specs import MethodSpec, MetricSpec
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import CampaignResults
-    from cglsuite.reports.results.runs import Facts
-
 __all__ = [
-    "METRICS",
     "SCENARIOS",
-    "SHORT_NAMES",
-    "CategoryStudy",
-    "Ranked",
     "averages",
     "begin_averages",
     "begin_boxes",
-    "begin_figure_7",
-    "begin_ranks",
     "begin_tests",
     "beside",
-    "beside_print",
     "boxes",
     "category_study",
     "overview",
-    "printed_tests",
     "problems",
     "provenance",
-    "rank_boxes",
     "tests",
 ]
 
@@ -196,11 +183,8 @@ def category_study(
     chosen = {name: tuple(members) for name, members in (categories or _declared(catalogue, methods)).items()}
     members = {method.lower() for some in chosen.values() for method in some}
     frame, settings = summary(results), _settings(results)
-    frame = frame.assign(
-        scenario=[f"{row['preset']} × {row['backbone']}" for row in as_rows(frame)],
-        setting=frame["preset"].map(settings),
-        value=frame["mean"],
-    )
+    scenarios = frame["preset"] + " × " + frame["backbone"]
+    frame = frame.assign(scenario=scenarios, setting=frame["preset"].map(settings), value=frame["mean"])
     ranked = []
     for name in metrics:
         spec: MetricSpec = results.metrics[name]
@@ -225,13 +209,10 @@ def beside_print(study: CategoryStudy) -> pd.DataFrame:
     rows = []
     for name in study.metrics:
         spec: MetricSpec = study.results.metrics[name]
-        pairs = _printed_pairs(study, name)
-        for setting, part in pairs.groupby("setting", sort=False):
-            panels = {
-                side: _ranked(spec.label or name, str(setting), spec.direction, part.assign(value=part[side]), study.categories, study.ties)
-                for side in ("ours", "printed")
-            }
-            rows += _beside(panels["ours"], panels["printed"])
+        for setting, part in _printed_pairs(study, name).groupby("setting", sort=False):
+            what = (spec.label or name, str(setting), spec.direction)
+            sides = (part.assign(value=part[side]) for side in ("ours", "printed"))
+            rows += _beside(*(_ranked(*what, values, study.categories, study.ties) for values in sides))
     columns = ["metric", "setting", "category", "scenarios", "ranks", "ours", "printed", "methods", "tau"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -388,7 +369,7 @@ def _unfit(row: Mapping[str, Any]) -> tuple[int, str] | None:
 
 
 def _interval(row: Mapping[str, Any]) -> Fragment:
-    text = f"{number_text(row['low'], 2, plus=True)} to {number_text(row['high'], 2, plus=True)}"
+    text = " to ".join(number_text(row[end], 2, plus=True) for end in ("low", "high"))
     return element("td", text, class_="number", data_low=repr(float(row["low"])), data_high=repr(float(row["high"])))
 
 
@@ -416,16 +397,6 @@ def averages(study: CategoryStudy) -> Fragment:
     return _average_tables(study.ranked, study.ties) if study.ranked else empty(_nothing(study))
 
 
-def problems(study: CategoryStudy) -> Fragment:
-    """Every planned cell without a result, with its reason."""
-    return show_runs.problems(study.results)
-
-
-def provenance(study: CategoryStudy) -> Facts:
-    """Code and environment of the records, with lines for the page footer."""
-    return show_runs.provenance(study.results)
-
-
 # --- parts of both -----------------------------------------------------------------------------------------------------------------
 
 
@@ -435,10 +406,7 @@ def _gallery(panels: Sequence[Ranked], source: str) -> Gallery:
     for metric, some in itertools.groupby(panels, key=lambda panel: panel.metric):
         shown = list(some)
         title = f"{metric}, {'higher' if shown[0].better == 'up' else 'lower'} is better"
-
-        def draw(theme: Theme, shown: list[Ranked] = shown, title: str = title) -> Any:
-            return rank_boxes(shown, theme, title=title, order=order)
-
+        draw = partial(rank_boxes, shown, title=title, order=order)
         pictures.append(picture(draw, f"Ranks by category, {source}, {metric}. {'; '.join(map(_mean_ranks, shown))}", group=source))
     return Gallery(tuple(pictures))
 

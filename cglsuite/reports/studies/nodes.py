@@ -7,41 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.leak import item_results
 from cglsuite.cells.storage.store import Store
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
-from cglsuite.reports.kit.pictures import Gallery, Theme, picture
+from cglsuite.reports.kit.pictures import Gallery, picture
 from cglsuite.reports.kit.tables import Column, as_rows, empty, framed, label, mean_std_cell, number, number_cell, words
 from cglsuite.reports.kit.text import key_box, listed, scenario_words
 from cglsuite.reports.results.summary import preset_caption
+from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cglsuite.host import Catalogue
-
-__all__ = [
-    "ALL",
-    "ATTRIBUTES",
-    "GROUPS",
-    "NodeItems",
-    "cumulative",
-    "group_summary",
-    "message",
-    "node_distributions",
-    "node_groups",
-    "node_items",
-]
+__all__ = ["ALL", "GROUPS", "cumulative", "message", "node_distributions", "node_groups", "node_items"]
 
 
 def message(items: NodeItems) -> Fragment:
@@ -103,10 +91,7 @@ def node_distributions(items: NodeItems) -> Gallery | Fragment:
             for name in quantities
         ]
         sizes = ", ".join(f"{int(part[group].sum())} {group}" for group in GROUPS)
-
-        def draw(theme: Theme) -> Any:
-            return cumulative_figure(panels, theme, title=method, order=[_answered(group) for group in GROUPS])
-
+        draw = partial(cumulative_figure, panels, title=method, order=[_answered(group) for group in GROUPS])
         alt = f"Distributions for {method} in {items.preset}, {sizes} than the mean of their task. Means: {'; '.join(said)}"
         return picture(draw, alt, group=scenario_words(items.preset))
 
@@ -204,28 +189,19 @@ def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
         share (of the method's items), and for every attribute ``<attribute>_n`` (items that have a value), ``_mean`` and ``_std`` (sample
         standard deviation; NaN where it is undefined).
     """
-    methods = list(dict.fromkeys(frame["method"]))
-    parts = [(method, frame[frame["method"] == method]) for method in methods]
-    if len(methods) > 1:
-        parts.append((ALL, frame))
+    parts = [(method, part) for method, part in frame.groupby("method", sort=False)]
+    parts += [(ALL, frame)] if len(parts) > 1 else []
     rows = []
     for method, part in parts:
         for group in GROUPS:
             chosen = part[part[group]]
-            share = len(chosen) / len(part) if len(part) else np.nan
-            rows.append({"method": method, "group": group, "n": len(chosen), "share": share, **_described(chosen)})
+            row = {"method": method, "group": group, "n": len(chosen), "share": len(chosen) / len(part)}
+            for name in ATTRIBUTES:
+                known = mean_std(chosen[name].dropna().to_numpy(dtype=np.float64))
+                row |= {f"{name}_{what}": known[what] for what in ("n", "mean", "std")}
+            rows.append(row)
     columns = [f"{name}_{what}" for name in ATTRIBUTES for what in ("n", "mean", "std")]
     return pd.DataFrame(rows, columns=["method", "group", "n", "share", *columns])
-
-
-def _described(items: pd.DataFrame) -> dict[str, float]:
-    out: dict[str, float] = {}
-    for name in ATTRIBUTES:
-        values = items[name].dropna().to_numpy(dtype=np.float64)
-        mean = float(values.mean()) if values.size else np.nan
-        std = float(values.std(ddof=1)) if values.size > 1 else np.nan
-        out |= {f"{name}_n": values.size, f"{name}_mean": mean, f"{name}_std": std}
-    return out
 
 
 def cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from cglsuite import stats
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.pictures import (
-    LEGEND_ROW,
     Gallery,
     Theme,
-    headline,
     labels_in,
     legend,
     look_of,
@@ -27,34 +26,18 @@ from cglsuite.reports.kit.pictures import (
     picture,
     plain_axes,
     point_texts,
-    wrapped,
+    sheet,
 )
-from cglsuite.reports.kit.tables import as_rows, empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.tables import as_rows, empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table, titled
 from cglsuite.reports.kit.text import key_box, listed, notice, scenario_words, tile
-from cglsuite.reports.results import runs as show_runs
-from cglsuite.reports.results.measures import is_fraction, measures_of, performance_bounds, performance_name
-from cglsuite.reports.results.runs import Facts
+from cglsuite.reports.results.measures import Measure, is_fraction, measures_of, performance_bounds, performance_name
+from cglsuite.reports.results.results import CampaignResults, Group
+from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import notices
+from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.results.variants import order_of, value_as_text
 
-if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
-    from cglsuite.reports.results.measures import Measure
-    from cglsuite.reports.results.results import CampaignResults, Group
-
-__all__ = [
-    "BACKBONE",
-    "Sweep",
-    "curves",
-    "overview",
-    "points",
-    "problems",
-    "provenance",
-    "sweep",
-    "sweep_curves",
-    "sweep_figure",
-    "unevenly_filled",
-]
+__all__ = ["BACKBONE", "Sweep", "curves", "overview", "points", "problems", "provenance", "sweep", "sweep_curves"]
 
 _NOTHING = "No setting on the axes of the campaigns has two values among the finished cells."
 
@@ -97,8 +80,7 @@ def _message(study: Sweep) -> Fragment | None:
 
 
 def _place(row: Mapping[str, Any]) -> str:
-    name = str(row["axis"]).partition(".")[2] or row["axis"]
-    return ", ".join(sorted(filter(None, [f"{name} = {row['value']}", *str(row["rest"]).split(", ")])))
+    return ", ".join(sorted(filter(None, [f"{_short(row['axis'])} = {row['value']}", *str(row["rest"]).split(", ")])))
 
 
 def _words(design: str) -> str:
@@ -112,8 +94,8 @@ def curves(study: Sweep, metric: str = "aa") -> Gallery | Fragment:
     frame = sweep_curves(study, metric)
     if frame.empty:
         return empty(_NOTHING)
-    parts = frame.groupby(["design", "axis", "rest"], sort=False)
-    return Gallery(tuple(_curve(study, metric, (str(d), str(a), str(r)), part, _bounds(frame, str(d))) for (d, a, r), part in parts))
+    parts: Any = frame.groupby(["design", "axis", "rest"], sort=False)
+    return Gallery(tuple(_curve(study, metric, d, a, r, part, _bounds(frame, d)) for (d, a, r), part in parts))
 
 
 def _bounds(frame: pd.DataFrame, design: str) -> tuple[float, float]:
@@ -125,24 +107,18 @@ def _bounds(frame: pd.DataFrame, design: str) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _curve(study: Sweep, metric: str, where: tuple[str, str, str], part: pd.DataFrame, bounds: tuple[float, float]) -> Any:
-    design, axis, rest = where
-    percent, name = study.percent[design], axis.partition(".")[2] or axis
+def _curve(study: Sweep, metric: str, design: str, axis: str, rest: str, part: pd.DataFrame, bounds: tuple[float, float]) -> Any:
+    percent, name = study.percent[design], _short(axis)
     scale = 100.0 if percent else 1.0
     points = "; ".join(f"{row['label']} at {row['value']}: {scale * row['mean']:.1f}" for row in as_rows(part))
     kinds = sorted(set(part["interval"]) & {"BCa", "t"})
-    drawn = (
-        f"Bars: 95 % interval ({', '.join(kinds)}) over {'/'.join(dict.fromkeys(part['unit']))}."
-        if kinds
-        else "Too few units for intervals."
-    )
+    over = f"({', '.join(kinds)}) over {'/'.join(dict.fromkeys(part['unit']))}"
+    drawn = f"Bars: 95 % interval {over}." if kinds else "Too few units for intervals."
     measure = study.measures[metric]
     ylabel = f"{measure.label}{', %' if percent else ''}"
 
-    def draw(theme: Theme) -> Any:
-        title = f"{name} at {rest}" if rest else name
-        return sweep_figure(part, theme, title=title, xlabel=axis, ylabel=ylabel, order=study.methods, percent=percent, bounds=bounds)
-
+    look: dict[str, Any] = {"title": f"{name} at {rest}" if rest else name, "xlabel": axis, "ylabel": ylabel}
+    draw = partial(sweep_figure, part, **look, order=study.methods, percent=percent, bounds=bounds)
     alt = f"{measure.name} against {axis} ({rest or 'no other axis'}) in {design}. {points}"
     return picture(draw, alt, drawn, f"{_words(design)} – {study.performance[design]}")
 
@@ -152,28 +128,25 @@ def points(study: Sweep, metric: str = "aa") -> Fragment:
     frame = sweep_curves(study, metric)
     if frame.empty:
         return empty(_NOTHING)
-    return join(
-        _table(study, metric, str(d), str(a), str(r), part) for (d, a, r), part in frame.groupby(["design", "axis", "rest"], sort=False)
-    )
+    parts: Any = frame.groupby(["design", "axis", "rest"], sort=False)
+    return join(_table(study, metric, d, a, r, part) for (d, a, r), part in parts)
 
 
 def _table(study: Sweep, metric: str, design: str, axis: str, rest: str, part: pd.DataFrame) -> Fragment:
     percent = study.percent[design]
     scale, digits = (100.0, 1) if percent else (1.0, 4)
     values = list(part.sort_values("place")["value"].drop_duplicates())
-    labels = [label for label in study.methods if (part["label"] == label).any()]
     by_place = {(row["label"], row["value"]): row for row in as_rows(part)}
     usual = int(part["n"].mode().iloc[0])
+    labels = labels_in(part, study.methods)
     rows = [[row_head(label), *(_cell(by_place.get((label, value)), scale, digits, usual) for value in values)] for label in labels]
     sizes = [part[part["value"] == value]["parameters"].mean() for value in values]
     if len(set(sizes)) > 1:
         cells = [number_cell(size, 0) for size in sizes]
         rows.append([element("th", "parameters of the model", class_="name quiet", scope="row"), *cells])
-    unit = "/".join(dict.fromkeys(part["unit"]))
-    label = study.measures[metric].label
-    about = f" – {label}{', %' if percent else ''} against {axis}{f', {rest}' if rest else ''}: mean ± std over {usual} {unit}"
-    head = [head_cell("method", "name"), *(head_cell(value, "number") for value in values)]
-    return table(head, rows, join([element("strong", _words(design)), about]))
+    measured = f"{study.measures[metric].label}{', %' if percent else ''} against {axis}{f', {rest}' if rest else ''}"
+    about = f" – {measured}: mean ± std over {usual} {'/'.join(dict.fromkeys(part['unit']))}"
+    return table([head_cell("method", "name"), *(head_cell(value, "number") for value in values)], rows, titled(_words(design), about))
 
 
 def _cell(row: Any, scale: float, digits: int, usual: int) -> Fragment:
@@ -181,16 +154,6 @@ def _cell(row: Any, scale: float, digits: int, usual: int) -> Fragment:
         return number_cell(None)
     remark = f" (n={number_text(row['n'], 0)})" if row["n"] != usual else ""
     return mean_std_cell(row["mean"], row["std"], scale=scale, digits=digits, remark=remark)
-
-
-def problems(study: Sweep) -> Fragment:
-    """Every planned cell without a result, with its reason, campaign by campaign."""
-    return show_runs.each_problems(study.results)
-
-
-def provenance(study: Sweep) -> Facts:
-    """Code and environment of the records, campaign by campaign, with lines for the page footer."""
-    return show_runs.each_provenance(study.results)
 
 
 # Curves over the values of a hyper-parameter or switch.
@@ -215,11 +178,7 @@ def sweep_figure(
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    rows, lines = int(np.ceil(len(labels) / 2)), wrapped(title, 4.4, 10.5)
-    width, plot_height, below, above = 4.7, 2.45, 0.62 + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
-    height = plot_height + below + above
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((0.62 / width, below / height, (width - 0.72) / width, plot_height / height))
+    figure, axes = sheet(title, theme, 4.7, 2.45, rows=int(np.ceil(len(labels) / 2)))
     values = frame[["place", "value"]].drop_duplicates().sort_values("place")
     for label in labels:
         index, part = order.index(label), frame[frame["label"] == label].sort_values("place")
@@ -235,7 +194,6 @@ def sweep_figure(
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     plain_axes(axes, theme, "y")
-    headline(figure, lines, theme)
     legend(figure, 2, hides=labels)
     return figure
 
@@ -345,14 +303,10 @@ def _labels(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     """The method, numbered if one point holds several of its configurations (a search may choose different ones at every point)."""
     points = [canonical([None if pd.isna(row[a]) else row[a] for a in axes]) for _, row in frame.iterrows()]
     counted = frame.assign(point=points).groupby(["design", "method", "point"])["own"].nunique()
-    several = {row["method"] for row in as_rows(counted.reset_index()) if row["own"] > 1}
-    numbers: dict[str, dict[str, int]] = {}
-    labels = []
-    for method, own in zip(frame["method"], frame["own"], strict=True):
-        seen = numbers.setdefault(method, {})
-        number = seen.setdefault(own, len(seen) + 1)
-        labels.append(f"{method} (configuration {number})" if method in several else method)
-    return labels
+    several = set(counted[counted > 1].index.get_level_values("method"))
+    numbers = frame.groupby("method")["own"].transform(lambda own: pd.factorize(own)[0] + 1)
+    named = zip(frame["method"], numbers, strict=True)
+    return [f"{method} (configuration {number})" if method in several else method for method, number in named]
 
 
 def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
@@ -398,19 +352,7 @@ def _point(cells: pd.DataFrame, metric: str, bounds: tuple[float, float] | None)
     several = cells["order"].nunique() > 1
     units = (cells.groupby("order", sort=False)[metric].mean() if several else cells[metric]).to_numpy(dtype=np.float64)
     unit = "orders" if several else "seeds"
-    parameters = cells["parameters"].dropna().to_numpy(dtype=np.float64)
-    row = {
-        "mean": float(units.mean()),
-        "std": float(units.std(ddof=1)) if units.size > 1 else np.nan,
-        "n": units.size,
-        "unit": unit,
-        "parameters": float(parameters.mean()) if parameters.size else np.nan,
-    }
-    try:
-        interval = stats.mean_interval(units, unit=unit, bounds=bounds)
-    except stats.Refused as refusal:
-        return row | {"interval": str(refusal)}
-    return row | {"low": interval.low, "high": interval.high, "interval": interval.method}
+    return mean_std(units) | mean_interval(units, unit=unit, bounds=bounds) | {"unit": unit, "parameters": cells["parameters"].mean()}
 
 
 def unevenly_filled(curves: pd.DataFrame) -> list[str]:

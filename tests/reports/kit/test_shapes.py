@@ -31,12 +31,12 @@ from cglsuite.reports.kit.figures import (
     point_figure,
 )
 from cglsuite.reports.kit.pictures import DARK, LIGHT, Gallery, Picture, Theme, house_style, svg
-from cglsuite.reports.studies.anatomy.figures import drift_figure, homophily_figure, share_figure
+from cglsuite.reports.studies.anatomy.page import drift_figure, homophily_figure, share_figure
 from cglsuite.reports.studies.categories import rank_boxes
 from cglsuite.reports.studies.comparison.page import difference_figure, rank_figure
-from cglsuite.reports.studies.orders.figures import Spread, bound_figure, component_figure, range_figure, spread_figure, win_figure
+from cglsuite.reports.studies.orders.page import Spread, bound_figure, component_figure, range_figure, spread_figure, win_figure
 from cglsuite.reports.studies.sweep import sweep_figure
-from cglsuite.reports.studies.task_free.figures import exposure_figure, overlap_figure, progress_figure, stream_figure
+from cglsuite.reports.studies.task_free.page import exposure_figure, overlap_figure, progress_figure, stream_figure
 
 NAN = float("nan")
 LONG = "synthetic-csbm/task-il@begin-1, backbone.width = 128, a title that needs several lines on any of these figures"

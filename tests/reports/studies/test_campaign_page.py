@@ -14,8 +14,6 @@ import pytest
 from page_elements import text_of, texts
 from report_lab import Tables, assert_harmless, page_of
 
-from cglsuite.reports.kit import figures, pictures
-from cglsuite.reports.kit import figures as courses
 from cglsuite.reports.kit.tables import number_text
 from cglsuite.reports.results import published, tables
 from cglsuite.reports.results.results import CampaignResults
@@ -164,9 +162,9 @@ def test_colours_span_the_values_of_a_matrix(
 ) -> None:
     """Shares from 0 to 1; errors and counts from the least to the most."""
     asked: list[Any] = []
-    for module, name in ((courses, "course_figure"), (figures, "matrix_figure")):
-        monkeypatch.setattr(module, name, lambda *given, percent, bounds: asked.append((percent, bounds)))
-    monkeypatch.setattr(pictures, "picture", lambda draw, *given, **more: draw(None))
+    for name in ("course_figure", "matrix_figure"):
+        monkeypatch.setattr(show, name, lambda *given, percent, bounds: asked.append((percent, bounds)))
+    monkeypatch.setattr(show, "picture", lambda draw, *given, **more: draw(None))
     rows = values if not stream or len(values) == 2 else values * 2
     show._matrix_picture(np.array(rows), "t", "a", percent, "g", stream)
     assert asked == [(percent, bounds)]

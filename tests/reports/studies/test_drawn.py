@@ -18,9 +18,9 @@ from cglsuite.reports.kit.figures import Panel, box_figure, cumulative_figure, c
 from cglsuite.reports.kit.pictures import DARK, LIGHT, ink_on
 from cglsuite.reports.studies.categories import Ranked, rank_boxes
 from cglsuite.reports.studies.comparison.page import difference_figure, rank_figure
-from cglsuite.reports.studies.orders.figures import Spread, bound_figure, component_figure, range_figure, spread_figure, win_figure
+from cglsuite.reports.studies.orders.page import Spread, bound_figure, component_figure, range_figure, spread_figure, win_figure
 from cglsuite.reports.studies.sweep import sweep_figure
-from cglsuite.reports.studies.task_free.figures import exposure_figure, overlap_figure, progress_figure, stream_figure
+from cglsuite.reports.studies.task_free.page import exposure_figure, overlap_figure, progress_figure, stream_figure
 from cglsuite.stats.ranking import Friedman
 
 BLUE, ORANGE, GREEN = LIGHT.lines[:3]

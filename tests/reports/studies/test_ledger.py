@@ -29,7 +29,6 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import load_catalogue
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
-from cglsuite.reports.studies.ledger import besides
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import JUDGED, VERDICTS, Ledger, Tuning, choices, load_ledger, write_ledger
 from cglsuite.reports.studies.papers.compute import load_papers
@@ -67,7 +66,7 @@ def row(ledger: Ledger, method: str, metric: str = "AP") -> Any:
 
 def page_of(ledger: Ledger) -> str:
     """A page with all sections, as the notebook gives them."""
-    return page_with(*(getattr(besides if hasattr(besides, section) else show_ledger, section)(ledger) for section in SECTIONS))
+    return page_with(*(getattr(show_ledger, section)(ledger) for section in SECTIONS))
 
 
 # --- tuning --------------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from cglsuite.campaigns.reference import published_results
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import as_rows
-from cglsuite.reports.studies.ledger import besides
+from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import Ledger, write_ledger
 from cglsuite.reports.studies.ledger.ratios import KINDS, MARGIN, overhead_share, published_ratio, ratio_counts, seconds_of
 
@@ -165,7 +165,7 @@ def test_seconds_of_a_record_without_times(tmp_path: Path) -> None:
 def test_page_and_file(tmp_path: Path) -> None:
     """Both hold the ratios; the page says how they are compared."""
     ledger = ledger_with(tmp_path / "store", {"bare": 1.0, "ewc": [1.1, 1.2, 1.3], "lwf": 2.0})
-    page = page_with(besides.running_times(ledger), besides.statistics(ledger))
+    page = page_with(show_ledger.running_times(ledger), show_ledger.statistics(ledger))
     assert "Clocks of different machines are compared as ratios only" in page
     assert "PCG: " in page
     written = json.loads(write_ledger(ledger, tmp_path / "out")[1].read_text())

@@ -18,7 +18,7 @@ from cglsuite.host import load_catalogue
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.studies.anatomy.compute import _carried_homophily
 from cglsuite.reports.studies.anatomy.published import RULES, Count, cause_of, counted, is_printed_as
-from cglsuite.reports.studies.ledger.besides import _together
+from cglsuite.reports.studies.ledger.page import _together
 from cglsuite.reports.studies.ledger.ratios import load_statistics, statistic_counts
 
 

@@ -10,48 +10,32 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataAbsentError, UnknownNameError, UsageError
 from cglsuite.cells.run import build_scenario
-from cglsuite.cells.spec import resolve_scenario
+from cglsuite.cells.spec import CellSpec, resolve_scenario
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.graphs.data import label_kind
 from cglsuite.graphs.homophily import graph_homophily, node_homophily
 from cglsuite.graphs.message import scipy_features
 from cglsuite.graphs.splits.partition import induced_subgraph
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.text import listed
 from cglsuite.reports.results.measures import is_fraction, performance_name
-from cglsuite.specs import Seeds
+from cglsuite.reports.results.results import CampaignResults, Group
+from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.assembly import Assembly
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cglsuite.cells.spec import CellSpec
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import CampaignResults, Group
-    from cglsuite.specs import ScenarioSpec
-
-__all__ = [
-    "Anatomies",
-    "Anatomy",
-    "Drift",
-    "Grouping",
-    "anatomies",
-    "anatomy_of",
-    "campaign_anatomies",
-    "dissect",
-    "distinct_neighbours",
-    "mean_drift",
-]
+__all__ = ["Anatomies", "Anatomy", "Drift", "anatomies", "anatomy_of", "campaign_anatomies"]
 
 _GRAPHS_AT_ONCE = 2000
 _DEGREE_BINS = 16
@@ -151,7 +135,8 @@ def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Te
         parts = _links(data, grouping)
     else:
         parts = _graphs(data, grouping)
-    counts = _counts(data, grouping)
+    own: Any = [None] * len(grouping.members) if grouping.own is None else grouping.own
+    counts = [_class_counts(data, ids, mine) for ids, mine in zip(grouping.members, own, strict=True)]
     rows = [facts | {"items": float(ids.numel())} for facts, ids in zip(parts.groups, grouping.members, strict=True)]
     rows = [facts | _labels(*counted) for facts, counted in zip(rows, counts, strict=True)]
     everything = torch.arange(data.n_items)
@@ -204,15 +189,8 @@ def distinct_neighbours(edge_index: Tensor, n_nodes: int) -> tuple[NDArray[np.in
 
 def _graph_facts(edge_index: Tensor, n_nodes: int) -> tuple[dict[str, float], NDArray[np.float64]]:
     degrees, pairs, loops = distinct_neighbours(edge_index, n_nodes)
-    mean = float(degrees.mean()) if n_nodes else np.nan
-    facts = {
-        "nodes": float(n_nodes),
-        "edges": float(edge_index.shape[1]),
-        "pairs": float(pairs),
-        "loops": float(loops),
-        "mean_degree": mean,
-    }
-    return facts, degrees.astype(np.float64)
+    facts = {"nodes": float(n_nodes), "edges": float(edge_index.shape[1]), "pairs": float(pairs), "loops": float(loops)}
+    return facts | {"mean_degree": float(degrees.mean()) if n_nodes else np.nan}, degrees.astype(np.float64)
 
 
 def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
@@ -226,7 +204,7 @@ def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
         described=[],
         of="features",
     )
-    x: Any = scipy_features(data.x) if data.x.layout == torch.sparse_csr else data.x.numpy()
+    x = _features(data.x)
     for k, (name, ids) in enumerate(zip(grouping.names, grouping.members, strict=True)):
         inside = induced_subgraph(edges, ids, data.n_nodes)
         mine = torch.zeros(data.n_nodes, dtype=torch.bool)
@@ -243,6 +221,10 @@ def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
     return out
 
 
+def _features(x: Tensor) -> Any:
+    return scipy_features(x) if x.layout == torch.sparse_csr else x.numpy()
+
+
 def _known(values: Tensor) -> NDArray[np.float64]:
     found: NDArray[np.float64] = values[~values.isnan()].numpy()
     return found
@@ -253,9 +235,7 @@ def _links(data: LinkData, grouping: Grouping) -> _Parts:
     whole |= {"features": float(data.n_features or 0), "edge_features": 0.0, "receivers": float(data.links[1].unique().numel())}
     of = "features of the ends of links" if data.x is not None else "nodes by degree, in powers of two"
     out = _Parts(whole=whole, groups=[], degrees={WHOLE: all_degrees}, homophilies={}, described=[], of=of)
-    x: Any = None
-    if data.x is not None:
-        x = scipy_features(data.x) if data.x.layout == torch.sparse_csr else data.x.numpy()
+    x = None if data.x is None else _features(data.x)
     for name, ids in zip(grouping.names, grouping.members, strict=True):
         met, ends = data.links[:, ids].flatten().unique(return_inverse=True)
         facts, degrees = _graph_facts(ends.view(2, -1), met.numel())
@@ -318,12 +298,6 @@ def _per_graph(data: GraphData, ids: Tensor) -> tuple[NDArray[np.float64], NDArr
 # --- labels ----------------------------------------------------------------------------------------------------------------------
 
 
-def _counts(data: NodeData | LinkData | GraphData, grouping: Grouping) -> list[tuple[NDArray[np.int64] | None, int]]:
-    """Of every group."""
-    own: Any = [None] * len(grouping.members) if grouping.own is None else grouping.own
-    return [_class_counts(data, ids, mine) for ids, mine in zip(grouping.members, own, strict=True)]
-
-
 def _labels(counts: NDArray[np.int64] | None, labelled: int) -> dict[str, float]:
     """How many classes have an item, and the mean number of labels of an item."""
     if counts is None:
@@ -370,12 +344,8 @@ def mean_drift(described: Sequence[Any], of: str, n_groups: int) -> Drift | None
 
     sizes = np.array([max(part.shape[0], 1) for part in described], dtype=np.float64)
     means = np.array([np.asarray(part.mean(axis=0), dtype=np.float64).ravel() for part in described])
-    squares = np.array(
-        [
-            float(part.multiply(part).sum()) if scipy.sparse.issparse(part) else float((part.astype(np.float64) ** 2).sum())
-            for part in described
-        ]
-    )
+    powers = (part.multiply(part) if scipy.sparse.issparse(part) else part.astype(np.float64) ** 2 for part in described)
+    squares = np.array([float(power.sum()) for power in powers])
     centre = (means * sizes[:, None]).sum(axis=0) / sizes.sum()
     spread = float(np.sqrt(max(squares.sum() / sizes.sum() - float(centre @ centre), 0.0)))
     model = PCA(n_components=min(2, n_groups - 1, means.shape[1]), svd_solver="full")
@@ -513,7 +483,7 @@ def _of_stream(stream: Any, title: str) -> Anatomy:
         outputs = outputs.long().cumsum(0) > 0
     grouping = Grouping(
         what="latent task" if spec.setting == "task-free" else "task",
-        names=_numbered(layout.names),
+        names=[f"{k}: {name}" for k, name in enumerate(layout.names, start=1)],
         members=layout.nodes,
         own=layout.outputs,
         outputs=outputs,
@@ -535,10 +505,6 @@ def _carried_homophily(streams: Iterable[Any]) -> float:
             shared, either = ((part * seen).sum(dim=1).double() for part in (y[source] & y[target], y[source] | y[target]))
             values.append(float((shared / either).nanmean()))
     return float(np.mean(values))
-
-
-def _numbered(names: Sequence[str]) -> list[str]:
-    return [f"{k + 1}: {name}" for k, name in enumerate(names)]
 
 
 # --- data sets -------------------------------------------------------------------------------------------------------------------

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from cglsuite.base.markup import Content, Fragment, element, join
-from cglsuite.reports.kit.figures import Panel, cumulative_figure
-from cglsuite.reports.kit.pictures import Gallery, Theme, picture
+from cglsuite.reports.kit.figures import Panel, cumulative_figure, heat_map
+from cglsuite.reports.kit.pictures import (
+    ANNOTATED_TASKS,
+    RASTER_DPI,
+    Gallery,
+    Theme,
+    headline,
+    labels_in,
+    legend,
+    look_of,
+    mark_series,
+    picture,
+    plain_axes,
+    point_texts,
+    sheet,
+    wrapped,
+)
 from cglsuite.reports.kit.tables import (
     Column,
     amount,
@@ -26,15 +46,9 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import Notes, badge, key_box, notice, scenario_words
-from cglsuite.reports.studies.anatomy.compute import WHOLE
-from cglsuite.reports.studies.anatomy.figures import drift_figure, homophily_figure, share_figure
+from cglsuite.reports.studies.anatomy.compute import WHOLE, Anatomies, Anatomy, Drift
 from cglsuite.reports.studies.anatomy.published import published_beside
 from cglsuite.reports.studies.nodes import cumulative
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from cglsuite.reports.studies.anatomy.compute import Anatomies, Anatomy
 
 __all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes", "statistics_table"]
 
@@ -138,7 +152,7 @@ def statistics_table(frames: Mapping[str, pd.DataFrame]) -> Fragment:
         label("statistic", "quantity"),
         Column("published", lambda row: exact_cell(_printed(row["published"]), value=row["published"])),
         Column("ours", lambda row: exact_cell(_like(row["ours"]), value=row["ours"]) if _counted(row) else number_cell(None)),
-        words("equal", lambda row: _yes(row["equal"]) if _counted(row) else "–"),
+        words("equal", lambda row: (badge("yes", "good") if row["equal"] else badge("no", "note")) if _counted(row) else "–"),
         words("cause of the deviation", lambda row: join(_explained(row)), "long"),
         words("paper", lambda row: join(notes.mark(f"{row['paper']}, {row['dataset']}", row["remark"])), "nowrap"),
     ]
@@ -159,10 +173,6 @@ def _explained(row: Mapping[str, Any]) -> list[Content]:
         return []
     kind = {"holds": "good", "fails": "bad"}.get(row["check"], "plain")
     return [f"{row['cause']} ", badge(row["check"], kind)]
-
-
-def _yes(equal: bool) -> Fragment:
-    return badge("yes", "good") if equal else badge("no", "note")
 
 
 def _printed(value: float) -> str:
@@ -210,31 +220,23 @@ def _shares(one: Anatomy) -> Any:
     kept = np.flatnonzero((every > 0).any(axis=0))
     table_, names = every[:, kept], [str(c) for c in kept]
 
-    def draw(theme: Theme) -> Any:
-        return share_figure(table_, names, theme, title=f"Share of labels by class (%)\n{scenario_words(one.name)}", what=one.what)
-
-    largest = [f"{one.names[k]}: class {kept[int(row.argmax())]} {100 * row.max():.0f} %" for k, row in _few(table_)]
+    draw = partial(share_figure, table_, names, title=f"Share of labels by class (%)\n{scenario_words(one.name)}", what=one.what)
+    few = zip(one.names[:12], table_, strict=False)
+    largest = [f"{name}: class {kept[int(row.argmax())]} {100 * row.max():.0f} %" for name, row in few]
     return picture(draw, f"Class shares by {one.what} in {one.name}. Largest: {'; '.join(largest)}")
-
-
-def _few(rows: Any, most: int = 12) -> list[tuple[int, Any]]:
-    return [(k, rows[k]) for k in range(min(len(rows), most))]
 
 
 def drift(found: Anatomies) -> Gallery | Fragment:
     """How the mean features move from group to group."""
-    return _gallery([_drift(one) for one in found.shown if one.drift is not None], "There is a single group, or there are no features.")
+    moving = [(one, one.drift) for one in found.shown if one.drift is not None]
+    return _gallery([_drift(one, moved) for one, moved in moving], "There is a single group, or there are no features.")
 
 
-def _drift(one: Anatomy) -> Any:
-    moved = one.drift
-
-    def draw(theme: Theme) -> Any:
-        title = f"Mean of {moved.of}, {scenario_words(one.name)}" if moved else ""
-        return drift_figure(moved, theme, title=title, what=one.what, in_order=one.in_order) if moved else None
-
-    shift = ", ".join(f"{value:.2f}" for value in (moved.shift if moved else ()))
-    return picture(draw, f"Drift of the mean {moved.of if moved else ''} in {one.name}; distance from the first: {shift}")
+def _drift(one: Anatomy, moved: Drift) -> Any:
+    title = f"Mean of {moved.of}, {scenario_words(one.name)}"
+    shift = ", ".join(f"{value:.2f}" for value in moved.shift)
+    alt = f"Drift of the mean {moved.of} in {one.name}; distance from the first: {shift}"
+    return picture(partial(drift_figure, moved, title=title, what=one.what, in_order=one.in_order), alt)
 
 
 def homophily(found: Anatomies) -> Gallery | Fragment:
@@ -248,13 +250,10 @@ def _homophily(one: Anatomy) -> Any:
     scored = one.scores if one.percent else one.scores.iloc[:0]
     order = list(dict.fromkeys(scored["label"])) if len(scored) else []
 
-    def draw(theme: Theme) -> Any:
-        title = f"Label homophily, {scenario_words(one.name)}"
-        return homophily_figure(values, one.whole["homophily"], scored, theme, title=title, what=one.what, order=order, ylabel=one.measure)
-
+    look: dict[str, Any] = {"title": f"Label homophily, {scenario_words(one.name)}", "what": one.what, "ylabel": one.measure}
+    draw = partial(homophily_figure, values, one.whole["homophily"], scored, order=order, **look)
     said = ", ".join(f"{value:.2f}" for value in values)
-    alt = f"Label homophily by {one.what} in {one.name}: {said}; full graph {one.whole['homophily']:.2f}"
-    return picture(draw, alt)
+    return picture(draw, f"Label homophily by {one.what} in {one.name}: {said}; full graph {one.whole['homophily']:.2f}")
 
 
 def degrees(found: Anatomies) -> Gallery | Fragment:
@@ -263,29 +262,140 @@ def degrees(found: Anatomies) -> Gallery | Fragment:
 
 
 def _degrees(one: Anatomy) -> Any:
-    names = [WHOLE, *_three(one.names)]
+    names = list(dict.fromkeys([WHOLE, one.names[0], one.names[len(one.names) // 2], one.names[-1]]))
     top = max(float(one.degrees[WHOLE].max(initial=1.0)), 1.0)
-    panels = [
-        Panel(
-            "degree", {name: cumulative(one.degrees[name]) for name in names}, (0.0, 1.1 * top), logarithmic=not one.level.startswith("G")
-        )
-    ]
+    curves = {name: cumulative(one.degrees[name]) for name in names}
+    panels = [Panel("degree", curves, (0.0, 1.1 * top), logarithmic=not one.level.startswith("G"))]
     valued = {name: one.homophilies[name] for name in names if name in one.homophilies and one.homophilies[name].size}
     if valued:
         panels.append(Panel("label homophily of nodes", {name: cumulative(values) for name, values in valued.items()}, (0.0, 1.0)))
     unit = "graphs" if one.level.startswith("G") else "nodes"
 
-    def draw(theme: Theme) -> Any:
-        return cumulative_figure(panels, theme, title=f"Degrees, {scenario_words(one.name)}", order=names, unit=unit)
-
+    draw = partial(cumulative_figure, panels, title=f"Degrees, {scenario_words(one.name)}", order=names, unit=unit)
     means = ", ".join(f"{name} {one.degrees[name].mean():.1f}" for name in names if one.degrees[name].size)
     return picture(draw, f"Distribution of degrees in {one.name}. Means: {means}")
 
 
-def _three(names: Sequence[str]) -> list[str]:
-    """The first, the middle and the last."""
-    return list(dict.fromkeys([names[0], names[len(names) // 2], names[-1]]))
-
-
 def _gallery(pictures: Sequence[Any], otherwise: str) -> Gallery | Fragment:
     return Gallery(tuple(pictures)) if pictures else empty(otherwise)
+
+
+# Figures: class shares over time, drift of the mean features, homophily of tasks beside scores.
+
+
+_NUMBERED = 40
+"""Above this number of groups only some points of a path are numbered."""
+
+
+def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: Theme, *, title: str, what: str) -> Figure:
+    """The share of every class in every group, as a heat map: a row per class, a column per group.
+
+    Args:
+        shares: float64 [G, C]. classes: names of the columns. title: line breaks are kept. what: a group is called.
+    """
+    n_groups, n_classes = shares.shape
+    annotated = n_groups <= ANNOTATED_TASKS and n_classes <= 24
+    cell = (0.4, 0.26) if annotated else (max(0.07, min(0.4, 5.0 / n_groups)), max(0.06, min(0.26, 4.2 / n_classes)))
+    inner = (cell[0] * n_groups, cell[1] * n_classes)
+    left, right, below, above = 0.66, 0.14 if annotated else 0.7, 0.46, 0.36
+    lines = [line for part in title.split("\n") for line in wrapped(part, max(inner[0] + right + 0.5, 3.4), 9.5)]
+    width, height = max(inner[0] + left + right, 3.6), inner[1] + below + above + 0.17 * (len(lines) - 1)
+    figure = Figure(figsize=(width, height), dpi=RASTER_DPI)
+    axes = figure.add_axes((left / width, below / height, inner[0] / width, inner[1] / height))
+    scale = ((left + inner[0] + 0.12) / width, below / height, 0.12 / width, inner[1] / height)
+    top = max(0.01, float(shares.max()))
+    heat_map(axes, shares.T, theme, bounds=(0.0, top), percent=True, bar=None if annotated else scale)
+    _spaced(axes.set_xticks, [str(k + 1) for k in range(n_groups)], cell[0], 0.24)
+    _spaced(axes.set_yticks, classes, cell[1], 0.16)
+    axes.set_xlabel(what)
+    axes.set_ylabel("class")
+    plain_axes(axes, theme)
+    headline(figure, lines, theme, points=9.5, left=0.06)
+    return figure
+
+
+def _spaced(place: Any, names: Sequence[str], cell: float, room: float) -> None:
+    """Ticks in the middle of cells, as many as have room."""
+    step = max(1, int(np.ceil(room / cell)))
+    shown = list(range(0, len(names), step))
+    place([i + 0.5 for i in shown], [names[i] for i in shown])
+
+
+def drift_figure(drift: Drift, theme: Theme, *, title: str, what: str, in_order: bool) -> Figure:
+    """Left the means of the groups in their principal plane, numbered; right the distance of each from the first, beside chance."""
+    n = len(drift.shift)
+    lines = wrapped(title, 6.4, 10.5)
+    inner, plot_height, below, above, gap, left = 2.75, 2.4, 0.86, 0.24 + 0.19 * len(lines), 0.75, 0.62
+    width, height = left + 2 * inner + gap + 0.14, plot_height + below + above
+    figure = Figure(figsize=(width, height))
+    plane = figure.add_axes((left / width, below / height, inner / width, plot_height / height))
+    places = drift.places if drift.places.shape[1] == 2 else np.column_stack([drift.places[:, 0], np.zeros(n)])
+    if in_order:
+        plane.plot(places[:, 0], places[:, 1], color=theme.rule, linewidth=1.3, zorder=1)
+    plane.plot(places[:, 0], places[:, 1], linestyle="none", marker="o", markersize=4.5, color=theme.lines[0], zorder=2)
+    every = max(1, int(np.ceil(n / _NUMBERED)))
+    for k in range(0, n, every):
+        plane.annotate(str(k + 1), places[k], xytext=(4, 3), textcoords="offset points", fontsize=8, color=theme.ink)
+    plane.margins(0.12)
+    parts = [f"component {d + 1} ({100 * share:.0f} %)" for d, share in enumerate(drift.explained)]
+    plane.set_xlabel(parts[0])
+    plane.set_ylabel(parts[1] if len(parts) > 1 else "")
+    for axis in (plane.xaxis, plane.yaxis):
+        axis.set_major_locator(MaxNLocator(4))
+    if len(parts) < 2:
+        plane.set_yticks([])
+    plain_axes(plane, theme, "both", floor=True)
+    distance = figure.add_axes(((left + inner + gap) / width, below / height, inner / width, plot_height / height))
+    x = np.arange(1, n + 1)
+    distance.bar(x, drift.shift, color=theme.lines[0], width=0.7, label=f"from {what} 1")
+    distance.step(
+        np.r_[0.5, x + 0.5], np.r_[drift.chance[:1], drift.chance], where="pre", color=theme.lines[1], linewidth=1.6, label="by chance"
+    )
+    distance.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    distance.set_xlim(0.4, n + 0.6)
+    distance.set_xlabel(what)
+    distance.set_ylabel("distance / spread of items")
+    plain_axes(distance, theme, "y", floor=True)
+    headline(figure, lines, theme)
+    legend(figure, 2, left=left + inner + gap - 0.1)
+    return figure
+
+
+def homophily_figure(
+    homophily: NDArray[np.float64],
+    whole: float,
+    scores: pd.DataFrame,
+    theme: Theme,
+    *,
+    title: str,
+    what: str,
+    order: Sequence[str],
+    ylabel: str = "score",
+) -> Figure:
+    """The label homophily of every group as bars, the whole graph's as a dashed line, and methods' final scores as lines.
+
+    Args:
+        homophily: float64 [G]. scores: columns label, task (from 0), mean (fractions); may be empty. order: labels, fixes colours.
+        ylabel: what the scores are, for the axis.
+    """
+    n = len(homophily)
+    labels = labels_in(scores, order) if len(scores) else []
+    figure, axes = sheet(title, theme, 6.2, 2.6, rows=int(np.ceil((len(labels) + 2) / 3)), margins=0.76)
+    x = np.arange(1, n + 1)
+    axes.bar(x, 100 * homophily, color=theme.rule, width=0.72, label="label homophily")
+    axes.axhline(100 * whole, color=theme.ink, linestyle=(0, (5, 2)), linewidth=1.3, label="homophily, full graph")
+    for name in labels:
+        part = scores[scores["label"] == name].sort_values("task")
+        look = look_of(order.index(name), theme)
+        (line,) = axes.plot(part["task"] + 1, 100 * part["mean"], markersize=4.5, linewidth=1.5, label=name, **look)
+        where = [f"{what} {task + 1:.0f}" for task in part["task"]]
+        mark_series(name, line, points=point_texts(where, part["mean"], part["std"], percent=True))
+    low = min(0.0, 100 * float(scores["mean"].min())) if len(scores) else 0.0
+    axes.set_ylim(1.05 * low, 104)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
+    axes.set_xlim(0.4, n + 0.6)
+    axes.set_xlabel(what)
+    axes.set_ylabel(f"homophily; {ylabel} (%)" if labels else "label homophily (%)")
+    plain_axes(axes, theme, "y", floor=True)
+    legend(figure, 3, hides=labels)
+    return figure

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -16,22 +16,9 @@ from cglsuite.campaigns.reference import dataset_statistics, statistic_causes
 from cglsuite.campaigns.reference.matching import dataset_key
 from cglsuite.campaigns.reference.values import paper_named, paper_of
 from cglsuite.reports.kit.tables import as_rows
+from cglsuite.reports.studies.anatomy.compute import Anatomy
 
-if TYPE_CHECKING:
-    from cglsuite.reports.studies.anatomy.compute import Anatomy
-
-__all__ = [
-    "CHECKS",
-    "COLUMNS",
-    "COLUMN_OF",
-    "RULES",
-    "Count",
-    "averaged_over_tasks",
-    "cause_of",
-    "counted",
-    "is_printed_as",
-    "published_beside",
-]
+__all__ = ["CHECKS", "COLUMNS", "RULES", "Count", "averaged_over_tasks", "counted", "published_beside"]
 
 COLUMNS = ["paper", "dataset", "setting", "quantity", "published", "ours", "equal", "cause", "check", "remark"]
 _NUMBER = r"([\d,]+(?:\.\d+)?)(K?)(?=$|[;,\s])"
@@ -75,7 +62,7 @@ def counted(row: Mapping[str, Any], anatomy: Anatomy | None = None) -> Iterator[
         if not tasks and quantity in _OF_TASKS:
             continue
         ours = math.nan if anatomy is None else count(anatomy)
-        facts = {} if anatomy is None else _facts(anatomy)
+        facts = {} if anatomy is None else {**anatomy.whole, "mean_pairs": _mean("pairs")(anatomy)}
         one = Count(row=row, quantity=quantity, published=published, unit=unit, ours=math.nan if ours is None else ours, facts=facts)
         cause, check = cause_of(one)
         if check in ("open", "fails") and anatomy is not None and quantity in _MEANS and len(anatomy.orders) < _orders(row):
@@ -93,12 +80,6 @@ def _orders(row: Mapping[str, Any]) -> int:
     return len(paper_named(row["paper"]).seeds.get("order", (0,)))
 
 
-def _facts(anatomy: Anatomy) -> dict[str, float]:
-    """Of the whole data set, with the pairs of a task on average."""
-    pairs = _mean("pairs")(anatomy)
-    return {name: float(value) for name, value in anatomy.whole.items()} | ({} if pairs is None else {"mean_pairs": pairs})
-
-
 # --- what is printed, and how ours is counted ------------------------------------------------------------------------------------
 
 _Counter = Callable[["Anatomy"], "float | None"]
@@ -109,21 +90,13 @@ def _whole(name: str) -> _Counter:
     return lambda anatomy: anatomy.whole.get(name)
 
 
-def _mean(name: str) -> _Counter:
+def _mean(name: str) -> Callable[[Anatomy], float]:
     """Over tasks, and over orders where there are several."""
     return lambda anatomy: float(anatomy.whole.get(f"mean_{name}", anatomy.groups[name].mean()))
 
 
 def _per_graph(name: str) -> _Counter:
     return lambda anatomy: anatomy.whole[name] / anatomy.whole["graphs"] if anatomy.whole.get("graphs") else None
-
-
-def _classes(anatomy: Anatomy) -> float | None:
-    return None if anatomy.shares is None else float((anatomy.shares > 0).any(axis=0).sum())
-
-
-def _degree(anatomy: Anatomy) -> float | None:
-    return 2 * anatomy.whole["pairs"] / anatomy.whole["nodes"]
 
 
 _COUNTED: Mapping[str, _Counter] = {
@@ -134,14 +107,14 @@ _COUNTED: Mapping[str, _Counter] = {
     "features": _whole("features"),
     "edge features": _whole("edge_features"),
     "graphs": _whole("graphs"),
-    "classes": _classes,
+    "classes": lambda anatomy: None if anatomy.shares is None else float((anatomy.shares > 0).any(axis=0).sum()),
     "tasks": lambda anatomy: float(len(anatomy.groups)),
 }
 _NOTED: Mapping[str, tuple[str, _Counter]] = {
     "mean labels per node": ("labels per node", _whole("labels")),
     "label homophily of the full graph": ("label homophily, full graph", _whole("homophily")),
     "homophily": ("label homophily, full graph", _whole("homophily")),
-    "average degree": ("mean degree", _degree),
+    "average degree": ("mean degree", lambda anatomy: 2 * anatomy.whole["pairs"] / anatomy.whole["nodes"]),
     "frames per sequence": ("frames per sequence", lambda anatomy: anatomy.whole["features"] / _THREE_DIMENSIONS),
     "mean label homophily of the subgraphs in this setting": ("label homophily, mean over tasks", _mean("homophily")),
     "average subgraph nodes": ("nodes per task", _mean("nodes")),
@@ -259,8 +232,7 @@ def cause_of(count: Count) -> tuple[str, str]:
 
 @cache
 def _causes() -> dict[tuple[str, str, str, str], dict[str, str]]:
-    rows: Any = statistic_causes().to_dict(orient="records")
-    return {(row["paper"], row["dataset"], row["quantity"], row["setting"]): row for row in rows}
+    return {(row["paper"], row["dataset"], row["quantity"], row["setting"]): row for row in as_rows(statistic_causes())}
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------------------
@@ -268,18 +240,8 @@ def _causes() -> dict[tuple[str, str, str, str], dict[str, str]]:
 
 def _pairs(count: Count, _: str) -> float | None:
     """Each undirected edge once, of the data set, of a graph or of a task."""
-    pairs = count.facts.get("mean_pairs" if count.quantity == "edges per task" else "pairs") if count.facts else None
+    pairs = count.facts.get("mean_pairs" if count.quantity == "edges per task" else "pairs")
     return None if pairs is None else pairs / (count.facts["graphs"] if count.quantity == "edges per graph" else 1.0)
-
-
-def _receivers(count: Count, _: str) -> float | None:
-    """Nodes that a link leads to."""
-    return count.facts.get("receivers") if count.facts else None
-
-
-def _indicators(count: Count, _: str) -> float | None:
-    """Categorical features behind indicators: the number of ones of a node or edge."""
-    return count.facts.get("edge_feature_sum" if count.quantity == "edge features" else "feature_sum") if count.facts else None
 
 
 def _total_over(count: Count, argument: str) -> float | None:
@@ -297,11 +259,6 @@ def _row(count: Count, argument: str) -> float | None:
     return float(values.iloc[0]) if len(values) else None
 
 
-def _product(_: Count, argument: str) -> float | None:
-    """Of two numbers, which the cause explains."""
-    return math.prod(map(float, argument.split(" × ")))
-
-
 def _lines(count: Count, argument: str) -> float | None:
     """Lines of a raw file, one per edge; of a task in proportion to its distinct pairs."""
     path = DataRoot.from_environment().find(argument)
@@ -312,19 +269,16 @@ def _lines(count: Count, argument: str) -> float | None:
     return lines * (count.facts["mean_pairs"] / count.facts["pairs"] if count.quantity == "edges per task" else 1.0)
 
 
-def _carried(count: Count, _: str) -> float | None:
-    """Mean homophily of the tasks of several orders where the list of classes seen goes on from order to order."""
-    return count.facts.get("carried_homophily") if count.facts else None
-
-
 RULES: Mapping[str, Callable[[Count, str], float | None]] = {
     "pairs": _pairs,
-    "receivers": _receivers,
-    "indicators": _indicators,
+    "receivers": lambda count, _: count.facts.get("receivers"),  # nodes that a link leads to
+    # categorical features behind indicators: the number of ones of a node or edge
+    "indicators": lambda count, _: count.facts.get("edge_feature_sum" if count.quantity == "edge features" else "feature_sum"),
     "total over": _total_over,
     "row": _row,
-    "product": _product,
+    "product": lambda _, argument: math.prod(map(float, argument.split(" × "))),  # of two numbers, which the cause explains
     "lines": _lines,
-    "carried classes": _carried,
+    # mean homophily of the tasks of several orders where the list of classes seen goes on from order to order
+    "carried classes": lambda count, _: count.facts.get("carried_homophily"),
 }
 """By name: the number that a paper would print by a rule, from a count and the rule's argument; ``None`` where data are absent."""

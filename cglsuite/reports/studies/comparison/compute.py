@@ -9,29 +9,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.markup import Fragment, element
+from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
 from cglsuite.reports.kit.text import key_box, notice
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
-from cglsuite.reports.results.results import at_equal_settings, swept
+from cglsuite.reports.results.results import CampaignResults, Group, at_equal_settings, swept
+from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import orders_in_all, place_of
-
-if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
-    from cglsuite.reports.results.results import CampaignResults, Group
-    from cglsuite.specs import MetricSpec
+from cglsuite.specs import MetricSpec
 
 __all__ = [
     "ADJUSTED",
-    "SEEDS_PLANNED",
     "Comparison",
     "Question",
     "Study",
@@ -251,16 +250,13 @@ def study(results: CampaignResults, question: Question | None = None) -> Study:
 
 
 def _comparison(results: CampaignResults, question: Question, preset: str, groups: Sequence[Group], values: pd.Series) -> Comparison:
-    rows: list[dict[str, Any]] = []
-    lacking: dict[str, int] = {}
-    for group in groups:
-        mine: list[dict[str, Any]] = [
-            {"method": group.label, **_place(r), "value": float(values.get(r.key, math.nan)), "key": r.key} for r in group.records
-        ]
-        rows += [row for row in mine if math.isfinite(row["value"])]
-        undefined = sum(not math.isfinite(row["value"]) for row in mine)
-        if undefined:
-            lacking[group.label] = undefined
+    every = [
+        {"method": group.label, **_place(record), "value": float(values.get(record.key, math.nan)), "key": record.key}
+        for group in groups
+        for record in group.records
+    ]
+    frame = pd.DataFrame(every, columns=["method", "order", "split", "seed", "value", "key"])
+    known = np.isfinite(frame["value"].astype("float64"))
     records = [record for group in groups for record in group.records]
     return Comparison(
         preset=preset,
@@ -270,12 +266,12 @@ def _comparison(results: CampaignResults, question: Question, preset: str, group
         percent=all(is_fraction(record) for record in records) and not results.metrics[question.metric].unit,
         question=question,
         higher_is_better=results.metrics[question.metric].direction == "up",
-        cells=pd.DataFrame(rows, columns=["method", "order", "split", "seed", "value", "key"]),
-        lacking=lacking,
+        cells=frame[known].reset_index(drop=True),
+        lacking={str(method): int(n) for method, n in frame[~known].groupby("method", sort=False).size().items()},
         orders_in_all=orders_in_all(records),
         bounds=metric_bounds(results.metrics[question.metric], records),
         groups=tuple(groups),
-        absent="" if rows else why_absent(results.metrics[question.metric], records[0]),
+        absent="" if known.any() else why_absent(results.metrics[question.metric], records[0]),
     )
 
 
@@ -315,11 +311,10 @@ def means(one: Comparison) -> pd.DataFrame:
 def _spread(found: stats.Layout) -> float:
     """The standard deviation of one value over a design; over crossed factors, of all of them together."""
     if found.values.ndim == 1:
-        return float(found.values.std(ddof=1)) if found.values.size > 1 else math.nan
-    try:
+        return float(mean_std(found.values)["std"])
+    with suppress(stats.Refused):
         return stats.mean_estimate(found.values, found.factors).spread
-    except stats.Refused:
-        return math.nan
+    return math.nan
 
 
 # --- pairs of methods --------------------------------------------------------------------------------------------------------------
@@ -340,16 +335,13 @@ def pairs(one: Comparison) -> pd.DataFrame:
 
 
 def _bootstrapped(one: Comparison, row: dict[str, Any], level: float) -> tuple[float, float]:
-    if row["refused"] or row["interval"] != "t":
-        return math.nan, math.nan
-    units = _units(one, row["first"], row["second"])
-    if len(units.factors) == 2:
-        return math.nan, math.nan
-    try:
-        interval = stats.difference_interval(units.first, units.second, paired=units.paired, level=level, unit=f"{units.unit}s")
-    except stats.Refused:
-        return math.nan, math.nan
-    return interval.low, interval.high
+    if not row["refused"] and row["interval"] == "t":
+        units = _units(one, row["first"], row["second"])
+        if len(units.factors) == 1:
+            with suppress(stats.Refused):
+                found = stats.difference_interval(units.first, units.second, paired=units.paired, level=level, unit=f"{units.unit}s")
+                return found.low, found.high
+    return math.nan, math.nan
 
 
 def _units(one: Comparison, first: str, second: str) -> stats.Replicates:
@@ -600,8 +592,8 @@ def summary(one: Comparison) -> Iterator[str]:
     width = max(len(str(row["method"])) for row in rows)
     for row in rows:
         low, high = float(row["low"]), float(row["high"])
-        given = f"{1.0 - one.question.alpha:.0%} interval {unit_text(one, low)} to {unit_text(one, high)}"
-        interval = "no interval" if low != low else given
+        ends = f"{1.0 - one.question.alpha:.0%} interval {unit_text(one, low)} to {unit_text(one, high)}"
+        interval = "no interval" if low != low else ends
         over = row["replicates"] or f"n = {row['cells']}"
         yield f"  {row['method']:<{width}}  {unit_text(one, float(row['mean'])):>6}  ({interval}, {over})"
     yield f"  {' '.join(sentences(one))}"

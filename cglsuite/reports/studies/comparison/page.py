@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
@@ -34,7 +35,7 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import badge
-from cglsuite.reports.results import runs as show_runs
+from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.summary import overview as campaign_overview
 from cglsuite.reports.results.variants import note as tuning_note
@@ -54,12 +55,7 @@ from cglsuite.reports.studies.comparison.compute import (
     unit,
     unit_text,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from cglsuite.reports.results.runs import Facts
-    from cglsuite.stats import Friedman
+from cglsuite.stats import Friedman
 
 __all__ = [
     "components",
@@ -161,8 +157,7 @@ _GIVEN = {"order": "this one order", "seed": "this one seed"}
 
 def means(study: Study) -> Fragment:
     """One table per scenario: every method's mean over units, with spread and interval."""
-    parts = [_means_table(study, one, comparison.means(one)) for one in study.comparisons]
-    return join(parts) if parts else empty(NOTHING_DONE)
+    return _tables(study, comparison.means, _means_table)
 
 
 def _means_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
@@ -197,10 +192,7 @@ def distributions(study: Study) -> Gallery | Fragment:
 
 def _box_picture(study: Study, one: Comparison, rows: list[tuple[Any, Any]], xlabel: str, about: str, *, whole: bool = False) -> Any:
     digits = 1 if one.percent or whole else 4
-
-    def draw(theme: Theme) -> Any:
-        return box_figure(rows, theme, title=one.name, xlabel=xlabel, order=study.methods, whole=whole, digits=digits)
-
+    draw = partial(box_figure, rows, title=one.name, xlabel=xlabel, order=study.methods, whole=whole, digits=digits)
     said = "; ".join(
         f"{name} {values.min():.{digits}f} to {values.max():.{digits}f}, mean {values.mean():.{digits}f}" for name, values in rows
     )
@@ -212,8 +204,13 @@ def _box_picture(study: Study, one: Comparison, rows: list[tuple[Any, Any]], xla
 
 def differences(study: Study) -> Fragment:
     """One table per scenario: the declared family of tests, with effect sizes, verdicts, and refusals in words."""
-    found = _tried(study, comparison.pairs)
-    parts = [refused(one, str(pairs)) if isinstance(pairs, stats.Refused) else _pairs_table(study, one, pairs) for one, pairs in found]
+    return _tables(study, comparison.pairs, _pairs_table)
+
+
+def _tables(study: Study, function: Callable[[Comparison], Any], table: Callable[[Study, Comparison, Any], Fragment]) -> Fragment:
+    """A table per scenario of what a function computes of it, or the reason for its refusal."""
+    tried = _tried(study, function)
+    parts = [refused(one, str(found)) if isinstance(found, stats.Refused) else table(study, one, found) for one, found in tried]
     return join(parts) if parts else empty(NOTHING_DONE)
 
 
@@ -305,9 +302,7 @@ def _interval_picture(study: Study, one: Comparison, frame: pd.DataFrame) -> Any
     shown = frame.assign(significant=frame["verdict"].map(_kind) == "significant")
     xlabel = f"difference in {_label(study)}{', points' if one.percent else ''} ({'→' if one.higher_is_better else '←'} first is better)"
 
-    def draw(theme: Theme) -> Any:
-        return difference_figure(shown, theme, title=one.name, xlabel=xlabel, scale=one.scale, smallest=study.question.smallest)
-
+    draw = partial(difference_figure, shown, title=one.name, xlabel=xlabel, scale=one.scale, smallest=study.question.smallest)
     differences = "; ".join(f"{row['first']} minus {row['second']}: {_difference(one, row)}" for row in as_rows(shown))
     below = f"{percent_text(1 - study.question.alpha)} intervals, not adjusted; shaded: less than "
     below += amount_text(study.question.smallest, one.percent)
@@ -355,13 +350,10 @@ def rank_diagrams(study: Study) -> Gallery | Fragment:
     """One critical-difference diagram per scenario with enough data."""
     pictures = []
     for one, test in _fit(study, comparison.friedman):
-
-        def draw(theme: Theme, test: stats.Friedman = test, one: Comparison = one) -> Any:
-            return rank_figure(test, theme, title=one.name, order=study.methods)
-
         averages = "; ".join(f"{name} {rank:.2f}" for name, rank in test.average_ranks.sort_values().items())
         bar = f"A bar joins methods that do not differ significantly (Nemenyi, α = {test.alpha:g})"
         bar = bar if test.separates else "Friedman's test finds no significant difference: one bar joins all"
+        draw = partial(rank_figure, test, title=one.name, order=study.methods)
         pictures.append(picture(draw, f"Average ranks in {one.name}: {averages}. {bar}.", bar))
     return Gallery(tuple(pictures)) if pictures else empty("No scenario allows Friedman's test: the table above gives the reasons.")
 
@@ -387,9 +379,7 @@ def components(study: Study) -> Fragment:
 
 def power(study: Study) -> Fragment:
     """One table per scenario: detectable differences, and the number of units needed for the smallest interesting difference."""
-    found = _tried(study, comparison.needs)
-    parts = [refused(one, str(needs)) if isinstance(needs, stats.Refused) else _power_table(study, one, needs) for one, needs in found]
-    return join(parts) if parts else empty(NOTHING_DONE)
+    return _tables(study, comparison.needs, _power_table)
 
 
 def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
@@ -454,16 +444,6 @@ def plans(study: Study) -> Fragment:
 
 
 # --- the rest ----------------------------------------------------------------------------------------------------------------------
-
-
-def problems(study: Study) -> Fragment:
-    """Every planned cell without a result, with its reason."""
-    return show_runs.problems(study.results)
-
-
-def provenance(study: Study) -> Facts:
-    """Code and environment of the records, with lines for the page footer."""
-    return show_runs.provenance(study.results)
 
 
 def _measured(study: Study, one: Comparison) -> str:

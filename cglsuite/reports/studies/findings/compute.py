@@ -15,46 +15,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.atomic import write_atomic
-from cglsuite.base.hashing import canonical
 from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.metric_values import completed
+from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows
-from cglsuite.reports.results.costs import kept_bytes
+from cglsuite.reports.results.costs import kept_bytes, machine_of
 from cglsuite.reports.results.results import CampaignResults, results_of
+from cglsuite.reports.results.tables import mean_interval
 from cglsuite.reports.results.variants import record_variants
 from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
 
-if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
-    from cglsuite.host import Catalogue
-
-__all__ = [
-    "ALPHA",
-    "CHANGES",
-    "DATASET_PAIRS",
-    "DIFFERENCES",
-    "RANKINGS",
-    "SPLITS",
-    "WORTH",
-    "Findings",
-    "changes",
-    "competes",
-    "findings_of",
-    "keep_split",
-    "kept_splits",
-    "load_findings",
-    "rankings",
-    "worth",
-]
+__all__ = ["SPLITS", "Findings", "changes", "competes", "keep_split", "load_findings", "rankings", "worth"]
 
 ALPHA = 0.05
 _LEAST = 2
@@ -98,12 +79,10 @@ class Findings:
         for one in self.comparisons:
             part = self.differences[self.differences["scenario"] == one.name]
             tested = part[part["refused"] == ""]
-            facts = {"scenario": one.name, "preset": one.preset, "labels": len(one.methods), "pairs": len(part), "tested": len(tested)}
-            facts["methods"] = len({method_of(label) for label in one.methods})
-            median = tested["detectable"].median() if len(tested) else float("nan")
-            unit = one.unit if len(tested) else ""
-            facts |= {"different": int((tested["better"] != "").sum()), "detectable": median, "percent": one.percent, "unit": unit}
-            rows.append(facts | {"n": tested["n"].max() if len(tested) else float("nan")})
+            methods = {"methods": len({method_of(label) for label in one.methods}), "labels": len(one.methods)}
+            counts = {"pairs": len(part), "tested": len(tested), "different": int((tested["better"] != "").sum())}
+            facts = {"scenario": one.name, "preset": one.preset, "percent": one.percent, "unit": one.unit if len(tested) else ""}
+            rows.append(facts | methods | counts | {"n": tested["n"].max(), "detectable": tested["detectable"].median()})
         columns = ["scenario", "preset", "methods", "labels", "unit", "n", "pairs", "tested", "different", "detectable", "percent"]
         return pd.DataFrame(rows, columns=columns)
 
@@ -185,21 +164,14 @@ class Findings:
 
 
 def _dataset_pair(setting: str, first: str, second: str, table: pd.DataFrame) -> dict[str, Any]:
-    differences = (table[first] - table[second]).to_numpy(dtype=np.float64)
-    row: dict[str, Any] = {"setting": setting, "first": first, "second": second, "datasets": len(table), "verdict": ""}
-    row |= {
-        "estimate": np.nan,
-        "p": np.nan,
-        "wins": int((differences > 0).sum()),
-        "losses": int((differences < 0).sum()),
-        "smallest_p": 2.0 ** (1 - len(table)),
-    }
+    differences = table[first] - table[second]
+    row = {"setting": setting, "first": first, "second": second, "datasets": len(table), "smallest_p": 2.0 ** (1 - len(table))}
+    row |= {"wins": int((differences > 0).sum()), "losses": int((differences < 0).sum())}
     try:
         found = stats.wilcoxon(table[first], table[second], level=1.0 - ALPHA, unit="data sets")
-        row |= {"estimate": found.estimate, "p": found.p}
     except stats.Refused as refusal:
-        row["verdict"] = f"refused: {refusal}"
-    return row
+        return row | {"estimate": np.nan, "p": np.nan, "verdict": f"refused: {refusal}"}
+    return row | {"estimate": found.estimate, "p": found.p, "verdict": ""}
 
 
 def _verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -233,11 +205,7 @@ def load_findings(store: Store | str | Path | None = None, *, catalogue: Catalog
 def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) -> Findings:
     """The findings of finished records whose metrics are complete; splits of forgetting are looked for in the folder of the store."""
     records = [record for record in records if not _made_up(record, catalogue)]
-    distinct: dict[tuple[str, ...], Record] = {}
-    for record in records:
-        cell = record.cell
-        distinct.setdefault((cell["preset"], cell["method"], cell["backbone"], canonical(cell["configuration"])), record)
-    variants = record_variants(distinct.values(), catalogue)
+    variants = record_variants(records, catalogue)
     results = results_of(records, catalogue, store, variants=variants)
     comparisons: list[Comparison] = []
     for task_free in (False, True):
@@ -246,7 +214,7 @@ def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) ->
             part = replace(results_of(some, catalogue, store, variants=variants), joint={})
             # Of a whole store all pairs are compared: those of one method in two settings are counted apart.
             comparisons += [replace(one, groups=()) for one in study(part).comparisons if len(one.methods) > 1]
-    facts = {record.cell["preset"]: _facts(record) for record in distinct.values()}
+    facts = {record.cell["preset"]: _facts(record) for record in records}
     splits = kept_splits(store, {record.key: record for record in records})
     kept, repeated = _distinct(comparisons, facts)
     return Findings(results=results, comparisons=kept, repeated=repeated, facts=facts, splits=splits)
@@ -274,13 +242,9 @@ def _distinct(
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    name, preset = str(record.cell["scenario"]), str(record.cell["preset"])
-    facts = {
-        "dataset": name.partition("/")[0],
-        "setting": str(record.scenario.get("setting") or ""),
-        "level": str(record.scenario.get("level") or ""),
-    }
-    return facts | {"protocol": name.partition("@")[2], "modified": preset != name}
+    name = str(record.cell["scenario"])
+    facts = {"dataset": name.partition("/")[0], "protocol": name.partition("@")[2], "modified": record.cell["preset"] != name}
+    return facts | {switch: str(record.scenario.get(switch) or "") for switch in ("setting", "level")}
 
 
 # How a change of the protocol changes rankings: Kendall's tau between two presets, beside that between repetitions of one.
@@ -307,15 +271,11 @@ def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str,
         taus = np.array([tau for a, b in zip(first, second, strict=True) if math.isfinite(tau := _tau(a, b))])
         inner = [_tau(a, b) for table in (first, second) for a, b in itertools.combinations(table, 2)]
         within = [tau for tau in inner if math.isfinite(tau)]
-        row: dict[str, Any] = {"first": one.preset, "second": other.preset, "kind": _kind(one, other, facts), "reason": ""}
+        row: dict[str, Any] = {"first": one.preset, "second": other.preset, "kind": _kind(one, other, facts)}
         row |= {"methods": first.shape[1], "n": first.shape[0], "tau": float(taus.mean()) if taus.size else math.nan}
-        row |= {"within": float(np.mean(within)) if within else math.nan, "low": math.nan, "high": math.nan}
-        try:
-            interval = stats.mean_interval(taus, bounds=(-1.0, 1.0), unit="repetitions")
-            row |= {"low": interval.low, "high": interval.high}
-        except stats.Refused as refusal:
-            row["reason"] = str(refusal)
-        rows.append(row)
+        interval = mean_interval(taus, bounds=(-1.0, 1.0), unit="repetitions")
+        reason = interval["interval"] if math.isnan(interval["low"]) else ""
+        rows.append(row | interval | {"within": float(np.mean(within)) if within else math.nan, "reason": reason})
     return pd.DataFrame(rows, columns=RANKINGS)
 
 
@@ -421,17 +381,12 @@ def worth(results: CampaignResults, comparisons: Sequence[Comparison], differenc
             sign = (1.0 if one.higher_is_better else -1.0) * (-1.0 if row["first"] == _REFERENCE else 1.0)
             low, high = sorted((sign * row["low"], sign * row["high"]))
             facts = {"scenario": one.name, "preset": one.preset, "method": method, "n": row["n"], "percent": one.percent}
-            facts |= {
-                "gain": _gain(sign * row["estimate"], one, mine[method], mine[_REFERENCE]),
-                "low": low,
-                "high": high,
-                "p_adjusted": row["p_adjusted"],
-            }
-            facts |= {"better": row["better"] == method, "seconds": _seconds(records, mine[method], mine[_REFERENCE])}
+            facts |= {"low": low, "high": high, "p_adjusted": row["p_adjusted"], "better": row["better"] == method}
+            facts["gain"] = _gain(sign * row["estimate"], one, mine[method], mine[_REFERENCE])
+            facts["seconds"] = _seconds(records, mine[method], mine[_REFERENCE])
             facts["bytes"] = float(np.mean([kept_bytes(records[key]) for key in mine[method]["key"] if key in records]))
             rows.append(facts)
-        frame = pd.DataFrame(rows, columns=WORTH)
-        frames.append(frame.assign(frontier=[_efficient(row, as_rows(frame)) for row in as_rows(frame)]))
+        frames.append(pd.DataFrame([row | {"frontier": _efficient(row, rows)} for row in rows], columns=WORTH))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=WORTH)
 
 
@@ -459,17 +414,12 @@ def _seconds(records: Any, method: pd.DataFrame, reference: pd.DataFrame) -> flo
     logs = []
     for row in as_rows(shared):
         mine, theirs = records.get(row["key"]), records.get(row["key_reference"])
-        if mine is None or theirs is None or _machine(mine) != _machine(theirs):
+        if mine is None or theirs is None or machine_of(mine) != machine_of(theirs):
             continue
         a, b = mine.timings_s.get("total"), theirs.timings_s.get("total")
         if a and b:
             logs.append(math.log(a / b))
     return math.exp(float(np.mean(logs))) if logs else math.nan
-
-
-def _machine(record: Any) -> tuple[Any, ...]:
-    environment = [record.environment.get(name) for name in ("cpu", "cuda", "platform", "torch")]
-    return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
 
 
 def _efficient(row: dict[str, Any], others: list[dict[str, Any]]) -> bool:
@@ -518,8 +468,6 @@ def kept_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
     Returns:
         Columns preset, method, order, init (seeds), forgetting, drift, weights, key.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for path in sorted((store / SPLITS).glob("*.json")):
         record = records.get(path.stem)

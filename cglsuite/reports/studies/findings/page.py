@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -31,23 +30,10 @@ from cglsuite.reports.kit.text import badge, key_box, notice, scenario_words, ti
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.results.summary import NOTHING_DONE
-from cglsuite.reports.studies.findings.compute import competes, method_of
+from cglsuite.reports.results.tables import mean_interval
+from cglsuite.reports.studies.findings.compute import Findings, competes, method_of
 
-if TYPE_CHECKING:
-    from cglsuite.reports.studies.findings.compute import Findings
-
-__all__ = [
-    "datasets",
-    "differences",
-    "forgetting",
-    "means",
-    "moved",
-    "overview",
-    "pairs",
-    "provenance",
-    "rankings",
-    "worth",
-]
+__all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview", "pairs", "provenance", "rankings", "worth"]
 
 _TITLES = {
     "differences": "What differs",
@@ -245,14 +231,8 @@ def forgetting(findings: Findings) -> Fragment:
     """Forgetting in two parts, where it was split."""
     rows = []
     for (preset, method), part in findings.splits.groupby(["preset", "method"], sort=False):
-        try:
-            interval = stats.mean_interval(part["drift"])
-            low, high = interval.low, interval.high
-        except stats.Refused:
-            low = high = math.nan
-        sizes = {name: part[name].mean() for name in ("forgetting", "drift", "weights")}
-        title = findings.results.preset_title(str(preset))
-        rows.append({"title": title, "method": method, "n": len(part), "low": low, "high": high, "percent": True, **sizes})
+        sizes = {name: part[name].mean() for name in _SPLIT.values()} | mean_interval(part["drift"])
+        rows.append({"title": findings.results.preset_title(str(preset)), "method": method, "n": len(part), "percent": True, **sizes})
     columns = [
         *(label("method"), number("n")),
         *(amount(head, of, _unit, plus=True) for head, of in _SPLIT.items()),
@@ -316,11 +296,6 @@ def headlines(findings: Findings) -> list[tuple[str, str]]:
         "forgetting": _forgetting(findings),
     }
     return [(section, text) for section, text in found.items() if text]
-
-
-def abstract(findings: Findings) -> list[str]:
-    """The three sentences for an abstract."""
-    return [text for _, text in headlines(findings)[:3]]
 
 
 def _differences(findings: Findings) -> str:

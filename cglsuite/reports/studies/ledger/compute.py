@@ -16,15 +16,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.atomic import write_atomic
+from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import Overrides
+from cglsuite.campaigns.reference.matching import Recipe
 from cglsuite.campaigns.reference.reproduction import (
     Entry,
     Reproduction,
@@ -50,26 +52,20 @@ from cglsuite.campaigns.reference.values import (
     unit_note,
     verdict_on,
 )
-from cglsuite.cells.plan import Engine, load_engine
+from cglsuite.cells.plan import Engine, PlannedCell, load_engine
 from cglsuite.cells.records.frame import UPPER_BOUND, render_frame
+from cglsuite.cells.spec import CellSpec
 from cglsuite.cells.storage.store import Store
-from cglsuite.reports.results.results import CampaignResults, load_results_by_device
+from cglsuite.host import Catalogue
+from cglsuite.reports.results.results import CampaignResults, ReportedCell, load_results_by_device
 from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, STATISTICS, load_statistics, own_times, ratios
 from cglsuite.reports.studies.orders.compute import pool, repeat_totals
 from cglsuite.specs import Seeds
-
-if TYPE_CHECKING:
-    from cglsuite.campaigns.campaign import Campaign
-    from cglsuite.campaigns.reference.matching import Recipe
-    from cglsuite.cells.plan import PlannedCell
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import ReportedCell
 
 __all__ = [
     "JUDGED",
     "LEDGER",
     "RULE",
-    "TESTED",
     "VERDICTS",
     "Choice",
     "Ledger",
@@ -84,8 +80,6 @@ __all__ = [
     "offsets",
     "plain",
     "repetition",
-    "side_of",
-    "without_result",
     "write_files",
     "write_ledger",
 ]
@@ -152,13 +146,12 @@ class Ours:
     def value(self, recipe: Recipe) -> Value:
         """The mean of a metric over records, or of a spread over orders over repetitions."""
         if recipe not in self._values:
-            self._values[recipe] = self._value(recipe, self.cells(recipe))
+            cells = self.cells(recipe)
+            if not any(cell.done for cell in cells):
+                self._values[recipe] = _why_none(cells)
+            else:
+                self._values[recipe] = self._spread(recipe, cells) if recipe.orders else self._mean(recipe)
         return self._values[recipe]
-
-    def _value(self, recipe: Recipe, cells: Sequence[ReportedCell]) -> Value:
-        if not any(cell.done for cell in cells):
-            return _why_none(cells)
-        return self._spread(recipe, cells) if recipe.orders else self._mean(recipe)
 
     def _mean(self, recipe: Recipe) -> Value:
         """Of a metric that compares with joint training: over the records that have their counterpart."""
@@ -375,23 +368,20 @@ def load_ledger(
         rows.append(row)
         scale = UNITS[entry.row["unit"]].scale if entry.row["unit"] in UNITS else 1.0
         repetitions += [{"row": place, "unit": unit, "value": scale * one} for unit, one in zip(value.units, value.values, strict=True)]
+    of_data = {name: getattr(reproduction.selection, name) for name in ("paper", "dataset", "setting")}
     return Ledger(
         reproduction=reproduction,
         rows=adjusted(_frame(rows)),
         values=pd.DataFrame(repetitions, columns=["row", "unit", "value"]),
         ratios=ratios(reproduction.times, loaded, absent),
         times=own_times(loaded),
-        statistics=_statistics(reproduction.selection, catalogue) if besides else pd.DataFrame(columns=STATISTICS),
+        statistics=load_statistics(catalogue, **of_data) if besides else pd.DataFrame(columns=STATISTICS),
         searches=tuple(searches),
         results=tuple(serving),
         store=store.path,
         absent=absent,
         sides=sides,
     )
-
-
-def _statistics(selection: Selection, catalogue: Catalogue) -> pd.DataFrame:
-    return load_statistics(catalogue, paper=selection.paper, dataset=selection.dataset, setting=selection.setting)
 
 
 # --- one row ---------------------------------------------------------------------------------------------------------------------
@@ -415,7 +405,9 @@ def _row(entry: Entry, side: Ours | None, absent: Mapping[str, str], runs: int |
     if recipe is None or side is None:
         return entry_facts | {"verdict": "not runnable here", "reason": entry.reason}, Value()
     cells = side.cells(recipe)
-    entry_facts |= _identity(recipe, cells)
+    entry_facts |= {"preset": recipe.preset, "method_here": recipe.method, "metric_here": recipe.metric}
+    entry_facts["overrides"] = "; ".join(f"{name}={'none' if value is None else value}" for name, value in recipe.overrides)
+    entry_facts |= {"backbone_here": cells[0].planned.backbone, "planned_n": len({repetition(recipe, cell) for cell in cells})}
     if all(cell.state in _NOT_APPLICABLE for cell in cells):
         return entry_facts | {"verdict": "not runnable here", "reason": cells[0].reason}, Value()
     value = side.value(recipe)
@@ -429,17 +421,6 @@ def _row(entry: Entry, side: Ours | None, absent: Mapping[str, str], runs: int |
     return entry_facts | _compared(row, value) | {"stale": "; ".join(stale)} | judged(row, recipe.metric, value.values, runs), value
 
 
-def _identity(recipe: Recipe, cells: Sequence[ReportedCell]) -> dict[str, Any]:
-    return {
-        "preset": recipe.preset,
-        "method_here": recipe.method,
-        "backbone_here": cells[0].planned.backbone,
-        "metric_here": recipe.metric,
-        "overrides": "; ".join(f"{name}={'none' if value is None else value}" for name, value in recipe.overrides),
-        "planned_n": len({repetition(recipe, cell) for cell in cells}),
-    }
-
-
 _NOT_APPLICABLE = ("n/a", "skipped")
 
 
@@ -449,14 +430,8 @@ _NOT_APPLICABLE = ("n/a", "skipped")
 def _compared(row: Mapping[str, Any], ours: Value) -> dict[str, Any]:
     unit = UNITS[row["unit"]]
     difference = unit.scale * ours.mean - row["mean"]
-    return {
-        "our_mean": unit.scale * ours.mean,
-        "our_std": unit.scale * ours.std,
-        "our_n": ours.n,
-        "difference": difference,
-        "points": difference * unit.to_points,
-        "records": " ".join(ours.records),
-    }
+    means = {"our_mean": unit.scale * ours.mean, "our_std": unit.scale * ours.std, "our_n": ours.n}
+    return means | {"difference": difference, "points": difference * unit.to_points, "records": " ".join(ours.records)}
 
 
 # --- files -----------------------------------------------------------------------------------------------------------------------
@@ -543,16 +518,13 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
         verdict, reason (of an artefact or a missing verdict), comparable, and the numbers of :data:`TESTED` where there is a test.
     """
     known = known_about(row)
-    verdict, reason = _OPEN, ""
-    tested: dict[str, Any] = {}
+    facts: dict[str, Any] = {"verdict": _OPEN, "reason": "", "comparable": known.comparable}
     try:
-        found = asdict(verdict_on(row, metric, own_mean(values), runs))
-        tested = {name: found[name] for name in TESTED}
+        found = verdict_on(row, metric, own_mean(values), runs)
+        facts |= {name: getattr(found, name) for name in TESTED}
     except stats.Refused as refusal:
-        verdict, reason = "no verdict", str(refusal)
-    if known.artefacts:
-        verdict, reason = ARTEFACT, "; ".join(known.artefacts)
-    return {"verdict": verdict, "reason": reason, "comparable": known.comparable} | tested
+        facts |= {"verdict": "no verdict", "reason": str(refusal)}
+    return facts | ({"verdict": ARTEFACT, "reason": "; ".join(known.artefacts)} if known.artefacts else {})
 
 
 def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
@@ -578,23 +550,16 @@ def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
         Columns paper, table, metric, unit, rows, higher (of how many rows ours is higher), mean (ours - published), low, high, reason
         (why there is no interval).
     """
-    compared = rows[rows["verdict"].isin(stats.AGREEMENTS)]
+    compared, place = rows[rows["verdict"].isin(stats.AGREEMENTS)], ["paper", "table", "metric", "unit"]
     found = []
-    tables: Any = compared.groupby(["paper", "table", "metric", "unit"], sort=False)
-    for place, part in tables:
+    tables: Any = compared.groupby(place, sort=False)
+    for where, part in tables:
         runs = part["published_n"].astype("float64").fillna(FEWEST_RUNS)
-        published = pd.DataFrame(
-            {
-                "row": part.index,
-                "block": part["preset"] + " " + part["overrides"],
-                "mean": part["published_mean"],
-                "error": part["published_std"].fillna(0.0) / np.sqrt(runs),
-                "df": runs - 1.0,
-            }
-        )
+        errors = {"mean": part["published_mean"], "error": part["published_std"].fillna(0.0) / np.sqrt(runs), "df": runs - 1.0}
+        published = pd.DataFrame({"row": part.index, "block": part["preset"] + " " + part["overrides"], **errors})
         offset = asdict(stats.joint_offset(values[values["row"].isin(part.index)], published))
-        found.append(dict(zip(("paper", "table", "metric", "unit"), place, strict=True)) | offset)
-    return pd.DataFrame(found, columns=["paper", "table", "metric", "unit", "rows", "higher", "mean", "low", "high", "reason"])
+        found.append(dict(zip(place, where, strict=True)) | offset)
+    return pd.DataFrame(found, columns=[*place, "rows", "higher", "mean", "low", "high", "reason"])
 
 
 # Runs at settings that a search in the store chose, of which rows are made before those at a preset's own settings.
@@ -668,16 +633,13 @@ class Tuning:
     @classmethod
     def of(cls, outcomes: Sequence[Mapping[str, Any]], cells: Iterable[PlannedCell]) -> Tuning:
         """A search counts if the values that it chose are those of a planned cell of its scenario and method."""
-        configurations: dict[tuple[str, str], Mapping[str, Any]] = {}
-        declared: dict[tuple[str, str], int] = {}
+        first: dict[tuple[str, str], CellSpec] = {}
         for planned in cells:
             if planned.cell is not None:
-                place = planned.request.scenario, planned.request.method
-                if place not in declared:
-                    configurations[place] = planned.cell.configuration
-                    declared[place] = planned.cell.scenario.method_trials.get(planned.request.method, 1)
+                first.setdefault((planned.request.scenario, planned.request.method), planned.cell)
+        configurations = {place: cell.configuration for place, cell in first.items()}
         used = [o for o in outcomes if o["overrides"] and _holds(o["overrides"], configurations.get((o["scenario"], o["method"]), {}))]
-        return cls(tuple(used), declared)
+        return cls(tuple(used), {place: cell.scenario.method_trials.get(place[1], 1) for place, cell in first.items()})
 
     def trials(self, preset: str, method: str) -> int:
         """The number of settings from which a method's values were chosen; 1 if nobody chose."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,37 +22,30 @@ from cglsuite import stats
 from cglsuite.base.errors import CglsuiteError, UnknownNameError
 from cglsuite.campaigns.reference import dataset_statistics, published_results
 from cglsuite.campaigns.reference.matching import REFERENCE, dataset_key, preset_key
-from cglsuite.campaigns.reference.reproduction import absent_data
+from cglsuite.campaigns.reference.reproduction import Entry, absent_data
 from cglsuite.campaigns.reference.values import FEWEST_RUNS, LEAST_RUNS, own_mean, paper_named
+from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import resolve_scenario
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows
-from cglsuite.reports.studies.anatomy.compute import anatomy_of
+from cglsuite.reports.results.costs import machine_of
+from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.results.tables import mean_interval, mean_std
+from cglsuite.reports.studies.anatomy.compute import Anatomy, anatomy_of
 from cglsuite.reports.studies.anatomy.published import COLUMNS, averaged_over_tasks, counted
 from cglsuite.specs import ScenarioSpec
-
-if TYPE_CHECKING:
-    from cglsuite.campaigns.reference.reproduction import Entry
-    from cglsuite.cells.records.record import Record
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import CampaignResults
-    from cglsuite.reports.studies.anatomy.compute import Anatomy
 
 __all__ = [
     "KINDS",
     "MARGIN",
     "RATIO_RULE",
-    "RATIO_VERDICTS",
     "STATISTICS",
     "Times",
     "load_statistics",
-    "overhead_share",
     "own_times",
-    "published_ratio",
     "ratio_counts",
     "ratios",
-    "seconds_of",
     "statistic_counts",
-    "times_of",
 ]
 
 MARGIN = 1.25
@@ -121,7 +114,7 @@ def times_of(results: CampaignResults, method: str) -> Times:
     timed = {seeds: record for seeds, record in mine.items() if math.isfinite(seconds_of(record))}
     if not timed:
         return Times(reason="no record of it holds running times" if mine else "none of its cells has a result")
-    paired = {s: r for s, r in timed.items() if s in bare and _machine(r) == _machine(bare[s]) and seconds_of(bare[s]) > 0.0}
+    paired = {s: r for s, r in timed.items() if s in bare and machine_of(r) == machine_of(bare[s]) and seconds_of(bare[s]) > 0.0}
     lacking = "" if paired else f"no record of {REFERENCE} has the same seeds and machine"
     keys = [record.key for record in timed.values()] + [bare[seeds].key for seeds in paired]
     return Times(
@@ -134,40 +127,16 @@ def times_of(results: CampaignResults, method: str) -> Times:
 
 
 def _by_seeds(results: CampaignResults, method: str) -> dict[Any, Record]:
-    cells = [cell for cell in results.cells if cell.planned.request.method == method and cell.done]
-    return {_repetition(cell.record): cell.record for cell in cells if cell.record is not None}
+    done = (cell.record for cell in results.cells if cell.planned.request.method == method and cell.record is not None and cell.done)
+    return {tuple(record.cell["seeds"].get(axis) for axis in ("order", "split", "init")): record for record in done}
 
 
-def _repetition(record: Record | None) -> Any:
-    seeds = record.cell["seeds"] if record is not None else {}
-    return seeds.get("order"), seeds.get("split"), seeds.get("init")
-
-
-def _machine(record: Record) -> tuple[Any, ...]:
-    """What must agree for two clocks to be compared."""
-    environment = [record.environment.get(name) for name in ("cpu", "cuda", "platform", "torch")]
-    return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
-
-
-@dataclass(frozen=True)
-class _Mean:
-    """A geometric mean over repetitions with its interval; NaN where there are too few."""
-
-    mean: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-
-
-def _geometric(values: Sequence[float]) -> _Mean:
-    known = np.array([value for value in values if value > 0.0])
-    if not known.size:
-        return _Mean()
-    logs = np.log(known)
-    try:
-        interval = stats.mean_interval(logs, level=_LEVEL)
-    except stats.Refused:
-        return _Mean(float(np.exp(logs.mean())))
-    return _Mean(float(np.exp(logs.mean())), math.exp(interval.low), math.exp(interval.high))
+def _geometric(values: Sequence[float], *names: str) -> dict[str, float]:
+    """A geometric mean over repetitions with the ends of its interval, by these names; NaN where there are too few."""
+    logs = np.log([value for value in values if value > 0.0])
+    interval = mean_interval(logs, level=_LEVEL)
+    mean = float(np.exp(mean_std(logs)["mean"]))
+    return dict(zip(names, (mean, math.exp(interval["low"]), math.exp(interval["high"])), strict=True))
 
 
 def own_times(loaded: Mapping[Any, CampaignResults]) -> pd.DataFrame:
@@ -178,14 +147,10 @@ def own_times(loaded: Mapping[Any, CampaignResults]) -> pd.DataFrame:
         cells = {cell.planned.request.method: cell for cell in results.cells if cell.done}
         for method, cell in cells.items():
             times = times_of(results, method)
-            ratio, share = _geometric(times.ratios), _geometric(times.shares)
-            request = cell.planned.request
-            rows.append(
-                {"preset": request.scenario, "overrides": overrides, "backbone": cell.planned.backbone, "method": method}
-                | {"n": len(times.seconds), "seconds": float(np.mean(times.seconds)) if times.seconds else math.nan}
-                | {"ratio": ratio.mean, "low": ratio.low, "high": ratio.high}
-                | {"share": share.mean, "share_low": share.low, "share_high": share.high, "reason": times.reason}
-            )
+            place = {"preset": cell.planned.request.scenario, "overrides": overrides, "backbone": cell.planned.backbone, "method": method}
+            seconds = mean_std(np.array(times.seconds))
+            means = _geometric(times.ratios, "ratio", "low", "high") | _geometric(times.shares, "share", "share_low", "share_high")
+            rows.append(place | means | {"n": seconds["n"], "seconds": seconds["mean"], "reason": times.reason})
     return pd.DataFrame(rows, columns=TIMES)
 
 
@@ -228,8 +193,7 @@ def _row(entry: Entry, loaded: Mapping[Any, CampaignResults], absent: Mapping[st
     values = times.shares if kind == KINDS[1] else times.ratios
     if not values:
         return facts | _without(loaded[recipe.design], absent, times)
-    ours = _geometric(values)
-    facts |= {"ours": ours.mean, "low": ours.low, "high": ours.high, "our_n": len(values), "records": " ".join(times.records)}
+    facts |= _geometric(values, "ours", "low", "high") | {"our_n": len(values), "records": " ".join(times.records)}
     if kind == KINDS[0] and recipe.method == REFERENCE:
         return facts | {"verdict": "reference", "reason": "1 by definition"}
     return facts | _tested(values, published)
@@ -249,16 +213,14 @@ def _tested(values: Sequence[float], published: float) -> dict[str, Any]:
         factor = math.exp(float(np.mean(np.log(values)))) / published
         return {"factor": factor, "verdict": "no verdict", "reason": str(refusal)}
     factors = {"factor": found.difference, "factor_low": found.low, "factor_high": found.high}
-    return {name: math.exp(value) for name, value in factors.items()} | {
-        "p_equivalent": found.p_equivalent,
-        "p_different": found.p_different,
-    }
+    tests = {"p_equivalent": found.p_equivalent, "p_different": found.p_different}
+    return {name: math.exp(value) for name, value in factors.items()} | tests
 
 
 def ratio_counts(frame: pd.DataFrame) -> dict[str, int]:
     """The number of rows per verdict, in the order of :data:`RATIO_VERDICTS`."""
-    verdicts = [row["verdict"] for row in as_rows(frame)]
-    return {verdict: verdicts.count(verdict) for verdict in RATIO_VERDICTS if verdict in verdicts}
+    counts = frame["verdict"].value_counts()
+    return {verdict: int(counts[verdict]) for verdict in RATIO_VERDICTS if verdict in counts}
 
 
 # The ledger's statistics: what papers print of data sets, beside our own counts of the data that are here.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,16 +18,15 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.base.errors import UsageError
 from cglsuite.base.hashing import digest
+from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.measures import is_fraction, performance_bounds, performance_name
 from cglsuite.reports.results.published import published_sensitivity
-from cglsuite.reports.results.variants import order_of, tasks_of, value_as_text
+from cglsuite.reports.results.results import CampaignResults, Group
+from cglsuite.reports.results.tables import mean_interval, mean_std
+from cglsuite.reports.results.variants import changes_as_text, order_of, tasks_of
 from cglsuite.stats import metrics
-
-if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
-    from cglsuite.reports.results.results import CampaignResults, Group
 
 __all__ = [
     "UNITS",
@@ -61,7 +61,7 @@ def sensitivity(study: OrderStudy) -> pd.DataFrame:
         noise in full); aopd, aopd_std, aopd_low, aopd_high and the same for mopd: mean over repeats, sample standard deviation,
         interval; aopd_refused, mopd_refused: why there is none; half_low, half_high: 5 to 95 % of AOPD over random halves of the orders; k,
         aopd_k, mopd_k: expected over k of the orders, null_aopd, null_mopd: over k seeds of one same order, null_seeds, null_orders;
-        no_null: why there is none; published_* (aopd, mopd: value, std, n, printed), refused: why there is no OPD at all.
+        no_null: why there is none; published: the published rows by metric, none for a changed preset; refused: why there is no OPD at all.
     """
     rows = []
     for design, unit, method, part in _parts(study):
@@ -70,7 +70,8 @@ def sensitivity(study: OrderStudy) -> pd.DataFrame:
             row |= _sensitivity(part)
         except stats.Refused as refusal:
             row["refused"] = str(refusal)
-        rows.append(row | _published(design, unit, method))
+        published = {} if design.changes else published_sensitivity(design.base, method, design.backbone, unit)
+        rows.append(row | {"published": published})
     return pd.DataFrame(rows, columns=_SENSITIVITY)
 
 
@@ -139,14 +140,13 @@ def _sensitivity(part: pd.DataFrame) -> dict[str, Any]:
 
 
 def _mean(values: np.ndarray[Any, Any], what: str) -> dict[str, Any]:
-    summary = {what: float(values.mean()), f"{what}_std": float(values.std(ddof=1)) if values.size > 1 else np.nan}
-    try:
-        if full := int((values >= 1.0).sum()):
-            raise stats.Refused(f"{full} of {values.size} repeats are at 100 points, the largest possible value")
-        interval = stats.mean_interval(values, bounds=(0.0, 1.0), unit="repeats")
-    except stats.Refused as refusal:
-        return summary | {f"{what}_refused": str(refusal)}
-    return summary | {f"{what}_low": interval.low, f"{what}_high": interval.high}
+    numbers = mean_std(values)
+    row = {what: numbers["mean"], f"{what}_std": numbers["std"]}
+    if full := int((values >= 1.0).sum()):
+        return row | {f"{what}_refused": f"{full} of {values.size} repeats are at 100 points, the largest possible value"}
+    interval = mean_interval(values, bounds=(0.0, 1.0), unit="repeats")
+    refused = interval["interval"] if np.isnan(interval["low"]) else ""
+    return row | {f"{what}_low": interval["low"], f"{what}_high": interval["high"], f"{what}_refused": refused}
 
 
 def _null(scored: pd.DataFrame, repeats: pd.DataFrame, n_orders: int) -> dict[str, Any]:
@@ -157,20 +157,9 @@ def _null(scored: pd.DataFrame, repeats: pd.DataFrame, n_orders: int) -> dict[st
     except stats.Refused as refusal:
         return {"no_null": str(refusal)}
     orders = stats.subset_opd(repeats, k)["mopd"].mean() if k < n_orders else stats.opd_totals(stats.opd(repeats))["mopd"].mean()
-    return {
-        "k": k,
-        "aopd_k": float(stats.expected_opd(repeats, k)["opd"].mean()),
-        "mopd_k": float(orders),
-        "null_aopd": null.aopd,
-        "null_mopd": null.mopd,
-        "null_seeds": null.n_seeds,
-        "null_orders": len(null.orders),
-    }
-
-
-def _published(design: Design, unit: str, method: str) -> dict[str, Any]:
-    """The published rows by metric; empty for a changed preset."""
-    return {"published": {} if design.changes else published_sensitivity(design.base, method, design.backbone, unit)}
+    expected = {"k": k, "aopd_k": float(stats.expected_opd(repeats, k)["opd"].mean()), "mopd_k": float(orders)}
+    of_null = {"null_aopd": null.aopd, "null_mopd": null.mopd, "null_seeds": null.n_seeds, "null_orders": len(null.orders)}
+    return expected | of_null
 
 
 def items(study: OrderStudy) -> pd.DataFrame:
@@ -264,11 +253,7 @@ def comparisons(study: OrderStudy, design: str) -> pd.DataFrame:
         values = part["value"].to_numpy(dtype=np.float64)
         row: dict[str, Any] = {"method": method, "n_orders": values.size, "mean": float(values.mean()), "std": float(values.std(ddof=1))}
         row |= {"lowest": float(values.min()), "highest": float(values.max())}
-        try:
-            interval = stats.mean_interval(values, unit="orders", bounds=study.designs[design].bounds)
-            row |= {"low": interval.low, "high": interval.high, "interval": interval.method}
-        except stats.Refused as refusal:
-            row["interval"] = str(refusal)
+        row |= mean_interval(values, unit="orders", bounds=study.designs[design].bounds)
         if ranked is not None:
             row |= {"rank": float(ranked[method].mean()), "first": float((ranked[method] == ranked.min(axis=1)).mean())}
         rows.append(row)
@@ -281,10 +266,8 @@ def win_tables(study: OrderStudy) -> dict[str, pd.DataFrame]:
     """Per design, the share of orders in which the row's method beats the column's; designs without enough data have no entry."""
     tables = {}
     for design in study.designs:
-        try:
+        with suppress(stats.Refused):
             tables[design] = stats.win_shares(order_scores(study, design)[0])
-        except stats.Refused:
-            continue
     return tables
 
 
@@ -410,7 +393,17 @@ class Design:
     @property
     def changes_text(self) -> str:
         """All changes as text: ``n_tasks = 5, ...``."""
-        return ", ".join(f"{name} = {value_as_text(value)}" for name, value in self.changes.items())
+        return changes_as_text(self.changes)
+
+    @property
+    def unit(self) -> tuple[int, float]:
+        """The digits and the scale of performance on a page; fractions are in percent."""
+        return (1, 100.0) if self.percent else (4, 1.0)
+
+    @property
+    def scale(self) -> float:
+        """Displayed over stored values."""
+        return self.unit[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -452,7 +445,7 @@ def pool(results: Sequence[CampaignResults]) -> OrderStudy:
     cells: list[dict[str, Any]] = []
     finals: list[dict[str, Any]] = []
     seen: dict[tuple[str, ...], Record] = {}
-    repeated = differing = 0
+    repeated = contradicting = 0
     for owner, group, record in [(one, g, r) for one in results for g in one.groups for r in g.records]:
         if record.stream:
             raise UsageError(f"{group.preset} is a task-free stream: its latent tasks have no order; see the notebook task_free_dynamics")
@@ -461,10 +454,13 @@ def pool(results: Sequence[CampaignResults]) -> OrderStudy:
         place = (cell["design"], cell["method"], cell["order"], cell["seed"])
         if place in seen:
             repeated += seen[place].key != record.key
-            differing += _differ(seen[place], record)
+            first, again = seen[place].performance(), record.performance()
+            contradicting += first.shape != again.shape or not np.allclose(first, again, rtol=0.0, atol=_SAME, equal_nan=True)
             continue
-        seen[place], designs[design.key] = record, designs.get(design.key, design)
-        cells.append(cell | _scores(record))
+        seen[place], matrix = record, record.performance()
+        designs.setdefault(design.key, design)
+        scores = {"aa": metrics.average_performance(matrix), "af": metrics.forgetting_max(matrix), "n_tasks": matrix.shape[1]}
+        cells.append(cell | scores)
         shared = {name: cell[name] for name in ("design", "method", "order", "partition", "seed")}
         finals += [shared | {"unit": unit, "item": item, "value": value} for unit, item, value in _final(record)]
     return OrderStudy(
@@ -473,7 +469,7 @@ def pool(results: Sequence[CampaignResults]) -> OrderStudy:
         cells=pd.DataFrame(cells, columns=_CELLS),
         finals=pd.DataFrame(finals, columns=["design", "method", "order", "partition", "seed", "unit", "item", "value"]),
         repeated=repeated,
-        contradicting=differing,
+        contradicting=contradicting,
     )
 
 
@@ -485,12 +481,8 @@ def _design(group: Group, record: Record, results: CampaignResults) -> Design:
     changes = {name: value for name, value in (variant.changes if variant else {}).items() if name != _ORDER}
     base = str(record.cell["scenario"])
     name = f"{base}+{digest(changes)[:8]}" if changes else base
-    measured: dict[str, Any] = {
-        "percent": is_fraction(record),
-        "performance": performance_name(record.scenario),
-        "bounds": performance_bounds(record),
-    }
-    return Design(name=name, base=base, backbone=group.backbone, changes=changes, **measured)
+    measured: dict[str, Any] = {"performance": performance_name(record.scenario), "bounds": performance_bounds(record)}
+    return Design(name=name, base=base, backbone=group.backbone, changes=changes, percent=is_fraction(record), **measured)
 
 
 def _marked(designs: Mapping[str, Design]) -> dict[str, Design]:
@@ -502,21 +494,9 @@ def _marked(designs: Mapping[str, Design]) -> dict[str, Design]:
 def _identity(group: Group, record: Record, design: Design) -> dict[str, Any]:
     seeds, tasks = record.cell["seeds"], tasks_of(record)
     source = f"{record.provenance['core']['source']}/{record.environment.get('torch')}"
-    return {
-        "design": design.key,
-        "method": group.label,
-        "order": order_of(record),
-        "partition": " | ".join(sorted(item for _, item in tasks)),
-        "seed": f"{seeds['split']}/{seeds['init']}",
-        **{f"{axis}_seed": seeds[axis] for axis in ("order", "split", "init")},
-        "source": source,
-        "key": record.key,
-    }
-
-
-def _scores(record: Record) -> dict[str, Any]:
-    matrix = record.performance()
-    return {"aa": metrics.average_performance(matrix), "af": metrics.forgetting_max(matrix), "n_tasks": matrix.shape[1]}
+    place = {"design": design.key, "method": group.label, "order": order_of(record), "seed": f"{seeds['split']}/{seeds['init']}"}
+    place |= {f"{axis}_seed": seeds[axis] for axis in ("order", "split", "init")}
+    return place | {"partition": " | ".join(sorted(item for _, item in tasks)), "source": source, "key": record.key}
 
 
 def _final(record: Record) -> list[tuple[str, str, float]]:
@@ -528,8 +508,3 @@ def _final(record: Record) -> list[tuple[str, str, float]]:
     return by_task + [
         ("class", str(c), np.nan if v is None else float(v)) for c, v in enumerate(by_class) if c in arriving or v is not None
     ]
-
-
-def _differ(one: Record, other: Record) -> bool:
-    first, second = one.performance(), other.performance()
-    return first.shape != second.shape or not np.allclose(first, second, rtol=0.0, atol=_SAME, equal_nan=True)

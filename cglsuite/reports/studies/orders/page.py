@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
 
 from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.reports.kit.pictures import Gallery, Theme, picture
+from cglsuite.reports.kit.figures import MANY_POINTS, box_rows, mesh, spread_evenly
+from cglsuite.reports.kit.pictures import (
+    DASHES,
+    Gallery,
+    Theme,
+    frameless,
+    headline,
+    ink_on,
+    labels_in,
+    legend,
+    look_of,
+    mark_series,
+    picture,
+    plain_axes,
+    row_titles,
+    sheet,
+    wrapped,
+)
 from cglsuite.reports.kit.tables import (
     COMPONENT_NAMES,
     Column,
@@ -28,23 +54,11 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import Notes, key_box, notice, tile
-from cglsuite.reports.results import runs as show_runs
-from cglsuite.reports.results.runs import Facts
+from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import notices
 from cglsuite.reports.studies.orders import compute as orders
-from cglsuite.reports.studies.orders.figures import (
-    Spread,
-    bound_figure,
-    component_figure,
-    range_figure,
-    spread_figure,
-    win_figure,
-)
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from cglsuite.reports.studies.orders.compute import Design, OrderStudy
+from cglsuite.reports.studies.orders.compute import Design, OrderStudy
+from cglsuite.stats import af_bound
 
 __all__ = [
     "bound",
@@ -96,7 +110,7 @@ def _message(study: OrderStudy) -> Fragment | None:
 
 
 def _range_of_aopd(design: Design, rows: Sequence[Mapping[str, Any]]) -> str:
-    scale, digits = (100.0, 1) if design.percent else (1.0, 4)
+    digits, scale = design.unit
     ends = rows[0], rows[-1]
     said = " to ".join(f"{scale * row['aopd']:.{digits}f} ({row['method']})" for row in ends)
     said = f"AOPD per {rows[0]['unit']} over {rows[0]['n_orders']} orders from {said}"
@@ -146,7 +160,11 @@ def _sensitivity_table(design: Design, unit: str, frame: pd.DataFrame) -> Fragme
     ends = any(row[f"{name}_low"] == row[f"{name}_low"] for row in rows for name in ("aopd", "mopd"))
     draws = sorted(set(frame["k"].dropna()))
     drawn = f"k = {draws[0]:.0f}" if len(draws) == 1 else "k runs"
-    columns = [label("method"), number("orders", "n_orders"), Column("repeats", lambda row: _repeats(row, notes))]
+
+    def repeats(row: Mapping[str, Any]) -> Fragment:
+        return join(notes.mark(number_text(row["n_repeats"], 0), "" if row["seeds_shared"] else _UNSHARED))
+
+    columns = [label("method"), number("orders", "n_orders"), words("repeats", repeats, "number", "number")]
     for name in ("AOPD", "MOPD"):
         columns += _opd(design, name, drawn, notes, ends=ends, published=published)
     half = two_lines("AOPD, half", "5 to 95 %")
@@ -154,7 +172,9 @@ def _sensitivity_table(design: Design, unit: str, frame: pd.DataFrame) -> Fragme
     details = [f"over {orders.UNITS[unit]}, per {unit}", f"{design.performance}, in points" if design.percent else design.performance]
     reasons = sorted(set(frame["aopd_refused"]) - {""})
     details += [] if ends or not reasons else [f"no interval ({reasons[0]})"]
-    shown = framed(rows, columns, _caption(design, "; ".join(details)), refused=_unfit)
+    shown = framed(
+        rows, columns, _caption(design, "; ".join(details)), refused=lambda row: row["refused"] and (1, f"refused: {row['refused']}")
+    )
     return join([shown, notes.listed()])
 
 
@@ -162,18 +182,9 @@ def _unfit(row: Mapping[str, Any]) -> tuple[int, str] | None:
     return (1, f"refused: {row['refused']}") if row["refused"] else None
 
 
-def _unit(design: Design) -> tuple[int, float]:
-    return (1, 100.0) if design.percent else (4, 1.0)
-
-
-def _repeats(row: Mapping[str, Any], notes: Notes) -> Fragment:
-    shown = notes.mark(number_text(row["n_repeats"], 0), "" if row["seeds_shared"] else _UNSHARED)
-    return element("td", *shown, class_="number")
-
-
 def _opd(design: Design, head: str, drawn: str, notes: Notes, *, ends: bool, published: bool) -> list[Column]:
     """The columns of an OPD, without those that would be empty."""
-    name, unit = head.lower(), _unit(design)
+    name, unit = head.lower(), design.unit
     interval = _interval(two_lines(f"{head}, 95 %", "interval"), design, notes, f"{name}_", lambda row: row[f"{name}_refused"])
     beside = Column(two_lines(head, "published"), lambda row: _printed(row["published"].get(head), row["n_orders"], notes))
     return [
@@ -191,7 +202,7 @@ def _interval(head: str | Fragment, design: Design, notes: Notes, name: str, why
     """The interval between two items of a row, or a dash with a note on why there is none."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
-        low, high, (digits, scale) = row[f"{name}low"], row[f"{name}high"], _unit(design)
+        low, high, (digits, scale) = row[f"{name}low"], row[f"{name}high"], design.unit
         if low != low:
             return element("td", *notes.mark("–", why(row)), class_="number quiet")
         return element("td", " to ".join(number_text(scale * end, digits) for end in (low, high)), class_="number nowrap")
@@ -233,47 +244,32 @@ def _caption(design: Design, details: str) -> Fragment:
 
 def items(study: OrderStudy) -> Gallery | Fragment:
     """One figure per design, unit and method: the OPD of every task or class, with its null."""
-    frame = orders.items(study)
-    if frame.empty:
-        return empty("No design has an OPD.")
     pictures = []
-    for (key, unit, method), part in frame.groupby(["design", "unit", "method"], sort=False):
-        design = study.designs[str(key)]
-        pictures.append(_item_picture(study, design, str(unit), str(method), part))
-    return Gallery(tuple(pictures))
-
-
-def _item_picture(study: OrderStudy, design: Design, unit: str, method: str, part: pd.DataFrame) -> Any:
-    n_orders, k = int(part["n_orders"].iloc[0]), part["null_k"].dropna()
-    title = f"{method}, {n_orders} orders"
-    scale = 100.0 if design.percent else 1.0
-    details = "; ".join(f"{row['item']}: {scale * row['opd']:.0f}, null {scale * row['null']:.0f}" for row in as_rows(part))
-
-    def draw(theme: Theme) -> Any:
-        return range_figure(part, theme, title=title, unit=unit, colour=study.methods.index(method), percent=design.percent)
-
-    null = f"line: {int(k.iloc[0])} seeds of one order" if len(k) else "no null: one seed per order"
-    if len(k) and k.iloc[0] < n_orders:
-        null = f"full colour: {int(k.iloc[0])} orders; {null}"
-    return picture(draw, f"OPD per {unit} of {method} in {design.title}. {details}", null, f"{design.title}, per {unit}")
+    parts: Any = orders.items(study).groupby(["design", "unit", "method"], sort=False)
+    for (key, unit, method), part in parts:
+        design, n_orders, k = study.designs[key], int(part["n_orders"].iloc[0]), part["null_k"].dropna()
+        look = {"title": f"{method}, {n_orders} orders", "unit": unit, "colour": study.methods.index(method), "percent": design.percent}
+        details = "; ".join(
+            f"{row['item']}: {design.scale * row['opd']:.0f}, null {design.scale * row['null']:.0f}" for row in as_rows(part)
+        )
+        null = f"line: {int(k.iloc[0])} seeds of one order" if len(k) else "no null: one seed per order"
+        if len(k) and k.iloc[0] < n_orders:
+            null = f"full colour: {int(k.iloc[0])} orders; {null}"
+        alt = f"OPD per {unit} of {method} in {design.title}. {details}"
+        pictures.append(picture(partial(range_figure, part, **look), alt, null, f"{design.title}, per {unit}"))
+    return Gallery(tuple(pictures)) if pictures else empty("No design has an OPD.")
 
 
 def spreads(study: OrderStudy) -> Gallery | Fragment:
     """One figure per design: AA over orders by method, and over seeds of one same order."""
     pictures = []
     for key, design in study.designs.items():
-        try:
+        with suppress(stats.Refused):
             frame, _ = orders.order_scores(study, key)
-        except stats.Refused:
-            continue
-        bars = [_spread(study, key, str(method), part) for method, part in frame.groupby("method", sort=False)]
-
-        def draw(theme: Theme, bars: Sequence[Spread] = bars, design: Design = design) -> Any:
-            return spread_figure(bars, theme, title=design.title, order=study.methods, percent=design.percent)
-
-        scale = 100.0 if design.percent else 1.0
-        details = "; ".join(f"{s.label}: {scale * s.orders.min():.1f} to {scale * s.orders.max():.1f}" for s in bars)
-        pictures.append(picture(draw, f"AA over orders in {design.title}. {details}"))
+            bars = [_spread(study, key, str(method), part) for method, part in frame.groupby("method", sort=False)]
+            draw = partial(spread_figure, bars, title=design.title, order=study.methods, percent=design.percent)
+            details = "; ".join(f"{s.label}: {design.scale * s.orders.min():.1f} to {design.scale * s.orders.max():.1f}" for s in bars)
+            pictures.append(picture(draw, f"AA over orders in {design.title}. {details}"))
     return Gallery(tuple(pictures)) if pictures else empty("No design has two complete orders.")
 
 
@@ -293,15 +289,15 @@ def comparisons(study: OrderStudy) -> Fragment:
             frame = orders.comparisons(study, key)
         except stats.Refused as refusal:
             parts.append(notice(f"{design.title}: refused: {refusal}"))
-            continue
-        parts.append(_comparison_table(study, design, frame))
+        else:
+            parts.append(_comparison_table(study, design, frame))
     return join(parts) if parts else empty(_NOTHING)
 
 
 def _comparison_table(study: OrderStudy, design: Design, frame: pd.DataFrame) -> Fragment:
-    (digits, scale), notes = _unit(design), Notes()
+    (digits, scale), notes = design.unit, Notes()
     columns = [
-        *(label("method"), number("orders", "n_orders"), mean_std("AA ± std", _unit(design))),
+        *(label("method"), number("orders", "n_orders"), mean_std("AA ± std", design.unit)),
         _interval("95 % interval", design, notes, "", lambda row: str(row["interval"])),
         *(number("lowest", lambda row: scale * row["lowest"], digits), number("highest", lambda row: scale * row["highest"], digits)),
         *(number("mean rank", "rank", 2), number("first, % of orders", lambda row: 100 * row["first"])),
@@ -322,13 +318,10 @@ def flips(study: OrderStudy) -> Gallery | Fragment:
     pictures = []
     for key, shares in orders.win_tables(study).items():
         title = study.designs[key].title
-
-        def draw(theme: Theme, shares: pd.DataFrame = shares, title: str = title) -> Any:
-            return win_figure(shares, theme, title=title)
-
         pairs = [(a, b) for i, a in enumerate(shares.index) for b in shares.columns[i + 1 :]]
         details = "; ".join(f"{a} over {b}: {100 * shares.loc[a, b]:.0f} %" for a, b in pairs)
-        pictures.append(picture(draw, f"Share of orders in which the row's method beats the column's, {title}. {details}"))
+        alt = f"Share of orders in which the row's method beats the column's, {title}. {details}"
+        pictures.append(picture(partial(win_figure, shares, title=title), alt))
     return Gallery(tuple(pictures)) if pictures else empty("A ranking needs two methods with the same orders.")
 
 
@@ -344,19 +337,11 @@ def forgetting(study: OrderStudy) -> Gallery | Fragment:
             continue
         k = int(cells["n_tasks"].mode().iloc[0])
         part = cells[cells["n_tasks"] == k].rename(columns={"method": "label"})
-
-        def draw(theme: Theme, part: pd.DataFrame = part, title: str = design.title, k: int = k) -> Any:
-            return bound_figure(part, theme, title=title, k=k, order=study.methods)
-
         means = part.groupby("label", sort=False)[["aa", "af"]].mean()
         details = "; ".join(f"{label}: AA {100 * row['aa']:.1f}, AF {100 * row['af']:.1f}" for label, row in means.iterrows())
-        pictures.append(
-            picture(
-                draw,
-                f"Average forgetting against average accuracy in {design.title}, {len(part)} cells. Means: {details}",
-                f"{len(part)} cells, {k} tasks",
-            )
-        )
+        alt = f"Average forgetting against average accuracy in {design.title}, {len(part)} cells. Means: {details}"
+        draw = partial(bound_figure, part, title=design.title, k=k, order=study.methods)
+        pictures.append(picture(draw, alt, f"{len(part)} cells, {k} tasks"))
     return Gallery(tuple(pictures)) if pictures else empty("No cell has both AA and AF as fractions.")
 
 
@@ -395,7 +380,7 @@ def component_shares(study: OrderStudy) -> Gallery | Fragment:
     details = "; ".join(
         f"{key}: " + ", ".join(f"{COMPONENT_NAMES[n]} {100 * s:.0f} %" for n, s in one.items()) for key, one in shares.items()
     )
-    return Gallery((picture(lambda theme: component_figure(shares, theme), f"Shares of the variance of AA. {details}"),))
+    return Gallery((picture(partial(component_figure, shares), f"Shares of the variance of AA. {details}"),))
 
 
 # --- what is missing, and who made it ----------------------------------------------------------------------------------------------
@@ -413,20 +398,193 @@ def left_out(study: OrderStudy) -> Fragment:
 
     columns = [
         Column("scenario", lambda row: row_head(study.designs[row["design"]].title), None),
-        *(
-            words("method", methods, "long"),
-            words("left out of", lambda row: "; ".join(row["what"]), "long"),
-            words("reason", class_="long"),
-        ),
+        *(words("method", methods, "long"), words("left out of", lambda row: "; ".join(row["what"]), "long")),
+        words("reason", class_="long"),
     ]
     return framed(frame, columns, "Seeds: split/init.")
 
 
-def problems(study: OrderStudy) -> Fragment:
-    """Every planned cell without a result, with its reason, campaign by campaign."""
-    return show_runs.each_problems(study.results)
+# Figures of order sensitivity, in the style of :mod:`cglsuite.reports.kit.figures`.
 
 
-def provenance(study: OrderStudy) -> Facts:
-    """Code and environment of the records, campaign by campaign, with lines for the page footer."""
-    return show_runs.each_provenance(study.results)
+def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, colour: int, percent: bool = True) -> Figure:
+    """The OPD of every item of one method as a bar, with its null as an upright line.
+
+    Args:
+        frame: columns item, opd, std, null and opd_k (NaN where there is no null), in the order from top to bottom: up to ``opd_k``, which
+            is for as many runs as the null, the bar has its full colour. colour: the method's.
+    """
+    scale = 100.0 if percent else 1.0
+    n, values = len(frame), scale * frame["opd"].to_numpy(dtype=np.float64)
+    spread = scale * np.nan_to_num(frame["std"].to_numpy(dtype=np.float64))
+    nulls = scale * frame["null"].to_numpy(dtype=np.float64)
+    names = [str(item) for item in frame["item"]]
+    left = 0.5 + 0.075 * max(map(len, names))
+    inner, row, lines = 1.95, 0.25, wrapped(title, 2.6, 9.5)
+    above, below = 0.16 + 0.17 * len(lines), 0.42
+    width, height = left + inner + 0.42, row * n + above + below
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((left / width, below / height, inner / width, row * n / height))
+    y = np.arange(n)[::-1]
+    equal = scale * frame["opd_k"].fillna(frame["opd"]).to_numpy(dtype=np.float64)
+    look: dict[str, Any] = {"height": 0.62, "color": theme.lines[colour % len(theme.lines)], "linewidth": 0}
+    axes.barh(y, values, alpha=0.4, **look)
+    axes.barh(y, np.minimum(equal, values), **look)
+    if spread.any():
+        axes.hlines(y, values - spread, np.minimum(values + spread, scale), color=theme.ink, linewidth=1.0)
+    known = np.isfinite(nulls)
+    axes.vlines(nulls[known], y[known] - 0.42, y[known] + 0.42, color=theme.ground, linewidth=4.0)
+    axes.vlines(nulls[known], y[known] - 0.42, y[known] + 0.42, color=theme.ink, linewidth=1.8)
+    top = scale if percent else max(1e-9, 1.05 * float((values + spread).max()))
+    for place, value in zip(y, values, strict=True):
+        axes.text(1.03 * top, place, _digits(value, percent), ha="left", va="center", fontsize=8.5, color=theme.ink)
+    axes.set_xlim(0, top)
+    axes.set_ylim(-0.6, n - 0.4)
+    axes.set_yticks(y, names)
+    axes.set_ylabel(unit)
+    axes.set_xlabel(f"OPD{', points' if percent else ''}")
+    plain_axes(axes, theme, "x")
+    headline(figure, lines, theme, points=9.5)
+    return figure
+
+
+def _digits(value: float, percent: bool) -> str:
+    return f"{value:.0f}" if percent else f"{value:.2g}"
+
+
+def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order: Sequence[str]) -> Figure:
+    """AF against AA, a point per cell, with the upper bound as a line.
+
+    Args:
+        frame: columns label, aa, af; fractions. k: number of tasks. order: labels in the order that fixes colours.
+    """
+    labels = labels_in(frame, order)
+    figure, axes = sheet(title, theme, 5.6, 3.3, rows=int(np.ceil((len(labels) + 1) / 3)), margins=0.78, below=0.6, wrap=0.4)
+    x = np.array([0.0, 1.0])
+    bound = af_bound(x, k)
+    low = min(-0.05, float(frame["af"].min()) - 0.03)
+    axes.fill_between(100 * x, 100 * bound, 200.0, color=theme.rule, alpha=0.45, linewidth=0)
+    axes.plot(100 * x, 100 * bound, color=theme.ink, linewidth=1.4, linestyle=DASHES[1])
+    handles: list[Any] = [Line2D([], [], color=theme.ink, linewidth=1.4, linestyle=DASHES[1], label="bound")]
+    as_image = len(frame) > MANY_POINTS
+    for name in labels:
+        part, index = frame[frame["label"] == name], order.index(name)
+        style = look_of(index, theme) | {"linestyle": "none"}
+        points = {**style, "markersize": 4.2, "markeredgewidth": 0, "alpha": 0.6, "rasterized": as_image}
+        (dots,) = axes.plot(100 * part["aa"], 100 * part["af"], **points)
+        mark_series(name, dots)
+        handles.append(Line2D([], [], markersize=5.5, label=name, **style))
+    axes.set_xlim(0, 100)
+    axes.set_ylim(100 * low, 104)
+    axes.set_xlabel("average accuracy (AA) after the last task, %")
+    axes.set_ylabel("average forgetting (AF_max), %")
+    plain_axes(axes, theme, "both")
+    legend(figure, 3, handles=handles, handlelength=2.2, hides=() if as_image else labels)
+    return figure
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One method's AA over orders (float64 ``[n_orders]``), and over seeds of a single order (``[n_seeds]``, may be empty)."""
+
+    label: str
+    orders: NDArray[np.float64]
+    seeds: NDArray[np.float64]
+
+
+def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order: Sequence[str], percent: bool = True) -> Figure:
+    """Every order a point, quartiles as a box, the mean as a line; below it, quieter, every seed of a single order."""
+    scale = 100.0 if percent else 1.0
+    n, with_seeds = len(spreads), any(s.seeds.size for s in spreads)
+    row, inner = (0.62 if with_seeds else 0.46), 4.4
+    left, lines = 0.3 + 0.078 * max(len(s.label) for s in spreads), wrapped(title, 5.2, 10.5)
+    above, below = 0.22 + 0.19 * len(lines), 0.48 + (0.24 if with_seeds else 0.0)
+    width, height = left + inner + 0.2, row * n + above + below
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((left / width, below / height, inner / width, row * n / height))
+    colours = {s.label: theme.lines[order.index(s.label) % len(theme.lines)] for s in spreads}
+    raised = 0.14 if with_seeds else 0.0
+    box_rows(axes, [(s.label, scale * s.orders) for s in spreads], theme, colours=colours, height=0.44, raised=raised, whiskers=False)
+    for place, spread in zip(range(n - 1, -1, -1), spreads, strict=True):
+        spread_evenly(axes, scale * spread.orders, place + raised, color=colours[spread.label], markersize=3.6)
+        if spread.seeds.size:
+            spread_evenly(axes, scale * spread.seeds, place - 0.27, over=0.16, color=theme.quiet, markersize=2.6)
+    axes.set_ylim(-0.55, n - 0.45)
+    axes.set_xlabel(f"AA after the last task{', %' if percent else ''}")
+    plain_axes(axes, theme, "x")
+    row_titles(axes, theme)
+    headline(figure, lines, theme)
+    if with_seeds:
+        marks: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0}
+        handles = [
+            Line2D([], [], color=theme.ink, markersize=4.5, label="an order", **marks),
+            Line2D([], [], color=theme.quiet, markersize=3.2, label="a seed of a single order", **marks),
+        ]
+        figure.legend(handles=handles, loc="lower left", bbox_to_anchor=(left / width - 0.02, 0.0), ncols=2, frameon=False, fontsize=8.5)
+    return figure
+
+
+def win_figure(shares: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
+    """Share of orders in which the row beats the column, in percent: blue if the row wins more often, orange if the column does."""
+    names, n = [str(name) for name in shares.index], len(shares)
+    side, text = 0.52, 0.078 * max(map(len, shares.index.map(str)))
+    left, above, lines = 0.25 + text, 0.14 + text, wrapped(title, max(2.4, side * n + text), 9.5)
+    head = 0.17 * len(lines) + 0.1
+    width, height = max(left + side * n + 0.12, 2.2), side * 0.8 * n + above + head + 0.1
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((left / width, 0.08 / height, side * n / width, side * 0.8 * n / height))
+    colours = LinearSegmentedColormap.from_list("wins", [theme.lines[1], theme.ground, theme.lines[0]])
+    values = shares.to_numpy(dtype=np.float64)
+    mesh(axes, np.where(np.isfinite(values), values, 0.5), bounds=(0, 1), colours=colours, linecolor=theme.rule, linewidths=0.6)
+    for (row, column), value in np.ndenumerate(values):
+        if row != column:
+            ink = ink_on(colours(value)[:3])
+            axes.text(column + 0.5, row + 0.5, f"{100 * value:.0f}", ha="center", va="center", fontsize=8.5, color=ink)
+    axes.xaxis.tick_top()
+    places = [i + 0.5 for i in range(n)]
+    axes.set_xticks(places, names, rotation=90 if max(map(len, names)) > 4 else 0)
+    axes.set_yticks(places, names)
+    axes.tick_params(colors=theme.ink)
+    frameless(axes)
+    headline(figure, lines, theme, points=9.5)
+    return figure
+
+
+_COMPONENT_LINES = dict(zip(COMPONENT_NAMES, (0, 1, 2, 3, 4, 6), strict=True))
+"""Colours; what is left over is grey."""
+
+
+def component_figure(shares: Mapping[str, Mapping[str, float]], theme: Theme) -> Figure:
+    """The share of each variance component, a bar per design."""
+    n, row, inner = len(shares), 0.5, 5.2
+    below, above = 1.1, 0.1 + 0.26
+    width, height = inner + 0.5, (row + 0.26) * n + below + above - 0.26
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((0.25 / width, below / height, inner / width, (height - below - above) / height))
+    for place, (name, parts) in zip(range(n - 1, -1, -1), shares.items(), strict=True):
+        begin = 0.0
+        for component, share in parts.items():
+            colour = theme.lines[_COMPONENT_LINES[component]]
+            axes.barh(place, 100 * share, left=begin, height=0.6, color=colour, edgecolor=theme.ground, linewidth=1.2)
+            if share > 0.06:
+                ink = ink_on(tuple(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
+                axes.text(begin + 50 * share, place, f"{100 * share:.0f}", ha="center", va="center", fontsize=9, color=ink)
+            begin += 100 * share
+        axes.text(0, place + 0.36, name, ha="left", va="bottom", fontsize=9, color=theme.ink)
+    axes.set_xlim(0, 100)
+    axes.set_ylim(-0.4, n - 1 + 0.4)
+    axes.set_yticks([])
+    axes.set_xlabel("share of the variance of AA, %")
+    plain_axes(axes, theme)
+    shown = [Patch(color=theme.lines[i], label=name) for i, name in zip(_COMPONENT_LINES.values(), COMPONENT_NAMES.values(), strict=True)]
+    figure.legend(
+        handles=shown,
+        loc="lower left",
+        bbox_to_anchor=(0.15 / width, 0.0),
+        ncols=3,
+        columnspacing=1.0,
+        handlelength=1.2,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure

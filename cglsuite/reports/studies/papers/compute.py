@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.errors import CglsuiteError
+from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.overrides import Overrides, parse_overrides
 from cglsuite.campaigns.reference import disagreements, mechanisms
@@ -23,21 +23,17 @@ from cglsuite.campaigns.reference.matching import dataset_key, keyed_results, me
 from cglsuite.campaigns.reference.reproduction import Selection, campaign_of, selections_of
 from cglsuite.campaigns.reference.values import ARTEFACT, LEAST_RUNS, UNITS, known_about, paper_named, paper_of
 from cglsuite.cells.plan import Engine, load_engine
+from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows
-from cglsuite.reports.results.results import load_campaign_results, load_results_by_device
+from cglsuite.reports.results.results import ReportedCell, load_campaign_results, load_results_by_device
+from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.studies.ledger.compute import COLUMNS, JUDGED, LEDGER, RULE, VERDICTS, Ledger, Ours, load_ledger, plain, write_files
-
-if TYPE_CHECKING:
-    from cglsuite.cells.plan import CellRequest
-    from cglsuite.cells.records.record import Record
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import ReportedCell
 
 __all__ = [
     "CHECKS",
     "DIFFERENT",
-    "STATES",
     "SUMMARY",
     "Crossing",
     "Papers",
@@ -76,6 +72,10 @@ class Crossing:
     effects: pd.DataFrame
     protocols: pd.DataFrame
 
+    def to_json(self) -> dict[str, Any]:
+        """In JSON types."""
+        return {name: dict(value) if name == "question" else plain(value) for name, value in vars(self).items()}
+
 
 def crossings(store: Store, catalogue: Catalogue, *, engine: Engine | None = None, table: pd.DataFrame | None = None) -> list[Crossing]:
     """Every row of :func:`cglsuite.campaigns.reference.disagreements` whose presets this installation has."""
@@ -97,18 +97,31 @@ def _crossing_kinds(row: Mapping[str, str], store: Store, catalogue: Catalogue, 
     campaign, changed = Campaign.parse(content), Overrides(values=given)
     results = load_results_by_device(campaign, store, overrides=changed, catalogue=catalogue, engine=engine)[0]
     metric = paper_named(_paper(presets[0])).metrics[row["metric"]]
-    found: dict[tuple[str, str], dict[Any, tuple[float, str]]] = {(preset, value): {} for preset in presets for value in values}
+    scored = []
     for record in results.used:
-        place = (record.cell["scenario"], str(record.cell["configuration"][row["switch"]]))
-        score = record.metrics.get(metric)
-        if place in found and score is not None:
-            found[place][record.cell["seeds"]["order"]] = (100.0 * score, record.key)
+        if (score := record.metrics.get(metric)) is not None:
+            cell, value = record.cell, str(record.cell["configuration"][row["switch"]])
+            scored.append((cell["scenario"], value, cell["seeds"]["order"], 100.0 * score, record.key))
+    scores = pd.DataFrame(scored, columns=["preset", "value", "order", "score", "key"]).set_index("order")
+    found = {(p, v): scores[(scores["preset"] == p) & (scores["value"] == v)] for p in presets for v in values}
+    means = {place: mean_std(part["score"].to_numpy(dtype=np.float64)) for place, part in found.items()}
+    effects = []
+    for preset in presets:
+        first, last = (found[preset, value]["score"] for value in (values[0], values[-1]))
+        both = first.index.intersection(last.index, sort=False)
+        differences = (last[both] - first[both]).to_numpy(dtype=np.float64)
+        effect = mean_interval(differences) | {"n": len(differences), "effect": mean_std(differences)["mean"]}
+        effects.append({"preset": preset, "paper": _paper(preset), **effect})
+    ours = [
+        {"preset": preset, "paper": _paper(preset), "value": value, "keys": " ".join(found[preset, value]["key"]), **numbers}
+        for (preset, value), numbers in means.items()
+    ]
     return Crossing(
         question=row,
         printed=_printed(row, presets),
-        ours=pd.DataFrame([_ours(preset, value, scores) for (preset, value), scores in found.items()]),
-        effects=pd.DataFrame([_effect(preset, found[preset, values[0]], found[preset, values[-1]]) for preset in presets]),
-        protocols=pd.DataFrame([_between(value, *(found[preset, value] for preset in presets)) for value in values]),
+        ours=pd.DataFrame(ours),
+        effects=pd.DataFrame(effects).drop(columns="interval"),
+        protocols=pd.DataFrame([{"value": v, "difference": means[presets[1], v]["mean"] - means[presets[0], v]["mean"]} for v in values]),
     )
 
 
@@ -130,29 +143,6 @@ def _printed(row: Mapping[str, str], presets: list[str]) -> pd.DataFrame:
             facts = {"paper": paper.name, "preset": preset, "table": one["table"], "printed": one["printed"], "mean": scale * one["mean"]}
             rows.append(facts | {"artefact": "; ".join(known_about(one).artefacts)})
     return pd.DataFrame(rows, columns=["paper", "preset", "table", "printed", "mean", "artefact"])
-
-
-def _ours(preset: str, value: str, scores: Mapping[Any, tuple[float, str]]) -> dict[str, Any]:
-    numbers = pd.Series([score for score, _ in scores.values()], dtype="float64")
-    keys = " ".join(key for _, key in scores.values())
-    facts = {"preset": preset, "paper": _paper(preset), "value": value, "n": len(numbers), "keys": keys}
-    return facts | {"mean": float(numbers.mean()), "std": float(numbers.std(ddof=1))}
-
-
-def _effect(preset: str, first: Mapping[Any, tuple[float, str]], last: Mapping[Any, tuple[float, str]]) -> dict[str, Any]:
-    differences = [last[order][0] - first[order][0] for order in first if order in last]
-    facts = {"preset": preset, "paper": _paper(preset), "n": len(differences), "low": math.nan, "high": math.nan}
-    facts["effect"] = float(pd.Series(differences, dtype="float64").mean())
-    try:
-        interval = stats.mean_interval(differences)
-    except stats.Refused:
-        return facts
-    return facts | {"low": interval.low, "high": interval.high}
-
-
-def _between(value: str, first: Mapping[Any, tuple[float, str]], second: Mapping[Any, tuple[float, str]]) -> dict[str, Any]:
-    means = [float(pd.Series([score for score, _ in scores.values()], dtype="float64").mean()) for scores in (first, second)]
-    return {"value": value, "difference": means[1] - means[0]}
 
 
 DIFFERENT = ("different, with a mechanism", "different, without")
@@ -224,7 +214,8 @@ class Papers:
             by_dataset: dict[str, dict[str, ReportedCell]] = defaultdict(dict)
             for cell in (cell for results in ledger.results for cell in results.cells):
                 if cell.planned.cell is not None:
-                    planned, known = _on_any_device(cell.planned.request), by_dataset[cell.planned.cell.scenario.dataset]
+                    planned = canonical(cell.planned.request.to_json() | {"device": ""})  # the same on any device
+                    known = by_dataset[cell.planned.cell.scenario.dataset]
                     if planned not in known or not known[planned].done:
                         known[planned] = cell
             paper = ledger.reproduction.paper.name
@@ -281,27 +272,12 @@ def plain_reason(reason: str) -> str:
 
 
 def _counted(part: pd.DataFrame) -> dict[str, int]:
-    verdict, explained_rows = part["verdict"], part["mechanism"] != ""
-    different = verdict == "different"
-    counts = {
-        "printed": len(part),
-        "reachable": (verdict != "not runnable here").sum(),
-        "run": verdict.isin(JUDGED).sum(),
-        "equivalent": (verdict == "equivalent").sum(),
-        DIFFERENT[0]: (different & explained_rows).sum(),
-        DIFFERENT[1]: (different & ~explained_rows).sum(),
-        "undecided": (verdict == "undecided").sum(),
-        "no verdict": (verdict == "no verdict").sum(),
-        "artefact": (verdict == ARTEFACT).sum(),
-        "failed": (verdict == "failed").sum(),
-        "n = 1": part["our_n"].eq(1).sum(),
-    }
-    return {name: int(n) for name, n in counts.items()}
-
-
-def _on_any_device(request: CellRequest) -> str:
-    """What a cell's requests for two kinds of device have in common."""
-    return json.dumps(request.to_json() | {"device": ""}, sort_keys=True)
+    verdict, different, unexplained = part["verdict"], part["verdict"] == "different", part["mechanism"] == ""
+    some = {"printed": verdict.notna(), "reachable": verdict != "not runnable here", "run": verdict.isin(JUDGED)}
+    some |= {DIFFERENT[0]: different & ~unexplained, DIFFERENT[1]: different & unexplained}
+    some |= {name: verdict == name for name in ("equivalent", "undecided", "no verdict", "failed")}
+    some |= {"artefact": verdict == ARTEFACT, "n = 1": part["our_n"].eq(1)}
+    return {name: int(rows.sum()) for name, rows in some.items()}
 
 
 def _mean_seconds(records: Iterable[Record]) -> dict[tuple[str, str], float]:
@@ -345,7 +321,7 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
         "cells": plain(papers.cells),
         "offsets": plain(papers.offsets),
         "mechanisms": {name: plain(checks) for name, checks in papers.checks.items()},
-        "disagreements": [_crossing(one) for one in papers.crossings],
+        "disagreements": [one.to_json() for one in papers.crossings],
         "verdicts": {verdict: int((papers.rows["verdict"] == verdict).sum()) for verdict in VERDICTS},
     }
     return write_files(papers.rows, described, folder)
@@ -355,11 +331,6 @@ def share(counts: Mapping[str, int]) -> float | None:
     """Of the rows with a test, the share that is equivalent; ``None`` where there is none."""
     tested = sum(counts[name] for name in ("equivalent", *DIFFERENT, "undecided"))
     return counts["equivalent"] / tested if tested else None
-
-
-def _crossing(one: Crossing) -> dict[str, Any]:
-    frames = {"printed": one.printed, "ours": one.ours, "effects": one.effects, "protocols": one.protocols}
-    return {"question": dict(one.question)} | {name: plain(frame) for name, frame in frames.items()}
 
 
 def misses(papers: Papers, verdicts: Sequence[str] = stats.AGREEMENTS[1:2]) -> pd.DataFrame:
@@ -487,13 +458,8 @@ def _held_out(units: Sequence[str], dataset: str, named: Sequence[str]) -> Itera
 
 def _confirmation(published: float, without: Sequence[float], changed: Sequence[float]) -> dict[str, Any]:
     differences = np.array(changed) - np.array(without)
-    effect = float(differences.mean())
-    low, high = math.nan, math.nan
-    try:
-        interval = stats.mean_interval(differences, level=_LEVEL)
-        low, high = interval.low, interval.high
-    except stats.Refused:  # no spread at all
-        low = high = effect
+    effect, interval = float(differences.mean()), mean_interval(differences, level=_LEVEL)
+    low, high = (effect if math.isnan(interval[end]) else interval[end] for end in ("low", "high"))  # refused without any spread
     sure = (low > 0.0) == (high > 0.0) and effect != 0.0 and low * high > 0.0
     held = sure and closes(published, without, changed)
     why = "" if held else "the effect is uncertain on what is held out" if not sure else "the gap does not close on what is held out"

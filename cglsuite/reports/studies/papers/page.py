@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.tables import (
     Column,
+    amount_cell,
     as_rows,
     empty,
     exact_cell,
@@ -29,13 +30,10 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import Notes, badge, key_box, notice, tile
+from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.studies.ledger import page as ledger
 from cglsuite.reports.studies.ledger.compute import RULE
-from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, misses, plain_reason, share
-
-if TYPE_CHECKING:
-    from cglsuite.reports.results.runs import Facts
-    from cglsuite.reports.studies.papers.compute import Crossing, Papers
+from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, Crossing, Papers, misses, plain_reason, share
 
 __all__ = [
     "cells",
@@ -121,7 +119,7 @@ def tables(papers: Papers) -> Fragment:
     rows.append({"paper": "", "title": "all papers", **papers.totals})
     columns = [label("table", "title")]
     columns += [number(name.replace(" = ", _UNBROKEN), name, zero=False) for name in _COUNTS if name != "failed" or papers.totals[name]]
-    columns.append(Column("share", lambda row: _percent(share(row))))
+    columns.append(Column("share", lambda row: amount_cell(share(row), 0, 100.0, unit=" %")))
     about = (
         "Printed: values in the table. Reachable: with the data and methods at hand. Run: with a value of ours. No verdict: one or two "
         "repetitions, or nothing printed to test against. n = 1: rows over a single repetition, whatever else they are. Share: of the rows "
@@ -132,10 +130,6 @@ def tables(papers: Papers) -> Fragment:
 
 
 _UNBROKEN = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
-
-
-def _percent(part: float | None) -> Fragment:
-    return number_cell(None) if part is None else exact_cell(f"{100 * part:.0f} %", value=part)
 
 
 def cells(papers: Papers) -> Fragment:
@@ -213,7 +207,7 @@ def mechanisms(papers: Papers) -> Fragment:
         for check in as_rows(papers.checks[one.reproduction.paper.name])
     ]
     columns = [
-        Column("row", _checked, "name"),
+        label("row", "method", lambda row: f"{row['paper']}, {row['dataset']}, {row['setting']}, {row['metric']}"),
         words("state", lambda row: badge(row["state"], _STATES[row["state"]])),
         *(number("repetitions", "n", zero=False), number("held out", "held_out", zero=False)),
         *(number(head, of, ledger.digits, plus=True) for head, of in (("gap", "gap"), ("left", "left"), ("effect, held out", "effect"))),
@@ -226,10 +220,6 @@ def mechanisms(papers: Papers) -> Fragment:
     )
     none = "No named mechanism is about a value that was run."
     return framed(rows, columns, about, none=none, by=lambda row: f"{row['mechanism']} ({row['change']}): {row['reason']}")
-
-
-def _checked(row: Mapping[str, Any]) -> Fragment:
-    return row_head(row["method"], f"{row['paper']}, {row['dataset']}, {row['setting']}, {row['metric']}")
 
 
 def disagreements(papers: Papers) -> Fragment:
@@ -246,24 +236,15 @@ def _crossing(one: Crossing) -> Fragment:
     head += [head_cell(f"ours, {asked['switch'].partition('.')[2]} = {value}", "number") for value in values]
     head += [head_cell("n", "number"), head_cell("difference", "number"), head_cell("95 % interval", "number"), head_cell("what is known")]
     rows = []
-    for effect in as_rows(one.effects):
-        printed = one.printed[one.printed["preset"] == effect["preset"]]
-        shown = printed["printed"].iloc[0] if len(printed) else "–"
-        cell = exact_cell(shown, value=printed["mean"].iloc[0]) if len(printed) else number_cell(None)
-        mine = one.ours[one.ours["preset"] == effect["preset"]].set_index("value")
-        ours = [_own(mine.loc[value]) for value in values]
-        known = printed["artefact"].iloc[0] if len(printed) else ""
-        rows.append(
-            [
-                row_head(effect["paper"], effect["preset"]),
-                cell,
-                *ours,
-                number_cell(effect["n"], 0),
-                number_cell(effect["effect"], 1, plus=True),
-                interval_cell(effect["low"], effect["high"], 1, plus=True),
-                element("td", known, class_="quiet long"),
-            ]
-        )
+    printed = {row["preset"]: row for row in reversed(as_rows(one.printed))}
+    ours = {(row["preset"], row["value"]): row for row in as_rows(one.ours)}
+    for row in as_rows(one.effects):
+        theirs = printed.get(row["preset"])
+        cells = [exact_cell(theirs["printed"], value=theirs["mean"]) if theirs else number_cell(None)]
+        cells += [_own(ours[row["preset"], value]) for value in values]
+        cells += [number_cell(row["n"], 0), number_cell(row["effect"], 1, plus=True), interval_cell(row["low"], row["high"], 1, plus=True)]
+        known = element("td", theirs["artefact"] if theirs else "", class_="quiet long")
+        rows.append([row_head(row["paper"], row["preset"]), *cells, known])
     between = [number_cell(row["difference"], 1, plus=True) for row in as_rows(one.protocols)]
     difference = one.printed["mean"].iloc[-1] - one.printed["mean"].iloc[0] if len(one.printed) > 1 else None
     blank = [number_cell(None), number_cell(None), number_cell(None), element("td", "")]
@@ -275,7 +256,7 @@ def _crossing(one: Crossing) -> Fragment:
     return table(head, rows, titled(title, about))
 
 
-def _own(numbers: pd.Series) -> Fragment:
+def _own(numbers: Mapping[str, Any]) -> Fragment:
     """Our mean with its deviation; a dash without records."""
     return mean_std_cell(numbers["mean"], numbers["std"], scale=1.0, digits=1) if numbers["n"] else number_cell(None)
 

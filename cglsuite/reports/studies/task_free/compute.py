@@ -9,30 +9,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from cglsuite import stats
 from cglsuite.base.errors import CglsuiteError, SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
+from cglsuite.cells.records.record import Record
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_bounds, performance_name, stream_facts
-from cglsuite.reports.results.tables import mean_matrices
+from cglsuite.reports.results.results import CampaignResults, Group
+from cglsuite.reports.results.tables import mean_interval, mean_matrices, mean_std
 from cglsuite.reports.results.variants import value_as_text
 from cglsuite.reports.studies.sweep import Sweep, sweep_curves
+from cglsuite.specs import ScheduleSpec
 from cglsuite.stats import metrics
 from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index, smallest_setting, step_entropies
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from cglsuite.cells.records.record import Record
-    from cglsuite.cells.spec import CellSpec
-    from cglsuite.host import Catalogue
-    from cglsuite.reports.results.results import CampaignResults, Group
-    from cglsuite.specs import ScheduleSpec
 
 __all__ = [
     "QUANTITIES",
@@ -42,7 +37,6 @@ __all__ = [
     "contrast",
     "courses",
     "exposure",
-    "installed_catalogue",
     "one_at_a_time",
     "overlap_points",
     "performance",
@@ -165,7 +159,7 @@ def _solved(study: TaskFreeStudy, stream: DealtStream, spec: ScheduleSpec, knob:
     }
     if quantity not in measures:
         raise UnknownNameError("quantity to solve for", quantity, QUANTITIES)
-    row = {"quantity": quantity, "target": float(target), "value": np.nan, "overlap": np.nan, "entropy": np.nan, "refused": ""}
+    row = {"quantity": quantity, "target": float(target), "refused": ""}
     if getattr(stream.weights, "needs_arrivals", False):
         return row | {"refused": "the schedule follows the times of the data"}
     declared = next(h for h in spec.hyperparameters if h.name == knob)
@@ -362,7 +356,8 @@ def _dealt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> DealtStr
     drawn = np.pad(drawn, (0, max(0, top - drawn.size)))
     sizes = np.array([ids.size for ids in members])
     batch = cell.scenario.training.batch_size or 1
-    contents = {r.stream.get("content") for r in group.records if _stream_seeds(r) == (cell.seeds.order, cell.seeds.split)} - {None}
+    alike = (r for r in group.records if all(r.cell["seeds"][axis] == getattr(cell.seeds, axis) for axis in ("order", "split")))
+    contents = {record.stream.get("content") for record in alike} - {None}
     task_free = cell.scenario.task_free
     return DealtStream(
         preset=group.preset,
@@ -371,7 +366,7 @@ def _dealt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> DealtStr
         seeds=f"{cell.seeds.order}/{cell.seeds.split}/{cell.seeds.init}",
         schedule=task_free.schedule,
         hyperparameters=dict(task_free.schedule_hyperparameters),
-        weights=_schedule(cell, catalogue),
+        weights=catalogue.resolve(catalogue.get("schedule", task_free.schedule)),
         spans=np.concatenate([[0.0], np.cumsum(-(-sizes // batch), dtype=np.float64)]),
         mixture=stream.mixture,
         counts=stream.counts.numpy(),
@@ -380,16 +375,6 @@ def _dealt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> DealtStr
         evaluations=list(stream.evaluations),
         same=contents == {stream.content} if contents else None,
     )
-
-
-def _stream_seeds(record: Record) -> tuple[int, int]:
-    return record.cell["seeds"]["order"], record.cell["seeds"]["split"]
-
-
-def _schedule(cell: CellSpec, catalogue: Catalogue) -> Callable[..., NDArray[np.float64]]:
-    task_free: Any = cell.scenario.task_free
-    function: Callable[..., NDArray[np.float64]] = catalogue.resolve(catalogue.get("schedule", task_free.schedule))
-    return function
 
 
 def one_at_a_time(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -426,7 +411,10 @@ def performance(study: TaskFreeStudy) -> pd.DataFrame:
         identity = {"preset": group.preset, "backbone": group.backbone, "label": group.label, "percent": percent}
         for i, step in enumerate(evaluations):
             rows.append(identity | {"step": step} | _mean(values[:, i], performance_bounds(group.records[0])))
-    return pd.DataFrame(rows, columns=["preset", "backbone", "label", "percent", "step", "mean", "std", "low", "high", "interval", "n"])
+    return pd.DataFrame(rows, columns=["preset", "backbone", "label", "percent", "step", *_MEAN])
+
+
+_MEAN = ["mean", "std", "low", "high", "interval", "n"]
 
 
 def _alike(group: Group) -> tuple[list[int], NDArray[np.float64]]:
@@ -440,14 +428,7 @@ def _alike(group: Group) -> tuple[list[int], NDArray[np.float64]]:
 
 def _mean(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> dict[str, Any]:
     known = values[np.isfinite(values)]
-    row = {"mean": float(known.mean()) if known.size else np.nan, "std": np.nan, "low": np.nan, "high": np.nan, "n": int(known.size)}
-    if known.size > 1:
-        row["std"] = float(known.std(ddof=1))
-    try:
-        interval = stats.mean_interval(known, unit="seeds", bounds=bounds)
-    except stats.Refused as refusal:
-        return row | {"interval": str(refusal)}
-    return row | {"low": interval.low, "high": interval.high, "interval": interval.method}
+    return mean_std(known) | mean_interval(known, unit="seeds", bounds=bounds)
 
 
 def courses(study: TaskFreeStudy) -> list[tuple[Group, NDArray[np.float64]]]:
@@ -466,19 +447,12 @@ def recoveries(study: TaskFreeStudy) -> pd.DataFrame:
     rows = []
     for group in study.groups:
         dips = [dip for record in group.records for dip in metrics.dips(record.performance(), stream_facts(record))]
-        rows.append(
-            {
-                "preset": group.preset,
-                "backbone": group.backbone,
-                "label": group.label,
-                "percent": is_fraction(group.records[0]),
-                "n": len(group.records),
-                "dips": len(dips) / len(group.records),
-                "recovered": float(np.mean([dip.end is not None for dip in dips])) if dips else np.nan,
-                "steps": float(np.median([dip.steps for dip in dips])) if dips else np.nan,
-                "depth": float(np.mean([dip.best - dip.least for dip in dips])) if dips else np.nan,
-            }
-        )
+        identity = {"preset": group.preset, "backbone": group.backbone, "label": group.label, "percent": is_fraction(group.records[0])}
+        row: dict[str, Any] = identity | {"n": len(group.records), "dips": len(dips) / len(group.records)}
+        if dips:
+            row |= {"recovered": np.mean([dip.end is not None for dip in dips]), "steps": np.median([dip.steps for dip in dips])}
+            row["depth"] = np.mean([dip.best - dip.least for dip in dips])
+        rows.append(row)
     return pd.DataFrame(rows, columns=["preset", "backbone", "label", "percent", "n", "dips", "recovered", "steps", "depth"])
 
 
@@ -497,32 +471,11 @@ def overlap_points(study: TaskFreeStudy, measure: str = "a_auc") -> pd.DataFrame
             continue
         values = np.array([function.of(record) for record in group.records])
         percent = is_fraction(group.records[0])
-        shown: dict[str, Any] = {
-            "title": stream.title,
-            "schedule": stream.schedule_text,
-            "overlap": overlap_index(stream.mixture, study.threshold),
-        }
-        shown["entropy"] = mixing_entropy(stream.mixture)
-        identity = {"key": _family(group), "family": _family_title(group), "percent": percent, "label": group.label, "preset": group.preset}
+        mixed = {"overlap": overlap_index(stream.mixture, study.threshold), "entropy": mixing_entropy(stream.mixture)}
+        shown = {"preset": group.preset, "title": stream.title, "schedule": stream.schedule_text, **mixed}
+        identity = {"key": _family(group), "family": _family_title(group), "percent": percent, "label": group.label}
         rows.append(identity | shown | _mean(values, performance_bounds(group.records[0]) if function.share else None))
-    columns = [
-        "key",
-        "family",
-        "percent",
-        "label",
-        "preset",
-        "title",
-        "schedule",
-        "overlap",
-        "entropy",
-        "mean",
-        "std",
-        "low",
-        "high",
-        "interval",
-        "n",
-    ]
-    frame = pd.DataFrame(rows, columns=columns)
+    frame = pd.DataFrame(rows, columns=["key", "family", "percent", "label", "preset", "title", "schedule", "overlap", "entropy", *_MEAN])
     several = frame.groupby("key")["overlap"].nunique()
     return frame[frame["key"].isin(several[several > 1].index)].reset_index(drop=True)
 
@@ -536,12 +489,9 @@ def _family(group: Group) -> str:
 
 def _family_title(group: Group) -> str:
     scenario, configuration = group.records[0].scenario, group.records[0].cell["configuration"]
-    shared = [
-        f"mask {configuration.get('stream.mask')}",
-        f"{configuration.get('training.batch_size')} items per step",
-        str(configuration.get("stream.draw")),
-    ]
-    return f"{scenario.get('dataset')} × {group.backbone}, {', '.join(shared)} – {performance_name(scenario)}"
+    shared = f"mask {configuration.get('stream.mask')}, {configuration.get('training.batch_size')} items per step"
+    what = f"{scenario.get('dataset')} × {group.backbone}, {shared}, {configuration.get('stream.draw')}"
+    return f"{what} – {performance_name(scenario)}"
 
 
 # Two or more values of one key side by side, method by method, as in papers; a sweep draws the same as curves.
@@ -563,15 +513,11 @@ def contrast(study: Sweep, axis: str, measures: tuple[str, ...] = ("a_auc", "af"
         method; NaN where it lacks one of them).
     """
     frames = [sweep_curves(study, name).assign(measure=name) for name in measures if name in study.measures and axis in study.axes]
-    if not frames:
-        return pd.DataFrame(columns=[*_POINT, "change"])
-    points = pd.concat(frames, ignore_index=True)
+    points = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=[*_POINT, "axis"])
     points = points[points["axis"] == axis].sort_values("place", kind="stable")[_POINT]
     parts = []
     for _, curve in points.groupby(["design", "rest"], sort=False):
-        last = curve["place"].max()
         for _, own in curve.groupby(["label", "measure"], sort=False):
-            means = own.set_index("place")["mean"]
-            change = means[last] - means[0] if {0, last} <= set(means.index) else float("nan")
-            parts.append(own.assign(change=change))
+            means = own.set_index("place")["mean"].reindex([0, curve["place"].max()])
+            parts.append(own.assign(change=means.iloc[1] - means.iloc[0]))
     return pd.concat(parts, ignore_index=True) if parts else points.assign(change=pd.Series(dtype="float64"))

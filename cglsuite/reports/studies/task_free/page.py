@@ -9,32 +9,54 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.reports.kit.figures import Course, course_figure, legend_picture
-from cglsuite.reports.kit.pictures import Gallery, Theme, picture
+from cglsuite.reports.kit.pictures import (
+    COLOUR_MAP,
+    DASHES,
+    LEGEND_ROW,
+    RASTER_DPI,
+    Gallery,
+    Theme,
+    headline,
+    ink_on,
+    labels_in,
+    legend,
+    look_of,
+    mark_series,
+    picture,
+    plain_axes,
+    point_texts,
+    sheet,
+    wrapped,
+)
 from cglsuite.reports.kit.tables import Column, as_rows, crossed, empty, framed, label, number, number_cell, number_text, words
 from cglsuite.reports.kit.text import notice, tile
-from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_name
-from cglsuite.reports.results.runs import Facts
+from cglsuite.reports.results.results import Group
+from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import notices
 from cglsuite.reports.results.summary import summary as campaign_summary
 from cglsuite.reports.studies import sweep as show_sweep
 from cglsuite.reports.studies.sweep import Sweep
 from cglsuite.reports.studies.task_free import compute as performance_tables
 from cglsuite.reports.studies.task_free import compute as stream_tables
+from cglsuite.reports.studies.task_free.compute import DealtStream, TaskFreeStudy
 from cglsuite.reports.studies.task_free.compute import contrast as contrasted
-from cglsuite.reports.studies.task_free.figures import exposure_figure, overlap_figure, progress_figure, stream_figure
 from cglsuite.streams.mixing import overlap_index
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from cglsuite.reports.results.results import Group
-    from cglsuite.reports.studies.task_free.compute import DealtStream, TaskFreeStudy
 
 __all__ = [
     "contrast",
@@ -128,9 +150,8 @@ def schedules(study: TaskFreeStudy) -> Gallery | Fragment:
 
 
 def _schedule(study: TaskFreeStudy, stream: DealtStream) -> Any:
-    def draw(theme: Theme) -> Any:
-        return stream_figure(stream.mixture, stream.counts, stream.sizes, theme, title=_figure_title(stream), threshold=study.threshold)
-
+    arrivals = (stream.mixture, stream.counts, stream.sizes)
+    draw = partial(stream_figure, *arrivals, title=_figure_title(stream), threshold=study.threshold)
     mixed = overlap_index(stream.mixture, study.threshold)
     description = f"{len(stream.mixture)} steps of {stream.batch} items from {stream.mixture.shape[1]} latent tasks"
     caption = f"{len(stream.mixture)} steps, overlap index {mixed:.2f}, seeds {stream.seeds}"
@@ -151,11 +172,7 @@ def exposure(study: TaskFreeStudy) -> Gallery | Fragment:
     rows = {row["preset"]: row for row in as_rows(stream_tables.streams(study))}
 
     def one(stream: DealtStream) -> Any:
-        frame, row = stream_tables.exposure(stream), rows[stream.preset]
-
-        def draw(theme: Theme) -> Any:
-            return exposure_figure(frame, theme, title=_figure_title(stream))
-
+        row, draw = rows[stream.preset], partial(exposure_figure, stream_tables.exposure(stream), title=_figure_title(stream))
         description = f"{100 * row['never']:.1f} % never, {row['most']} times at most"
         return picture(draw, f"Exposure in {stream.title} ({stream.schedule_text}). {description}", description, study.base(stream.preset))
 
@@ -178,15 +195,12 @@ def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: s
     def setting(row: Mapping[str, Any]) -> Fragment:
         return element("td", element("strong", f"{row['value']:.4g}"), class_="number", data_value=repr(row["value"]))
 
-    def unreached(row: Mapping[str, Any]) -> tuple[int, str] | None:
-        return (1, f"none: {row['refused']}") if row["refused"] else None
-
     columns = [
         label("wanted", lambda row: f"{named[row['quantity']]} ≥ {row['target']:g}"),
         *(Column("setting", setting), number("overlap index", "overlap", 3), number("mixing entropy", "entropy", 3)),
     ]
     about = "The smallest value of the hyper-parameter that reaches the target, and the resulting overlap and entropy."
-    return framed(frame, columns, about, by=title, refused=unreached)
+    return framed(frame, columns, about, by=title, refused=lambda row: (1, f"none: {row['refused']}") if row["refused"] else None)
 
 
 # --- what methods make of it -----------------------------------------------------------------------------------------------------
@@ -218,13 +232,9 @@ def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFra
     ends = as_rows(part[part["step"] == part["step"].max()])
     description = "; ".join(f"{row['label']} {(100.0 if percent else 1.0) * row['mean']:.1f}" for row in ends)
 
-    def draw(theme: Theme) -> Any:
-        title = ", ".join(filter(None, [_figure_title(stream) if stream else study.words[preset], backbone if several else ""])) or preset
-        ylabel = f"{measured}{', %' if percent else ''}"
-        mixture = stream.mixture if stream else None
-        look: dict[str, Any] = {"percent": percent, "mixture": mixture, "bounds": offline, "keyed": keyed}
-        return progress_figure(part, theme, title=title, ylabel=ylabel, order=study.methods, **look)
-
+    title = ", ".join(filter(None, [_figure_title(stream) if stream else study.words[preset], backbone if several else ""])) or preset
+    look: dict[str, Any] = {"title": title, "ylabel": f"{measured}{', %' if percent else ''}", "order": study.methods, "percent": percent}
+    draw = partial(progress_figure, part, **look, mixture=stream.mixture if stream else None, bounds=offline, keyed=keyed)
     alt = f"Mean {measured} over latent tasks along {study.title(preset)}, backbone {backbone}. After the last step: {description}"
     return picture(draw, alt, bands, study.base(preset))
 
@@ -240,10 +250,7 @@ def _course(study: TaskFreeStudy, group: Group, values: Any) -> Any:
     record, percent = group.records[0], is_fraction(group.records[0])
     course, title = Course.of(record.stream, len(values)), f"{group.label}, n = {len(group.records)}"
     bounds = (0.0, 1.0) if percent else (float(values.min()), float(values.max()))
-
-    def draw(theme: Theme) -> Any:
-        return course_figure(values, course, title, theme, percent=percent, bounds=bounds)
-
+    draw = partial(course_figure, values, course, title, percent=percent, bounds=bounds)
     measured = performance_name(record.scenario)
     last = ", ".join("–" if math.isnan(v) else f"{(100.0 if percent else 1.0) * v:.1f}" for v in values[-1])
     alt = f"Mean {measured} of {group.label} on every latent task along {study.title(group.preset)}. After the last step: {last}"
@@ -259,7 +266,7 @@ def recoveries(study: TaskFreeStudy) -> Fragment:
     columns = [
         label("method", "label", lambda row: row["backbone"] if several else ""),
         *(number("records", "n"), number("falls per record", "dips", 1)),
-        Column("made good, %", lambda row: number_cell(None) if _nan(row["recovered"]) else _percent(row["recovered"])),
+        Column("made good, %", lambda row: number_cell(None) if math.isnan(row["recovered"]) else _percent(row["recovered"])),
         Column("median steps until then", lambda row: _steps(row["steps"])),
         number("mean depth, points", lambda row: (100.0 if row["percent"] else 1.0) * row["depth"], lambda row: 1 if row["percent"] else 4),
     ]
@@ -268,10 +275,6 @@ def recoveries(study: TaskFreeStudy) -> Fragment:
     )
     description += "when it is back there. A fall that outlasts the stream counts as infinitely long; never: half or more of them do."
     return framed(frame, columns, description, by=lambda row: study.title(row["preset"]))
-
-
-def _nan(value: Any) -> bool:
-    return bool(value != value)
 
 
 def _steps(value: float) -> Fragment:
@@ -296,14 +299,13 @@ def _overlap(study: TaskFreeStudy, measure: str, part: pd.DataFrame) -> Any:
         f"{row['label']} at {row['overlap']:.2f} ({row['schedule']}): {(100 if percent else 1) * row['mean']:.1f}" for row in as_rows(part)
     )
 
-    def draw(theme: Theme) -> Any:
-        return overlap_figure(part, theme, title=f"{label.split()[0]} against overlap", ylabel=ylabel, order=study.methods, percent=percent)
-
+    look: dict[str, Any] = {"title": f"{label.split()[0]} against overlap", "ylabel": ylabel, "order": study.methods, "percent": percent}
     points = part[["overlap", "schedule"]].drop_duplicates().sort_values("overlap")
     listed = "; ".join(f"{row['overlap']:.2f} {row['schedule']}" for row in as_rows(points))
     kinds = sorted(set(part["interval"]) & {"BCa", "t"})
     bars = f"Bars: 95 % interval ({', '.join(kinds)}) over seeds." if kinds else "Too few seeds for intervals."
-    return picture(draw, f"{label} against the overlap index in {family}. {description}", f"{bars} Streams: {listed}.", family)
+    alt = f"{label} against the overlap index in {family}. {description}"
+    return picture(partial(overlap_figure, part, **look), alt, f"{bars} Streams: {listed}.", family)
 
 
 def sweeps(study: Sweep, measure: str = "a_auc") -> Gallery | Fragment:
@@ -354,11 +356,270 @@ def _change(change: float, unit: tuple[int, float]) -> Fragment:
 # --- what is missing, and whose code ---------------------------------------------------------------------------------------------
 
 
-def problems(study: TaskFreeStudy) -> Fragment:
-    """Every planned cell without a result, with its reason, campaign by campaign."""
-    return show_runs.each_problems(study.results)
+# Figures of task-free streams, in the style of :mod:`cglsuite.reports.kit.figures`.
 
 
-def provenance(study: TaskFreeStudy) -> Facts:
-    """Code and environment of the records, campaign by campaign, with lines for the page footer."""
-    return show_runs.each_provenance(study.results)
+_WIDTH = 5.7
+_POINTS = 240
+"""Maximum number of places drawn along a stream."""
+_VECTOR_TASKS = 12
+"""Above this number of latent tasks, areas are drawn as an image, to keep pages small."""
+
+
+# --- a stream --------------------------------------------------------------------------------------------------------------------
+
+
+def stream_figure(
+    mixture: NDArray[np.float64], counts: NDArray[np.int64], sizes: NDArray[np.int64], theme: Theme, *, title: str, threshold: float
+) -> Figure:
+    """The scheduled mixture, the arrivals, and the cumulative arrivals of a stream: three panels over the same steps.
+
+    Args:
+        mixture: float64 [T, K], rows sum to 1. counts: int64 [T, K], items. sizes: int64 [K], training items of each latent task.
+        threshold: the steps at which no share reaches it are marked below the first panel.
+    """
+    n_steps, n_tasks = mixture.shape
+    window = max(1, round(n_steps / 60))
+    lines = wrapped(title, _WIDTH - 0.4, 10.5)
+    heights, gap, above, below = (1.25, 1.25, 1.25), 0.42, 0.42 + 0.19 * len(lines), 0.48
+    height = sum(heights) + 2 * gap + above + below
+    figure = Figure(figsize=(_WIDTH, height), dpi=RASTER_DPI)
+    panels = _panels(figure, heights, gap, below, left=0.66, right=0.62)
+    edges = _edges(n_steps)
+    colours = _task_colours(n_tasks, theme)
+    centres = (edges[1:] + edges[:-1]) / 2
+    _stack(panels[0], edges, _binned(mixture, edges), colours)
+    _stack(panels[1], edges, _binned(_smoothed(counts / counts[0].sum(), window), edges), colours, stairs=window == 1)
+    mixed = _binned((mixture.max(axis=1) < threshold).astype(np.float64)[:, None], edges)[:, 0] > 0.5
+    panels[0].fill_between(
+        centres,
+        -0.075,
+        -0.03,
+        where=mixed,
+        color=theme.ink,
+        linewidth=0,
+        clip_on=False,
+        transform=panels[0].get_xaxis_transform(),
+        step="mid",
+    )
+    arrived = np.concatenate([np.zeros((1, n_tasks)), counts.cumsum(axis=0)]) / sizes
+    places = np.unique(np.concatenate([[0], edges[1:].astype(int)]))
+    for k in range(n_tasks):
+        panels[2].plot(places, 100 * arrived[places, k], color=colours[k], linewidth=1.3, rasterized=n_tasks > _VECTOR_TASKS)
+    smoothing = f", mean over {window} steps" if window > 1 else ""
+    names = (
+        "scheduled share of each latent task, %",
+        f"share that arrives{smoothing}, %",
+        "arrived so far, % of its items",
+    )
+    for axes, name in zip(panels, names, strict=True):
+        axes.set_title(name, loc="left", fontsize=9, color=theme.quiet, pad=4)
+        axes.set_xlim(0, n_steps)
+        plain_axes(axes, theme)
+    for axes in panels[:2]:
+        axes.set_ylim(0, 1)
+        axes.set_yticks([0, 0.5, 1], ["0", "50", "100"])
+    panels[2].axhline(100, color=theme.rule, linewidth=0.8, zorder=0)
+    panels[2].set_ylim(0, max(105.0, 104.0 * float(arrived[-1].max())))
+    panels[2].set_yticks(list(range(0, int(panels[2].get_ylim()[1]) + 1, 50 if arrived[-1].max() < 2.5 else 100)))
+    panels[2].set_xlabel("step")
+    for axes in panels[:2]:
+        axes.set_xticklabels([])
+    _task_bar(figure, n_tasks, below / height, sum(heights) / height + 2 * gap / height, theme)
+    headline(figure, lines, theme)
+    return figure
+
+
+def _panels(figure: Figure, heights: Sequence[float], gap: float, below: float, left: float, right: float) -> list[Axes]:
+    """Stacked panels, the first on top; sizes in inches."""
+    width, height = figure.get_size_inches()
+    made, bottom = [], below
+    for inner in reversed(heights):
+        made.append(figure.add_axes((left / width, bottom / height, (width - left - right) / width, inner / height)))
+        bottom += inner + gap
+    return made[::-1]
+
+
+def _edges(n_steps: int) -> NDArray[np.float64]:
+    """The edges of bins of steps: one step per bin, or as many bins as are drawn."""
+    out: NDArray[np.float64] = np.round(np.linspace(0, n_steps, min(n_steps, _POINTS) + 1))
+    return out
+
+
+def _binned(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means over bins of rows."""
+    starts = edges[:-1].astype(int)
+    out: NDArray[np.float64] = np.add.reduceat(values, starts, axis=0) / np.diff(edges)[:, None]
+    return out
+
+
+def _smoothed(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """A centred moving mean over rows, over fewer of them at the ends."""
+    total = np.concatenate([np.zeros((1, values.shape[1])), values.cumsum(axis=0)])
+    index = np.arange(len(values))
+    low, high = np.maximum(index - window // 2, 0), np.minimum(index + (window + 1) // 2, len(values))
+    out: NDArray[np.float64] = (total[high] - total[low]) / (high - low)[:, None]
+    return out
+
+
+def _stack(axes: Axes, edges: NDArray[np.float64], shares: NDArray[np.float64], colours: Sequence[Any], *, stairs: bool = False) -> None:
+    """Stacked shares of the latent tasks in bins of steps, the first at the bottom; as stairs or from centre to centre."""
+    if stairs:
+        x, tops = np.repeat(edges, 2)[1:-1], np.repeat(shares, 2, axis=0).cumsum(axis=1)
+    else:
+        x = np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
+        tops = np.concatenate([shares[:1], shares, shares[-1:]]).cumsum(axis=1)
+    lower = np.zeros(len(x))
+    for k, colour in enumerate(colours):
+        upper = tops[:, k]
+        present = upper - lower > 1e-4
+        reached = present | np.roll(present, 1) | np.roll(present, -1)  # slopes down to 0 belong to it
+        look: dict[str, Any] = {"color": colour, "linewidth": 0, "rasterized": len(colours) > _VECTOR_TASKS}
+        axes.fill_between(x, lower, upper, where=list(reached), **look)
+        lower = upper
+
+
+def _task_colours(n_tasks: int, theme: Theme) -> list[Any]:
+    """A sequential palette: neighbours in the stream look similar, early and late tasks do not; every other one is a little lighter."""
+    ends = (0.05, 0.93) if ink_on(to_rgb(theme.ground)) == "#000000" else (0.2, 1.0)  # away from the ground
+    scale = mpl.colormaps[COLOUR_MAP](np.linspace(*ends, n_tasks))[:, :3]
+    lighter = 1 - 0.78 * (1 - scale)
+    return [tuple(lighter[k] if k % 2 else scale[k]) for k in range(n_tasks)]
+
+
+def _task_bar(figure: Figure, n_tasks: int, bottom: float, tall: float, theme: Theme) -> None:
+    """The colours of the latent tasks, the first at the bottom as in the stacks."""
+    width, height = figure.get_size_inches()
+    inner = min(tall, max(0.16 * n_tasks, 0.6) / height)
+    axes = figure.add_axes(((width - 0.42) / width, bottom + tall - inner, 0.11 / width, inner))
+    for k, colour in enumerate(_task_colours(n_tasks, theme)):
+        axes.fill_between([0, 1], k, k + 1, color=colour, linewidth=0)
+    step = max(1, int(np.ceil(n_tasks / 9)))
+    shown = list(range(0, n_tasks, step))
+    axes.set_ylim(0, n_tasks)
+    axes.set_xlim(0, 1)
+    axes.set_xticks([])
+    axes.set_yticks([k + 0.5 for k in shown], [str(k + 1) for k in shown], fontsize=8)
+    axes.yaxis.tick_right()
+    axes.set_title("task", fontsize=8, color=theme.quiet, pad=4, loc="left")
+    plain_axes(axes, theme)
+
+
+def exposure_figure(frame: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
+    """How often the training items of each latent task arrive, as shares of a bar per latent task.
+
+    Args:
+        frame: columns task (1-based), times (in the order from the bottom, never first), share.
+    """
+    table = frame.pivot_table(index="task", columns="times", values="share", sort=False)
+    figure, axes = sheet(title, theme, 4.7, 1.7, margins=0.76, below=0.74)
+    ramp = mpl.colormaps[COLOUR_MAP]
+    colours: list[Any] = [theme.lines[1], ramp(0.75)[:3], ramp(0.45)[:3], ramp(0.12)[:3]]
+    base, x = np.zeros(len(table)), table.index.to_numpy(dtype=np.float64)
+    for name, colour in zip(table.columns, colours, strict=True):
+        values = 100 * table[name].to_numpy(dtype=np.float64)
+        shown = values > 0
+        axes.bar(x[shown], values[shown], bottom=base[shown], width=0.86, color=colour, linewidth=0)
+        base = base + values
+    axes.set_xlim(0.4, len(table) + 0.6)
+    axes.set_ylim(0, 100)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
+    axes.set_yticks([0, 25, 50, 75, 100])
+    axes.set_xlabel("latent task")
+    axes.set_ylabel("training items, %")
+    plain_axes(axes, theme)
+    names = {"0": "never", "1": "once", "2": "twice", "3 or more": "more often"}
+    shown_names = [Patch(color=c, label=names.get(str(n), str(n))) for n, c in zip(table.columns, colours, strict=True)]
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.5 / 4.7, 0.0), "ncols": 4, "frameon": False}
+    figure.legend(handles=shown_names, fontsize=8.5, handlelength=1.2, columnspacing=1.4, **place)
+    return figure
+
+
+# --- accuracy over the stream ----------------------------------------------------------------------------------------------------
+
+
+def progress_figure(
+    frame: pd.DataFrame,
+    theme: Theme,
+    *,
+    title: str,
+    ylabel: str,
+    order: Sequence[str],
+    percent: bool,
+    mixture: NDArray[np.float64] | None,
+    bounds: Sequence[str] = (),
+    keyed: bool = True,
+) -> Figure:
+    """Mean performance over latent tasks along the stream, a line per method with its interval as a band.
+
+    Args:
+        frame: columns label, step, mean, low, high (NaN: no interval). order: labels in the order that fixes colours.
+        bounds: labels of models that were trained offline: their value at the last step is a dashed line across the stream.
+        mixture: float64 [T, K], drawn as a ribbon above, to show what arrives; None: no ribbon. keyed: with a legend of its own.
+    """
+    scale = 100.0 if percent else 1.0
+    labels = labels_in(frame, order)
+    rows, lines = int(np.ceil(keyed * len(labels) / 3)), wrapped(title, _WIDTH - 0.4, 10.5)
+    ribbon = 0.0 if mixture is None else 0.24
+    below, above, inner = 0.62 + LEGEND_ROW * rows, 0.24 + 0.19 * len(lines), 2.7
+    height = inner + below + above + ribbon
+    figure = Figure(figsize=(_WIDTH, height), dpi=RASTER_DPI)
+    frame_of = (0.66 / _WIDTH, below / height, (_WIDTH - 0.86) / _WIDTH, inner / height)
+    axes = figure.add_axes(frame_of)
+    last = float(frame["step"].max())
+    frame = frame[~frame["label"].isin(bounds) | (frame["step"] == last)]
+    for name in labels:
+        index, part = order.index(name), frame[frame["label"] == name].sort_values("step")
+        look = look_of(index, theme)
+        if name in bounds:  # the same model at every step: only the classes that compete grow in number
+            part = pd.concat([part.assign(step=0), part])
+            look |= {"linestyle": DASHES[1], "marker": ""}
+        x, y = part["step"].to_numpy(dtype=np.float64), scale * part["mean"].to_numpy(dtype=np.float64)
+        low, high = (scale * part[end].to_numpy(dtype=np.float64) for end in ("low", "high"))
+        band = axes.fill_between(x, low, high, where=list(np.isfinite(low)), color=look["color"], alpha=0.16, linewidth=0)
+        (line,) = axes.plot(x, y, label=name, linewidth=1.7, markersize=4.0, markevery=max(1, len(x) // 12), **look)
+        where = ["offline" if name in bounds else f"after step {step:.0f}" for step in x]
+        mark_series(name, line, band, points=point_texts(where, part["mean"], percent=percent))
+    axes.set_xlim(0, last)
+    if percent:
+        axes.set_ylim(0, min(100.0, 1.08 * scale * float(np.nanmax(frame[["mean", "high"]].to_numpy(dtype=np.float64)))))
+    axes.set_xlabel("step")
+    axes.set_ylabel(ylabel)
+    plain_axes(axes, theme, "y")
+    if mixture is not None:
+        top = figure.add_axes((frame_of[0], frame_of[1] + frame_of[3] + 0.06 / height, frame_of[2], 0.16 / height))
+        edges = _edges(len(mixture))
+        _stack(top, edges, _binned(mixture, edges), _task_colours(mixture.shape[1], theme))
+        top.set_xlim(0, last)
+        top.set_ylim(0, 1)
+        top.axis("off")
+    if keyed:
+        legend(figure, 3, hides=labels)
+    headline(figure, lines, theme)
+    return figure
+
+
+def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, order: Sequence[str], percent: bool) -> Figure:
+    """A metric against the overlap index of the stream, a line per method with its intervals.
+
+    Args:
+        frame: columns label, overlap (a share), entropy (which orders streams of one overlap), mean, low, high (NaN: no interval).
+        order: labels in the order that fixes colours.
+    """
+    scale = 100.0 if percent else 1.0
+    labels = labels_in(frame, order)
+    figure, axes = sheet(title, theme, 5.2, 2.6, rows=int(np.ceil(len(labels) / 2)), left=0.66, margins=0.8, wrap=0.4)
+    for name in labels:
+        index, part = order.index(name), frame[frame["label"] == name].sort_values(["overlap", "entropy"])
+        look = look_of(index, theme)
+        x = part["overlap"].to_numpy(dtype=np.float64) + 0.006 * (labels.index(name) - (len(labels) - 1) / 2)
+        bars = axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
+        (line,) = axes.plot(x, scale * part["mean"], linewidth=1.6, markersize=4.8, label=name, **look)
+        where = [f"overlap {overlap:.2f}" for overlap in part["overlap"]]
+        mark_series(name, line, bars, points=point_texts(where, part["mean"], percent=percent))
+    axes.set_xlim(-0.04, 1.04)
+    axes.set_xlabel("overlap index: share of steps without a dominant latent task")
+    axes.set_ylabel(ylabel)
+    plain_axes(axes, theme, "both")
+    legend(figure, 2, hides=labels)
+    return figure
