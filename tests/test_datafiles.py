@@ -573,6 +573,23 @@ def test_environment_defaults_to_the_platform_cache() -> None:
     assert made.cache.name == "cglsuite"
 
 
+@pytest.mark.parametrize(
+    ("platform", "given", "found"),
+    [
+        ("linux", "", "/home/me/.cache/cglsuite"),
+        ("linux", "relative", "/home/me/.cache/cglsuite"),
+        ("linux", "/caches", "/caches/cglsuite"),
+        ("darwin", "", "/home/me/Library/Caches/cglsuite"),
+        ("darwin", "/caches", "/caches/cglsuite"),
+    ],
+)
+def test_the_cache_is_where_the_platform_has_caches(platform: str, given: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_CACHE_HOME", given)
+    assert DataRoot.from_environment({}).cache == Path(found)
+
+
 @pytest.mark.parametrize("env", [{"CGLSUITE_DATA": "/no/such/folder"}, {"CGLSUITE_OFFLINE": "perhaps"}])
 def test_environment_that_makes_no_sense_is_refused(env: dict[str, str]) -> None:
     with pytest.raises(UsageError, match=next(iter(env))):

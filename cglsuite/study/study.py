@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -324,14 +325,12 @@ class Study:
         Raises:
             UsageError: the folder cannot be written.
         """
-        import tomli_w
-
         from cglsuite.reports import render_campaign
 
         target = Path(folder).absolute()
         target.mkdir(parents=True, exist_ok=True)
         path = target / "study.toml"
-        path.write_text(tomli_w.dumps({**self.content, "report": [{"notebook": notebook} for notebook in notebooks]}), encoding="utf-8")
+        path.write_text(_toml({**self.content, "report": [{"notebook": notebook} for notebook in notebooks]}), encoding="utf-8")
         with self._files():
             return render_campaign(path, store=self.store.path, out=target, catalogue=self.catalogue)
 
@@ -376,3 +375,36 @@ class ShownFigure(Figure):
         self.savefig(buffer, format="png", dpi=_DPI)
         width, height = (round(96 * inches) for inches in self.get_size_inches())
         return buffer.getvalue(), {"width": width, "height": height}
+
+
+def _toml(content: Mapping[str, Any]) -> str:
+    """A campaign's content as a TOML file: its keys, a table for each mapping, and ``[[name]]`` for each of a list of mappings."""
+    head, tables = "", ""
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            tables += f"\n[{_toml_key(name)}]\n{_toml_lines(value)}"
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            tables += "".join(f"\n[[{_toml_key(name)}]]\n{_toml_lines(one)}" for one in value)
+        else:
+            head += _toml_lines({name: value})
+    return head + tables
+
+
+def _toml_lines(table: Mapping[str, Any]) -> str:
+    return "".join(f"{_toml_key(name)} = {_toml_value(value)}\n" for name, value in table.items())
+
+
+def _toml_key(name: str) -> str:
+    return name if name.isascii() and name.isidentifier() else _toml_value(name)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if isinstance(value, (str, int)):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's, but for this one
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_toml_lines({name: inner}).rstrip() for name, inner in value.items())}}}"
+    raise UsageError(f"a campaign file cannot hold {value!r}: expected text, a number, true or false, or lists of them")

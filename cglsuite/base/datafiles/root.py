@@ -19,6 +19,7 @@ import json
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import time
 import urllib.request
@@ -384,10 +385,11 @@ def _folders(text: str) -> tuple[Path, ...]:
 
 
 def platform_cache() -> Path:
-    """The platform's folder for caches of the suite."""
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("cglsuite", appauthor=False))
+    """The user's folder for caches of the suite: in ``$XDG_CACHE_HOME``, else where Linux or macOS have caches."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", "").strip())
+    if given.is_absolute():
+        return given / "cglsuite"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "cglsuite"
 
 
 def _inside(relative: str) -> str:
