@@ -15,7 +15,7 @@ from cglsuite.reports.kit.figures import PointAxis, legend_picture, point_figure
 from cglsuite.reports.kit.pictures import Gallery, Picture, picture
 from cglsuite.reports.kit.tables import as_rows, empty
 from cglsuite.reports.results.measures import is_fraction, measures_of
-from cglsuite.reports.results.results import CampaignResults, Group
+from cglsuite.reports.results.results import CampaignResults, Group, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.tables import mean_std
 
@@ -81,6 +81,7 @@ def _numbers(group: Group) -> dict[str, float]:
 
 def cost_figures(results: CampaignResults) -> Gallery | Fragment:
     """Per scenario and backbone: performance against seconds and against bytes kept, and learning accuracy against forgetting."""
+    results, _ = drawn(results)
     frame = costs(results)
     if frame.empty:
         return empty(NOTHING_DONE)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cglsuite.base.hashing import canonical, digest
 from cglsuite.base.markup import displayed
@@ -32,12 +35,17 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 __all__ = [
+    "MOST_DRAWN",
     "CampaignResults",
     "Group",
     "ReportedCell",
     "at_equal_settings",
+    "axis_order",
     "axis_values",
+    "chosen_by_validation",
     "collapsed",
+    "drawn",
+    "families_of",
     "load_campaign_results",
     "load_pooled_results",
     "load_results_by_device",
@@ -172,6 +180,13 @@ class CampaignResults:
         if not self.searches:
             return frame
         return pd.concat([frame, tuning_columns(self.searches, {r.key: r for r in self.used}, list(frame["key"]))], axis=1)
+
+    @cached_property
+    def validation(self) -> dict[str, float]:
+        """By the key of a used record, its average performance on validation at the end; NaN where it was not kept."""
+        frame = self._frame
+        kept = frame["validation_average_performance"] if "validation_average_performance" in frame else [math.nan] * len(frame)
+        return {key: float(math.nan if value is None else value) for key, value in zip(frame["key"], kept, strict=True)}
 
     def counts(self) -> dict[str, int]:
         """The number of cells in each state, most frequent first."""
@@ -442,6 +457,63 @@ def at_equal_settings(one: Group, other: Group, axes: Iterable[str]) -> bool:
     mine, theirs = (group.records[0].cell["configuration"] for group in (one, other))
     common = [name for name in axes if not name.startswith("method.")]
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in common)
+
+
+MOST_DRAWN = 12
+"""Groups of one preset and backbone that pictures and wide tables show, before they show one setting of each sweep."""
+
+
+def families_of(groups: Iterable[Group]) -> list[list[Group]]:
+    """Groups by preset, method, backbone and pre-training, each family in the order of the values on its axes."""
+    found: dict[tuple[str, str, str, str], list[Group]] = defaultdict(list)
+    for group in groups:
+        found[group.preset, group.method, group.backbone, group.pretraining].append(group)
+    return [_along_axes(family) for family in found.values()]
+
+
+def _along_axes(family: Sequence[Group]) -> list[Group]:
+    places = [[axis_order(v) for v in values.values()] for values in axis_values([group.records[0] for group in family])]
+    return [family[place] for place in sorted(range(len(family)), key=places.__getitem__)]
+
+
+def axis_order(value: Any) -> tuple[int, float, str]:
+    """Sorts values of an axis: numbers by size, then texts."""
+    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return (0, float(value), "") if numeric else (1, 0.0, value_text(value))
+
+
+def chosen_by_validation(family: Sequence[Group], results: CampaignResults) -> Group | None:
+    """The group with the best mean validation performance; ``None`` where a record lacks it."""
+    if len(family) == 1:
+        return family[0]
+    kept = results.validation
+    means = [float(np.mean([kept[record.key] for record in group.records])) for group in family]
+    return None if any(mean != mean for mean in means) else family[means.index(max(means))]
+
+
+def drawn(results: CampaignResults) -> tuple[CampaignResults, str]:
+    """The results that pictures show, and in words which setting of each sweep is among them; of few groups, all.
+
+    Validation chooses; where it was not kept, the setting in the middle of the axes stands for its sweep, which no test score chose.
+    """
+    counts = Counter((group.preset, group.backbone) for group in results.groups)
+    kept: list[Group] = []
+    said: dict[str, None] = {}
+    for family in families_of(results.groups):
+        if len(family) == 1 or counts[family[0].preset, family[0].backbone] <= MOST_DRAWN:
+            kept += family
+            continue
+        chosen = chosen_by_validation(family, results)
+        one, how = (family[len(family) // 2], "the middle one, as validation was not kept") if chosen is None else (chosen, "by validation")
+        kept.append(one)
+        said[f"{one.label} of {len(family)}, {how}"] = None
+    if not said:
+        return results, ""
+    ids = {id(cell) for group in kept for cell in group.cells}
+    shown = dataclasses.replace(results, cells=tuple(cell for cell in results.cells if id(cell) in ids))
+    # metrics that compare with joint training are those of the whole sweep
+    shown.__dict__["_frame"] = results._frame[results._frame["key"].isin({c.record.key for c in shown.cells if c.record is not None})]
+    return shown, f"One setting of each sweep is shown: {'; '.join(said)}."
 
 
 def collapsed(some: Sequence[Group], groups: Sequence[Group]) -> list[str]:

@@ -31,7 +31,7 @@ from cglsuite.reports.kit.tables import (
 )
 from cglsuite.reports.kit.text import badge, value_text
 from cglsuite.reports.results import tables, variants
-from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.results.results import CampaignResults, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, preset_caption
 
 __all__ = ["SOURCES", "Facts", "best_of_n", "best_pictures", "configurations", "problems", "provenance", "resources", "searches", "trials"]
@@ -87,7 +87,8 @@ def resources(results: CampaignResults) -> Fragment:
         *(number("peak memory, MB", lambda row: row["peak_bytes"] / 1e6), number("kept items", "memory_items")),
         *(number("kept, kB", lambda row: row["memory_bytes"] / 1e3, 1), number("extra parameters", "method_parameters")),
     ]
-    about = "Means per cell. Kept: the final content of the method's metered memory."
+    results, said = drawn(results)
+    about = f"Means per cell. Kept: the final content of the method's metered memory. {said}".rstrip()
     return framed(tables.resources(results), columns, about, none=NOTHING_DONE, by=lambda row: results.preset_title(row["preset"]))
 
 
@@ -161,10 +162,11 @@ def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:
 
 def configurations(results: CampaignResults) -> Fragment:
     """Per preset: the values in which methods differ, then the shared ones in a folded list."""
+    results, said = drawn(results)
     frame = tables.configurations(results)
     if frame.empty:
         return empty(NOTHING_DONE)
-    parts = []
+    parts = [element("p", said)] if said else []
     for preset, part in frame.groupby("preset", sort=False):
         several = part["backbone"].nunique() > 1
         columns = [label("method", "method", "variant", *(["backbone"] if several else [])), words("values of its own", _own, "long")]

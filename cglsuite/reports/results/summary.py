@@ -11,11 +11,23 @@ import pandas as pd
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
-from cglsuite.reports.kit.tables import as_rows, duration, empty, head_cell, mean_std_cell, number_cell, row_head, table
+from cglsuite.reports.kit.tables import (
+    as_rows,
+    duration,
+    empty,
+    exact_cell,
+    folded,
+    head_cell,
+    mean_std_cell,
+    number_cell,
+    number_text,
+    row_head,
+    table,
+)
 from cglsuite.reports.kit.text import notice, scenario_words, tile
 from cglsuite.reports.results.guards import Guard, guards
 from cglsuite.reports.results.measures import is_fraction, performance_name, performance_names, why_absent
-from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.results.results import CampaignResults, Group, axis_values, chosen_by_validation, drawn, families_of
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text, value_as_text
 from cglsuite.specs import MetricSpec
 
@@ -64,7 +76,9 @@ def summary(results: CampaignResults) -> Fragment:
     frame = compute(results)
     if frame.empty:
         return empty(NOTHING_DONE)
-    return join(_summary_table(results, presets, frame[frame["preset"].isin(presets)]) for presets in _sharing_a_table(results, frame))
+    tables = [_summary_table(results, presets, frame[frame["preset"].isin(presets)]) for presets in _sharing_a_table(results, frame)]
+    _, said = drawn(results)
+    return join([*tables, element("p", f"Figures below: {said[0].lower()}{said[1:]}", class_="quiet") if said else None])
 
 
 def _sharing_a_table(results: CampaignResults, frame: pd.DataFrame) -> list[list[str]]:
@@ -95,14 +109,23 @@ def _summary_table(results: CampaignResults, presets: Sequence[str], frame: pd.D
     backbones = list(dict.fromkeys(frame["backbone"]))
     several = len(backbones) > 1
     settings = list(results.variants[presets[0]].distinguishing) if len(presets) > 1 else []
-    rows = []
-    for preset, method, backbone, variant in _rows_of(frame):
-        mine = frame[["preset", "method", "backbone", "variant"]].eq([preset, method, backbone, variant]).all(axis="columns")
-        by_metric = {row["metric"]: row for row in as_rows(frame[mine])}
-        records = int(frame.loc[mine, "records"].iloc[0])
-        values = [element("td", value_as_text(results.variants[preset].distinguishing[name]), class_="number") for name in settings]
-        cells = [_mean_std(by_metric.get(name), records, percent, bool(results.metrics[name].unit)) for name in metrics]
-        rows.append([row_head(method, variant, backbone if several else ""), *values, number_cell(records, digits=0), *cells])
+    by_group: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for row in as_rows(frame):
+        by_group.setdefault((row["preset"], row["method"], row["backbone"], row["variant"]), {})[row["metric"]] = row
+    rows: list[list[Fragment]] = []
+    single: list[list[Fragment]] = []
+    for family in families_of(group for group in results.groups if group.preset in presets):
+        mine = [by_group.get((g.preset, g.method, g.backbone, g.variant), {}) for g in family]
+        for group, by_metric in zip(family, mine, strict=True):
+            changed = results.variants[group.preset].distinguishing if settings else {}
+            values = [element("td", value_as_text(changed[name]), class_="number") for name in settings]
+            n = len(group.records)
+            cells = [_mean_std(by_metric.get(name), n, percent, bool(results.metrics[name].unit)) for name in metrics]
+            name = row_head(group.method, group.variant, group.backbone if several else "")
+            if by_metric:
+                (single if len(family) > 1 else rows).append([name, *values, number_cell(n, digits=0), *cells])
+        if len(family) > 1:
+            rows.append(_sweep_row(results, family, mine, metrics, percent, several))
     details = "mean ± sample standard deviation over n records that differ only in their seeds"
     facts = [*([] if several else [f"backbone {backbones[0]}"]), f"performance is {performance_text(results, presets[0])}", details]
     head = [head_cell("method", "name"), *(head_cell(name.partition(".")[2] or name, "number") for name in settings)]
@@ -110,8 +133,33 @@ def _summary_table(results: CampaignResults, presets: Sequence[str], frame: pd.D
     shown = table(
         head, rows, preset_caption(presets[0], [one for preset in presets for one in results.overrides_of(preset)], "; ".join(facts))
     )
+    if single:
+        about = "A method with several settings has one row, with the range of their means."
+        shown = join([shown, element("p", about, class_="quiet"), folded(f"The {len(single)} single settings", table(head, single))])
     lacking = [_without_value(results, preset, frame[frame["preset"] == preset]) for preset in presets]
     return join([shown, *dict.fromkeys(lacking)])
+
+
+def _sweep_row(
+    results: CampaignResults,
+    family: Sequence[Group],
+    by_metric: Sequence[Mapping[str, Mapping[str, Any]]],
+    metrics: Sequence[str],
+    percent: bool,
+    several: bool,
+) -> list[Fragment]:
+    """The settings of one method: how many, of what, and the range of their means."""
+    axes = [name.partition(".")[2] or name for name in axis_values([group.records[0] for group in family])[0]]
+    chosen = chosen_by_validation(family, results)
+    how = f"validation chose {chosen.variant}" if chosen is not None else ""
+    name = row_head(family[0].method, f"{len(family)} settings of {', '.join(axes)}", how, family[0].backbone if several else "")
+    cells = []
+    for metric in metrics:
+        means = [float(one[metric]["mean"]) for one in by_metric if metric in one]
+        scale, digits = _unit(percent, bool(results.metrics[metric].unit))
+        ends = dict.fromkeys(number_text(scale * end, digits) for end in (min(means), max(means))) if means else ()
+        cells.append(exact_cell(" to ".join(ends), low=min(means), high=max(means)) if means else number_cell(None))
+    return [name, number_cell(sum(len(group.records) for group in family), digits=0), *cells]
 
 
 def _without_value(results: CampaignResults, preset: str, frame: pd.DataFrame) -> Fragment | None:
@@ -150,8 +198,13 @@ def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool, counte
     if row is None:
         return number_cell(None)
     remark = f" (n={row['n']})" if row["n"] != records else ""
-    scale, digits = (1.0, 1) if counted else (100.0, 1) if percent else (1.0, 4)
+    scale, digits = _unit(percent, counted)
     return mean_std_cell(row["mean"], row["std"], scale=scale, digits=digits, remark=remark)
+
+
+def _unit(percent: bool, counted: bool) -> tuple[float, int]:
+    """Scale and digits of a metric."""
+    return (1.0, 1) if counted else (100.0, 1) if percent else (1.0, 4)
 
 
 def in_percent(results: CampaignResults, preset: str) -> bool:

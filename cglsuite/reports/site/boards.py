@@ -12,7 +12,7 @@ that validation chose is compared with other methods.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -27,7 +27,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows, exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names
-from cglsuite.reports.results.results import CampaignResults, Group, axis_values
+from cglsuite.reports.results.results import CampaignResults, Group, axis_order, axis_values
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
@@ -45,7 +45,6 @@ __all__ = [
     "Standing",
     "Verdict",
     "across",
-    "axis_order",
     "axis_value",
     "board_frame",
     "boards",
@@ -302,10 +301,10 @@ class Board:
         return known[name]
 
 
-def boards(results: CampaignResults, catalogue: Catalogue) -> list[Board]:
-    """One board per preset with a finished record, in campaign order."""
+def boards(results: CampaignResults, catalogue: Catalogue, *, first: bool = False) -> list[Board]:
+    """One board per preset with a finished record, in campaign order; ``first``: with the first column alone."""
     presets = list(dict.fromkeys(group.preset for group in results.groups))
-    return [_board(results, catalogue, preset) for preset in presets]
+    return [_board(results, catalogue, preset, first) for preset in presets]
 
 
 def board_frame(board: Board) -> pd.DataFrame:
@@ -340,16 +339,11 @@ def axis_value(row: Row, axis: str) -> float | int | str:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else value_as_text(value)
 
 
-def axis_order(value: Any) -> tuple[int, float, str]:
-    """Sorts values of an axis: numbers by size, then texts."""
-    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return (0, float(value), "") if numeric else (1, 0.0, value_as_text(value))
-
-
-def _board(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board:
+def _board(results: CampaignResults, catalogue: Catalogue, preset: str, first: bool) -> Board:
     groups = [group for group in results.groups if group.preset == preset]
     records = [record for group in groups for record in group.records]
-    columns = tuple(_columns(results, groups))
+    columns = tuple(_columns(results, groups)[: 1 if first else None])
+    designs: dict[tuple[tuple[str, ...], ...], _Designs] = {}
     in_all = orders_in_all(records)
     by_key = results.frame.set_index("key")
     settings = _settings(groups)
@@ -357,10 +351,10 @@ def _board(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board
         Row(
             group=group,
             category=_category(catalogue, group.method),
-            scores=_scores(by_key, group, columns, in_all),
+            scores=_scores(by_key, group, columns, _designs(designs, group, in_all)),
             pretraining=group.pretraining,
             settings=settings[id(group)],
-            validation=_validation(by_key, group),
+            validation=float(np.mean([results.validation[record.key] for record in group.records])),
         )
         for group in groups
     ]
@@ -371,7 +365,7 @@ def _board(results: CampaignResults, catalogue: Catalogue, preset: str) -> Board
         dataset=str(records[0].cell["scenario"]).partition("/")[0],
         setting=str(records[0].scenario.get("setting") or ""),
         performance=performance_names(records),
-        design=_design(groups, in_all),
+        design=_design(_designs(designs, group, in_all) for group in groups),
         machines=len({(r.cell["device"], r.cell["threads"], r.environment.get("cpu")) for r in records}),
         columns=columns,
         rows=tuple(_sorted(rows, columns[0])),
@@ -390,11 +384,6 @@ def _settings(groups: Sequence[Group]) -> dict[int, dict[str, Any]]:
         for some in members.values()
         for group, values in zip(some, axis_values([group.records[0] for group in some]), strict=True)
     }
-
-
-def _validation(by_key: pd.DataFrame, group: Group) -> float:
-    kept = by_key.loc[[record.key for record in group.records], "validation_average_performance"]
-    return float(kept.astype("float64").mean(skipna=False))
 
 
 def _columns(results: CampaignResults, groups: Sequence[Group]) -> list[Column]:
@@ -436,20 +425,26 @@ def _without_tuned(results: CampaignResults, groups: Sequence[Group], frame: pd.
     return [Column(name=UNTUNED, label=label, summary=summary, formula=formula, better="up", metric=False, **scale)]
 
 
-def _design(groups: Sequence[Group], in_all: int | None) -> str:
+def _designs(known: dict[tuple[tuple[str, ...], ...], _Designs], group: Group, in_all: int | None) -> _Designs:
+    """The designs of a group's columns; groups whose records have the same places share them."""
+    places = [place_of(record) for record in group.records]
+    name = tuple(tuple(place.values()) for place in places)
+    return known.get(name) or known.setdefault(name, _Designs(pd.DataFrame(places), in_all))
+
+
+def _design(designs: Iterable[_Designs]) -> str:
     """The design that all methods share, in words; empty if there is none."""
     found = set()
-    for group in groups:
+    for one in {id(one): one for one in designs}.values():
         try:
-            found.add(layout(pd.DataFrame([place_of(record) | {"value": 0.0} for record in group.records]), in_all).description)
+            found.add(one.of(np.zeros(len(one.places))).description)
         except Refused as refusal:
             found.add(str(refusal))
     return found.pop() if len(found) == 1 else ""
 
 
-def _scores(by_key: pd.DataFrame, group: Group, columns: Sequence[Column], in_all: int | None) -> dict[str, Score]:
+def _scores(by_key: pd.DataFrame, group: Group, columns: Sequence[Column], designs: _Designs) -> dict[str, Score]:
     frame = by_key.loc[[record.key for record in group.records]]
-    designs = _Designs(pd.DataFrame([place_of(record) for record in group.records]), in_all)
     scores = {}
     for column in columns:
         values: NDArray[np.float64] = np.asarray(frame[column.name].astype("float64"), dtype=np.float64)

@@ -73,15 +73,17 @@ def site_html(
     results: CampaignResults | None,
     problem: str = "",
     left_over: Sequence[str] = (),
+    shown_boards: Sequence[Board] | None = None,
 ) -> str:
     """The page.
 
     Args:
         rendered: the outcome of each report. results: of the campaign; ``None`` if unavailable, with the reason in ``problem``.
-        left_over: pages of reports that the campaign no longer names.
+        left_over: pages of reports that the campaign no longer names. shown_boards: as for :func:`key_results`.
     """
-    shown_boards = boards(results, catalogue) if results is not None else []
-    parts = [_head(campaign, results, catalogue), _reports(rendered, left_over)]
+    if shown_boards is None:
+        shown_boards = boards(results, catalogue) if results is not None else []
+    parts = [_head(campaign, results, catalogue, shown_boards), _reports(rendered, left_over)]
     if results is None:
         parts.append(element("div", element("p", "There is no leaderboard: "), element("p", problem), class_="notice bad", role="alert"))
     else:
@@ -170,11 +172,11 @@ def _row_data(board: Board, row: Row) -> dict[str, Any]:
     }
 
 
-def _head(campaign: Campaign, results: CampaignResults | None, catalogue: Catalogue) -> Fragment:
+def _head(campaign: Campaign, results: CampaignResults | None, catalogue: Catalogue, shown_boards: Sequence[Board]) -> Fragment:
     parts = [element("h1", campaign.title or campaign.name)]
     parts += [element("p", campaign.description, class_="note")] if campaign.description else []
     if results is not None:
-        parts += [message] if (message := key_results(results, catalogue)) is not None else []
+        parts += [message] if (message := key_results(results, catalogue, shown_boards)) is not None else []
         counted = ", ".join(f"{n} {state}" for state, n in results.counts().items())
         presets, methods = ({getattr(g, name) for g in results.groups} for name in ("preset", "method"))
         cells = f"{_number(len(results.cells), 'cell')} planned: {counted}. Results in {_number(len(presets), 'scenario')}"
@@ -311,16 +313,21 @@ class Finding:
     sentences: tuple[str, ...]
 
 
-def key_results(results: CampaignResults, catalogue: Catalogue) -> Fragment | None:
-    """A section with the findings of every scenario, reproduced values and warnings; ``None`` without a finished cell."""
-    lines = [element("li", element("strong", f.title), ": ", " ".join(f.sentences)) for f in findings(results, catalogue)]
+def key_results(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> Fragment | None:
+    """A section with the findings of every scenario, reproduced values and warnings; ``None`` without a finished cell.
+
+    ``shown_boards``: the boards of these results, where they are at hand.
+    """
+    found = findings(results, catalogue, shown_boards)
+    lines = [element("li", element("strong", f.title), ": ", " ".join(f.sentences)) for f in found]
     lines += [element("li", text) for text in (*published_line(results), *warning_lines(results))]
     return key_box(lines) if lines else None
 
 
-def findings(results: CampaignResults, catalogue: Catalogue) -> list[Finding]:
-    """One finding per scenario and backbone, in the order of the leaderboards."""
-    return [_finding(results, board, backbone) for board in boards(results, catalogue) for backbone in board.backbones]
+def findings(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> list[Finding]:
+    """One finding per scenario and backbone, in the order of the leaderboards; ``shown_boards`` as for :func:`key_results`."""
+    every = boards(results, catalogue, first=True) if shown_boards is None else shown_boards
+    return [_finding(results, board, backbone) for board in every for backbone in board.backbones]
 
 
 def _finding(results: CampaignResults, board: Board, backbone: str) -> Finding:
@@ -467,9 +474,15 @@ def warning_lines(results: CampaignResults) -> Iterable[str]:
 # One page per data set of a campaign: what it is, how the campaign's scenarios divide it into tasks, and its leaderboards.
 
 
-def dataset_pages(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, anatomy: str = "") -> dict[str, str]:
-    """The pages by file name; ``anatomy`` is the file of the campaign's page on what its tasks are made of, if it has one."""
-    shown = boards(results, catalogue)
+def dataset_pages(
+    campaign: Campaign, catalogue: Catalogue, results: CampaignResults, anatomy: str = "", shown_boards: Sequence[Board] | None = None
+) -> dict[str, str]:
+    """The pages by file name.
+
+    Args:
+        anatomy: the file of the campaign's page on what its tasks are made of, if it has one. shown_boards: as for :func:`key_results`.
+    """
+    shown = boards(results, catalogue) if shown_boards is None else shown_boards
     names = dict.fromkeys(board.dataset for board in shown)
     return {
         dataset_page_name(name): _page(campaign, catalogue, results, name, anatomy, [board for board in shown if board.dataset == name])

@@ -16,10 +16,11 @@ from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.reports.kit.tables import definition_list, empty, head_cell, number_cell, number_text, table
 from cglsuite.reports.kit.text import value_text
+from cglsuite.reports.results.results import axis_order
 from cglsuite.reports.results.summary import NOTHING_DONE, derived_note
 from cglsuite.reports.results.variants import note as tuning_note
 from cglsuite.reports.results.variants import value_as_text
-from cglsuite.reports.site.boards import LEVEL, Board, Column, Family, Row, Score, axis_order, axis_value, boards
+from cglsuite.reports.site.boards import LEVEL, Board, Column, Family, Row, Score, axis_value, boards
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
@@ -287,7 +288,7 @@ def _settings(board: Board, around: Surroundings) -> list[Fragment]:
         for number, row in zip(family.numbers, family.rows, strict=True):
             first, *others = [value_as_text(value) for value in row.settings.values()]
             values = [element("th", first, around.note(row), class_="name", scope="row"), *(element("td", value) for value in others)]
-            scores = [_score_cell(row.scores.get(column.name), column, len(row.records)) for column in board.columns]
+            scores = [_short_score(row.scores.get(column.name), column) for column in board.columns]
             rows.append(element("tr", *values, _records_cell(row, board, number, around), *scores, data_row=number))
         inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
         shown = element("div", inner, class_="scroll", tabindex=0, role="region", aria_label=f"Settings of {family.method}")
@@ -461,6 +462,14 @@ def _score_cell(score: Score | None, column: Column, records: int) -> Fragment:
     return element("td", *shown, class_="number", title=explanation, data_n=score.n, **data)
 
 
+def _short_score(score: Score | None, column: Column) -> Fragment:
+    """Mean and deviation; the exact numbers and the interval are in the download."""
+    if score is None:
+        return number_cell(None)
+    spread = f" ± {_shown(score.std, column)}" if score.std == score.std else ""
+    return element("td", f"{_shown(score.mean, column)}{spread}", class_="number")
+
+
 def _shown(value: float, column: Column) -> str:
     return number_text(value * column.scale, column.digits)
 
@@ -525,9 +534,12 @@ def _records(board: Board) -> Fragment:
     numbers = {text: number for number, text in enumerate(environments, start=1)}
     parts = []
     for number, row in enumerate(board.rows):
-        title = element(
-            "p", element("strong", row.group.label), f" × {row.group.backbone}", id=f"{anchor('records', board.preset)}-{number}"
-        )
+        name = f"{anchor('records', board.preset)}-{number}"
+        if row.settings:
+            machines = {record.key: numbers[canonical(_environment(record))] for record in row.records}
+            parts.append(_records_of_setting(row, machines, name))
+            continue
+        title = element("p", element("strong", row.group.label), f" × {row.group.backbone}", id=name)
         rows = [_record_row(record, numbers[canonical(_environment(record))]) for record in row.records]
         names = ("seeds (order/split/init)", "key", "code (core; plugins)", "data", "made on")
         parts += [title, table([head_cell(text) for text in names], rows)]
@@ -536,18 +548,40 @@ def _records(board: Board) -> Fragment:
     return element("details", element("summary", f"Provenance of {len(every)} records"), *parts, *where, class_="provenance")
 
 
-def _record_row(record: Record, machine: int) -> list[Fragment]:
-    seeds, provenance = record.cell["seeds"], record.provenance
-    core, plugins = provenance["core"], provenance["plugins"]
+def _records_of_setting(row: Row, machines: Mapping[str, int], name: str) -> Fragment:
+    """The records of one setting of a sweep: seeds and key of each, under what they share."""
+    shared: dict[str, list[Record]] = {}
+    for record in row.records:
+        short, _ = _code(record)
+        data = str(record.provenance.get("data") or "unknown")[:8]
+        shared.setdefault(f"code {short}; data {data}; made on {machines[record.key]}", []).append(record)
+    parts: list[Content] = []
+    for made, records in shared.items():
+        parts += [f" – {made}", *(part for r in records for part in (element("br"), element("code", f"{_seeds(r)} {r.key}")))]
+    return element("p", element("strong", row.group.label), f" × {row.group.backbone}", *parts, id=name)
+
+
+def _seeds(record: Record) -> str:
+    seeds = record.cell["seeds"]
+    return f"{seeds['order']}/{seeds['split']}/{seeds['init']}"
+
+
+def _code(record: Record) -> tuple[str, str]:
+    """The hashes of the code that made a record: their beginnings, and all of each with the part that it is of."""
+    core, plugins = record.provenance["core"], record.provenance["plugins"]
     parts = [f"cglsuite {core['version']}"]
     parts += [f"{p.get('role', 'plugin')}: {p.get('distribution', 'unknown')} {p['version']}" for p in plugins]
     hashes = "; ".join(f"{name} {source}" for name, source in zip(parts, (core["source"], *(p["source"] for p in plugins)), strict=True))
-    short = "; ".join([str(core["source"])[:8], *dict.fromkeys(str(p["source"])[:8] for p in plugins)])
+    return "; ".join([str(core["source"])[:8], *dict.fromkeys(str(p["source"])[:8] for p in plugins)]), hashes
+
+
+def _record_row(record: Record, machine: int) -> list[Fragment]:
+    short, hashes = _code(record)
     return [
-        element("th", f"{seeds['order']}/{seeds['split']}/{seeds['init']}", scope="row", class_="mono"),
+        element("th", _seeds(record), scope="row", class_="mono"),
         element("td", element("code", record.key), class_="key"),
         element("td", element("code", short), title=hashes, class_="nowrap"),
-        element("td", element("code", str(provenance.get("data") or "unknown")[:8])),
+        element("td", element("code", str(record.provenance.get("data") or "unknown")[:8])),
         number_cell(machine, 0),
     ]
 

@@ -136,12 +136,14 @@ def _render_index(
     except Exception as error:  # noqa: BLE001 - the report boundary: errors of a campaign or a plugin are shown on the page
         problem = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"
     try:
+        from cglsuite.reports.site.boards import boards
         from cglsuite.reports.site.index import dataset_pages, site_html
 
         anatomy = next((report.path.name for report in rendered if report.notebook == "stream_anatomy" and report.done), "")
         left_over = _left_over(folder, [report.path.name for report in rendered])
-        pages = dataset_pages(campaign, catalogue, results, anatomy) if results is not None else {}
-        for name, text in (pages | {page.name: site_html(campaign, rendered, catalogue, results, problem, left_over)}).items():
+        shown = boards(results, catalogue) if results is not None else []
+        pages = dataset_pages(campaign, catalogue, results, anatomy, shown) if results is not None else {}
+        for name, text in (pages | {page.name: site_html(campaign, rendered, catalogue, results, problem, left_over, shown)}).items():
             write_atomic(folder / name, text.encode(), option="--out")
     except Exception as error:  # noqa: BLE001 - likewise; a full disk
         problem = str(error) if isinstance(error, CglsuiteError) else f"{type(error).__name__}: {error}"

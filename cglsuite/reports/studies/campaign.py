@@ -25,7 +25,7 @@ from cglsuite.reports.kit.text import metric_words, verdict_badge
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.measures import is_fraction, mean_chance, performance_name, performance_names
 from cglsuite.reports.results.published import compare, counted
-from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.results.results import CampaignResults, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, in_percent, performance_text
 from cglsuite.stats import AGREEMENTS
 
@@ -116,6 +116,7 @@ def _verdict(row: Mapping[str, Any]) -> Fragment:
 
 def curves(results: CampaignResults, metric: str = "average_performance") -> Gallery | Fragment:
     """One figure per preset: ``metric`` after every task, a line per method."""
+    results, _ = drawn(results)
     frame = tables.curves(results, metric)
     if frame.empty and any(group.task_free for group in results.groups):
         return empty("A task-free stream has no task sequence: task_free_dynamics draws accuracy over its steps.")
@@ -162,6 +163,7 @@ def _labels(frame: pd.DataFrame) -> list[str]:
 def matrices(results: CampaignResults) -> Gallery | Fragment:
     """The mean performance matrix of every preset and method as a heat map."""
 
+    results, _ = drawn(results)
     pictures = []
     presets = list(dict.fromkeys(group.preset for group in results.groups))  # a preset's methods side by side
     for group, values in sorted(tables.mean_matrices(results), key=lambda pair: presets.index(pair[0].preset)):

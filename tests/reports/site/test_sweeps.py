@@ -14,11 +14,15 @@ from report_lab import assert_holds_together, catalogue_of, raised_results
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.hosted.standings import Marked, _standings
 from cglsuite.commons.submissions.staging import Marks
-from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.results.results import CampaignResults, drawn
+from cglsuite.reports.results.summary import summary
 from cglsuite.reports.site.boards import Board, Family, across, boards, standings
 from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.grid import results_table
 from cglsuite.reports.site.leaderboard import board_section, sweep_picture
+from cglsuite.reports.studies.comparison import compute
+from cglsuite.reports.studies.comparison import page as show_comparison
+from cglsuite.stats import Refused
 
 BY = {"bare": 0.0, "ewc": 0.1, "joint": 0.2}
 LAMBDAS = (5.0, 1.0, 2.0)
@@ -53,7 +57,10 @@ def test_the_settings_of_a_method_share_a_row_and_unfold(tmp_path: Path, validat
     assert len(ewc.select("svg.sweep circle")) == 3
     fold = page.select_one("details.settings")
     assert [row.th.text for row in fold.select("tbody tr")] == ["1", "2", "5"]
-    assert [float(row.select_one("td[data-std]")["data-value"]) for row in fold.select("tbody tr")] == [value[k] for k in (1.0, 2.0, 5.0)]
+    shown = [row.find_all("td")[1].text.partition(" ±")[0] for row in fold.select("tbody tr")]
+    assert shown == [f"{100 * value[weight]:.1f}" for weight in (1.0, 2.0, 5.0)]
+    keys = {code.text.partition(" ")[2] for code in page.select("details.provenance p code")}
+    assert keys == {record.key for record in results.used if record.cell["method"] == "ewc"}
 
 
 def test_no_test_against_a_row_that_test_data_selected(tmp_path: Path) -> None:
@@ -126,3 +133,42 @@ def test_two_axes_are_a_heat_map(tmp_path: Path) -> None:
     at = {text: (float(rect["x"]), float(rect["y"])) for text, rect in zip(means, picture.select("rect"), strict=True)}
     assert at[means[0]][1] > at[means[4]][1] > at[means[2]][1]  # 20, 10 and 5 epochs, from below
     assert at[means[0]][0] > at[means[1]][0]
+
+
+def test_pictures_show_one_setting_of_each_sweep(tmp_path: Path) -> None:
+    """Of many settings the one that validation chose, or the middle one: never the best by test performance."""
+    lambdas = [0.1 * place for place in range(1, 16)]
+    for validated, chosen in ((True, "ewc (lambda=0.1) of 15, by validation"), (False, "ewc (lambda=0.8) of 15, the middle one")):
+        results = raised_results(tmp_path / str(validated), BY, orders=3, lambdas=lambdas, validated=validated, ewc=0.0)
+        shown, said = drawn(results)
+        assert [group.label for group in shown.groups] == ["bare", "ewc", "joint"]
+        assert chosen in said
+        assert len(shown.frame) == 9
+        page = BeautifulSoup(str(summary(results)), "html.parser")
+        first, single = page.select("tbody")
+        assert [row.th.text for row in first.select("tr")][1].startswith("ewc 15 settings of lambda")
+        assert len(single.select("tr")) == 15
+        assert chosen in page.text
+    few = raised_results(tmp_path / "few", BY, orders=3, lambdas=LAMBDAS)
+    assert drawn(few) == (few, "")
+
+
+def test_a_comparison_of_many_settings_is_summarised(tmp_path: Path) -> None:
+    """A row per pair of methods, the single pairs folded; ranks compare what validation chose, or are refused."""
+    lambdas = [0.1 * place for place in range(1, 46)]
+    results = raised_results(tmp_path / "a", BY, orders=4, lambdas=lambdas, validated=True, ewc=0.0)
+    asked = compute.study(results)
+    (one,) = asked.comparisons
+    assert one.representatives == ["bare", "ewc (lambda=0.1)", "joint"]
+    assert list(compute.friedman(one).average_ranks.index) == ["bare", "ewc (lambda=0.1)", "joint"]
+    page = BeautifulSoup(str(show_comparison.differences(asked)), "html.parser")
+    rows = page.select("tbody")[0].select("tr")
+    assert [(row.th.text, row.td.text) for row in rows] == [("bare − ewc", "45"), ("bare − joint", "1"), ("ewc − joint", "45")]
+    assert len(page.select("details tbody tr")) == 91
+    means = BeautifulSoup(str(show_comparison.means(asked)), "html.parser")
+    ewc = means.select("tbody")[0].select("tr")[1]
+    assert (ewc.th.text, ewc.td.text) == ("ewc", "45")
+    assert ewc.find_all("td")[-1].text.startswith("lambda=0.1: ")
+    unvalidated = compute.study(raised_results(tmp_path / "b", BY, orders=4, lambdas=LAMBDAS)).comparisons[0]
+    with pytest.raises(Refused, match="ewc has several settings, and validation performance was not kept"):
+        compute.friedman(unvalidated)

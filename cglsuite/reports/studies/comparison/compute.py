@@ -24,7 +24,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
 from cglsuite.reports.kit.text import key_box, notice
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
-from cglsuite.reports.results.results import CampaignResults, Group, at_equal_settings, swept
+from cglsuite.reports.results.results import CampaignResults, Group, at_equal_settings, chosen_by_validation, families_of, swept
 from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import orders_in_all, place_of
 from cglsuite.specs import MetricSpec
@@ -109,7 +109,8 @@ class Comparison:
         cells: one row per record with a value: method, order, split, seed, value, key. lacking: by method, records without a value.
         orders_in_all: how many orders there are, where the scenario runs all orders of its tasks.
         absent: why the metric has no value, if no record has one.
-        groups: whose records these are, one per label in ``method``.
+        groups: whose records these are, one per label in ``method``. chosen: the labels that validation chose among the settings of a
+            method.
     """
 
     preset: str
@@ -125,6 +126,7 @@ class Comparison:
     absent: str = ""
     bounds: tuple[float, float] | None = None
     groups: tuple[Group, ...] = ()
+    chosen: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -202,6 +204,28 @@ class Comparison:
         return swept([group for group in self.groups if group.label in self.methods])
 
     @cached_property
+    def families(self) -> list[list[Group]]:
+        """The groups that have a value, by method."""
+        return families_of(group for group in self.groups if group.label in self.methods)
+
+    @property
+    def representatives(self) -> list[str]:
+        """One label per method, which test data did not select: its only one, or the setting that validation chose.
+
+        Raises:
+            Refused: validation performance was not kept for the settings of a method.
+        """
+        if unchosen := [family[0].method for family in self.families if not self._chosen(family)]:
+            raise stats.Refused(
+                f"{', '.join(unchosen)} {'has' if len(unchosen) == 1 else 'have'} several settings, and validation performance was not "
+                "kept to choose one: name one setting per method in methods"
+            )
+        return [label for family in self.families for label in self._chosen(family)]
+
+    def _chosen(self, family: Sequence[Group]) -> list[str]:
+        return [group.label for group in family if len(family) == 1 or group.label in self.chosen]
+
+    @cached_property
     def _at_equal_settings(self) -> list[tuple[str, str]]:
         """Pairs of labels of different methods that agree on the axes which both have."""
         groups = {group.label: group for group in self.groups}
@@ -271,6 +295,7 @@ def _comparison(results: CampaignResults, question: Question, preset: str, group
         orders_in_all=orders_in_all(records),
         bounds=metric_bounds(results.metrics[question.metric], records),
         groups=tuple(groups),
+        chosen=tuple(one.label for family in families_of(groups) if (one := chosen_by_validation(family, results)) is not None),
         absent="" if known.any() else why_absent(results.metrics[question.metric], records[0]),
     )
 
@@ -373,7 +398,8 @@ def block_ranks(one: Comparison) -> pd.DataFrame:
 
 
 def _by_block(one: Comparison) -> pd.DataFrame:
-    cells = one.cells.groupby(["method", one.block], sort=False)["value"]
+    chosen = one.cells[one.cells["method"].isin(one.representatives)]
+    cells = chosen.groupby(["method", one.block], sort=False)["value"]
     counts = cells.size()
     if len(counts) and counts.min() != counts.max():
         raise stats.Refused(f"from {counts.min()} to {counts.max()} cells per method and {one.block}: expected the same number")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,15 +26,18 @@ from cglsuite.reports.kit.tables import (
     definition_list,
     empty,
     exact_cell,
+    folded,
     framed,
     interval,
     label,
     number,
+    number_cell,
     number_text,
     p_cell,
     words,
 )
 from cglsuite.reports.kit.text import badge
+from cglsuite.reports.results.results import MOST_DRAWN, Group
 from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.summary import overview as campaign_overview
@@ -175,16 +178,49 @@ def _means_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
         *(amount(_measured(study, one), "mean", unit(one)), amount("std", "std", unit(one))),
         Column(f"{percent_text(1 - study.question.alpha)} interval of the mean", interval_of),
     ]
+    if one.axes:
+        single = folded(f"The {len(frame)} single settings", framed(frame, columns))
+        return join([_ranges_table(study, one, frame), single])
     about = f"{one.performance}; interval: Student's t, BCa bootstrap from ten units on, quasi-F if crossed. "
     groups = {g.label: g.records for g in study.results.groups if (g.preset, g.backbone) == (one.preset, one.backbone)}
     return framed(frame, columns, caption(one, about + tuning_note(study.results.searches, groups)))
+
+
+def _ranges_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
+    """A row per method: the range of the means of its settings, and the setting that validation chose."""
+    mean = {str(row["method"]): float(row["mean"]) for row in as_rows(frame)}
+    cells = {str(row["method"]): int(row["cells"]) for row in as_rows(frame)}
+
+    def range_of(family: Sequence[Group]) -> Fragment:
+        ends = sorted(mean[group.label] for group in family)
+        texts = dict.fromkeys(unit_text(one, end) for end in (ends[0], ends[-1]))
+        return exact_cell(" to ".join(texts), low=ends[0], high=ends[-1])
+
+    def chosen(family: Sequence[Group]) -> str:
+        if len(family) == 1:
+            return "–"
+        return next((f"{g.variant}: {unit_text(one, mean[g.label])}" for g in family if g.label in one.chosen), "validation was not kept")
+
+    columns = [
+        *(label("method", lambda family: family[0].method), number("settings", len)),
+        number("cells", lambda family: sum(cells[group.label] for group in family)),
+        *(Column(f"range of {_measured(study, one)}", range_of), words("chosen by validation", chosen)),
+    ]
+    return framed(one.families, columns, caption(one, f"{one.performance}; over the settings of {', '.join(one.axes)}"))
 
 
 def distributions(study: Study) -> Gallery | Fragment:
     """One figure per scenario: every cell's value of each method as a point, with quartiles and mean."""
     pictures = []
     for one in study.comparisons:
-        rows = [(method, one.scale * part["value"].to_numpy(dtype=np.float64)) for method, part in one.cells.groupby("method", sort=False)]
+        if len(one.methods) > MOST_DRAWN and one.axes and len(one.chosen) < len(one.families):
+            continue
+        drawn = one.chosen if len(one.methods) > MOST_DRAWN and one.axes else one.methods
+        rows = [
+            (method, one.scale * part["value"].to_numpy(dtype=np.float64))
+            for method, part in one.cells.groupby("method", sort=False)
+            if method in drawn
+        ]
         if rows:
             pictures.append(_box_picture(study, one, rows, _measured(study, one), "a point per cell"))
     return Gallery(tuple(pictures)) if pictures else empty("No method has a value." if study.comparisons else NOTHING_DONE)
@@ -231,6 +267,8 @@ def _fit(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Comp
 
 
 def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
+    if one.axes and len(frame) > _MOST_PAIRS:
+        return _pairs_of_sweeps(study, one, frame)
     level = percent_text(1 - study.question.alpha)
     ways = list(dict.fromkeys(_way(row) for row in as_rows(frame) if not row["refused"]))
     booted = interval(f"{level} interval, bootstrap (BCa)", unit(one), "boot_low", "boot_high", plus=True)
@@ -258,6 +296,56 @@ def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
         verdicts += f". The orders are the population ({population} were run): the order term is no error"
     about = caption(one, f"{several}: {verdicts}")
     return framed(frame, columns, about, refused=lambda row: (2, str(row["refused"])) if row["refused"] else None)
+
+
+_MOST_PAIRS = 40
+"""Pairs of a sweep that tables and pictures show one by one; more are summarised by pairs of methods."""
+
+
+def _by_methods(one: Comparison, frame: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The pairs of settings by the pair of methods that they are of."""
+    method = {group.label: group.method for group in one.groups}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in as_rows(frame):
+        found.setdefault(f"{method[row['first']]} − {method[row['second']]}", []).append(row)
+    return list(found.items())
+
+
+def _ends(one: Comparison, values: Iterable[float], *, plus: bool = False) -> Fragment:
+    """From the smallest to the largest value that is known."""
+    known = sorted(value for value in values if value == value)
+    if not known:
+        return number_cell(None)
+    texts = dict.fromkeys(unit_text(one, end, plus=plus) for end in (known[0], known[-1]))
+    return exact_cell(" to ".join(texts), low=known[0], high=known[-1])
+
+
+def _pairs_of_sweeps(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
+    """A row per pair of methods over all settings that both have, and the single pairs folded."""
+
+    def count(row: tuple[str, list[dict[str, Any]]], kind: str) -> int:
+        return sum(_kind(str(pair["verdict"])) == kind for pair in row[1])
+
+    columns = [
+        *(label("first − second", lambda row: row[0]), number("settings", lambda row: len(row[1]))),
+        Column(
+            f"difference in {_label(study)}{', points' if one.percent else ''}",
+            lambda row: _ends(one, [float(pair["estimate"]) for pair in row[1]], plus=True),
+        ),
+        number("first better", lambda row: sum(pair["better"] == pair["first"] for pair in row[1])),
+        number("second better", lambda row: sum(pair["better"] == pair["second"] for pair in row[1])),
+        *(number(kind, partial(count, kind=kind)) for kind in ("not significant", "refused")),
+    ]
+    single = [
+        label("first − second", lambda row: f"{row['first']} − {row['second']}"),
+        words("verdict", lambda row: row["verdict"]),
+        *(amount("difference", "estimate", unit(one), plus=True), interval("interval", unit(one), plus=True)),
+        Column(f"p, {ADJUSTED[study.question.adjustment]}", lambda row: p_cell(row["p_adjusted"])),
+    ]
+    about = f"pairs of methods at equal settings of {', '.join(one.axes)}; {len(frame)} declared pairs, adjusted together "
+    about += f"({ADJUSTED[study.question.adjustment]}); a difference ranges over the settings"
+    shown = framed(_by_methods(one, frame), columns, caption(one, about))
+    return join([shown, folded(f"The {len(frame)} single pairs", framed(frame, single))])
 
 
 def _verdict(row: Mapping[str, Any]) -> Fragment:
@@ -294,7 +382,10 @@ def _kind(verdict: str) -> str:
 
 def intervals(study: Study) -> Gallery | Fragment:
     """One figure per scenario: all differences with their intervals, and the smallest interesting difference."""
-    pictures = [_interval_picture(study, one, tests) for one, tests in _fit(study, lambda one: one.tests)]
+    found = [(one, tests) for one, tests in _fit(study, lambda one: one.tests) if not one.axes or len(tests) <= _MOST_PAIRS]
+    if not found and any(one.axes for one in study.comparisons):
+        return empty(f"A sweep with more than {_MOST_PAIRS} pairs has no picture: the tables above have the differences.")
+    pictures = [_interval_picture(study, one, tests) for one, tests in found]
     return Gallery(tuple(pictures)) if pictures else empty("No scenario has two methods with a value.")
 
 
@@ -383,6 +474,8 @@ def power(study: Study) -> Fragment:
 
 
 def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
+    if one.axes and len(frame) > _MOST_PAIRS:
+        return _power_of_sweeps(one, frame)
     asked, crossed = study.question, " × " in one.unit
     over = f"{one.unit.partition(' ')[0]}s"
     seeds = f" with {one.design.values.shape[1]} seeds" if crossed and isinstance(one.design, stats.Layout) else ""
@@ -406,6 +499,19 @@ def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
     else:
         about += f"; std: of paired differences between {over} if shared, else within methods; cautious: with its 80 % upper bound"
     return framed(frame, columns, caption(one, about), refused=unknown)
+
+
+def _power_of_sweeps(one: Comparison, frame: pd.DataFrame) -> Fragment:
+    """A row per pair of methods: what its settings can and cannot find."""
+    columns = [
+        *(label("pair", lambda row: row[0]), number("settings", lambda row: len(row[1]))),
+        Column("can find", lambda row: _ends(one, [v for pair in row[1] if showable(one, v := float(pair["detectable"]))])),
+        number("refused", lambda row: sum(bool(pair["refused"]) for pair in row[1])),
+    ]
+    known = frame[frame["detectable"].notna()]
+    about = f"{_power_sentence(one, known)}; " if len(known) else ""
+    about += f"power {percent_text(one.question.wanted)}, over the settings that both methods have; two-sided level α/{len(frame)} per pair"
+    return framed(_by_methods(one, frame), columns, caption(one, about))
 
 
 def _power_sentence(one: Comparison, known: pd.DataFrame) -> str:
