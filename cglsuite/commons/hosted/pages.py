@@ -56,10 +56,8 @@ def index_page(site: Site, scenarios: Sequence[Scenario], gathered: Gathered) ->
     """All scenarios by data set, and what verified means."""
     methods = {name for one in scenarios for name in one.methods}
     tiles = [
-        tile(f"{n:,}".replace(",", "\u202f"), text)
-        for n, text in (
-            (sum(one.count(level) for one in scenarios), "records" if site.own else f"{level} records") for level in site.levels
-        )
+        tile(number_text(sum(one.count(level) for one in scenarios), 0), "records" if site.own else f"{level} records")
+        for level in site.levels
     ]
     tiles += [tile(len(scenarios), "scenarios"), tile(len(methods), "methods"), tile(len({one.dataset for one in scenarios}), "data sets")]
     hidden = [(gathered.unfinished, "unfinished record{}"), (len(gathered.faults), "record{} that no board can show")]
@@ -291,17 +289,17 @@ def _variant(row: tuple[Board, Scenario, Standing]) -> str:
 def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
     """A row per paper."""
     compared = {paper.name: [row for _, _, row in _compared(paper, scenarios)] for paper in PAPERS}
+
+    def judged(paper: Paper, verdict: str) -> int:
+        return sum(row["verdict"] == verdict for row in compared[paper.name])
+
     columns = [
         label("paper", lambda paper: site.link("paper", paper.name)),
         number("published values", lambda paper: len(_published(paper))),
         number("with a result here", lambda paper: len({_identity(row) for row in compared[paper.name]})),
-        *(number(verdict, partial(_judged, compared, verdict=verdict)) for verdict in ("equivalent", "different")),
+        *(number(verdict, partial(judged, verdict=verdict)) for verdict in ("equivalent", "different")),
     ]
     return site.page("Papers", framed(PAPERS, columns), here="papers.html")
-
-
-def _judged(compared: Mapping[str, Sequence[Mapping[str, Any]]], paper: Paper, verdict: str) -> int:
-    return sum(row["verdict"] == verdict for row in compared[paper.name])
 
 
 def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
@@ -334,14 +332,8 @@ def _published(paper: Paper) -> list[dict[str, Any]]:
 
 def _compared(paper: Paper, scenarios: Sequence[Scenario]) -> list[tuple[str, Scenario, Mapping[str, Any]]]:
     """Rows of :func:`cglsuite.reports.results.published.compare` with the level and scenario of each."""
-    return [
-        (level, one, row)
-        for one in scenarios
-        if one.paper == paper.name
-        for level in LEVELS
-        if level in one.parts
-        for row in one.parts[level].compared
-    ]
+    parts = [(level, one) for one in scenarios if one.paper == paper.name for level in LEVELS if level in one.parts]
+    return [(level, one, row) for level, one in parts for row in one.parts[level].compared]
 
 
 def _identity(row: Mapping[str, Any]) -> int:

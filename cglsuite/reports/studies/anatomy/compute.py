@@ -166,11 +166,11 @@ class _Parts:
     """What differs between problem levels; ``described``: per group, features of its items (or of their nodes), [n, F]."""
 
     whole: dict[str, float]
-    groups: list[dict[str, float]]
-    degrees: dict[str, NDArray[np.float64]]
-    homophilies: dict[str, NDArray[np.float64]]
-    described: list[Any]
     of: str
+    degrees: dict[str, NDArray[np.float64]]
+    homophilies: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    groups: list[dict[str, float]] = field(default_factory=list)
+    described: list[Any] = field(default_factory=list)
 
 
 def distinct_neighbours(edge_index: Tensor, n_nodes: int) -> tuple[NDArray[np.int64], int, int]:
@@ -196,14 +196,8 @@ def _graph_facts(edge_index: Tensor, n_nodes: int) -> tuple[dict[str, float], ND
 def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
     whole, all_degrees = _graph_facts(edges, data.n_nodes)
     whole |= {"homophily": graph_homophily(data.y, edges), "features": float(data.n_features), "edge_features": 0.0}
-    out = _Parts(
-        whole=whole,
-        groups=[],
-        degrees={WHOLE: all_degrees},
-        homophilies={WHOLE: _known(node_homophily(data.y, edges))},
-        described=[],
-        of="features",
-    )
+    of_nodes = {WHOLE: _known(node_homophily(data.y, edges))}
+    out = _Parts(whole=whole, of="features", degrees={WHOLE: all_degrees}, homophilies=of_nodes)
     x = _features(data.x)
     for k, (name, ids) in enumerate(zip(grouping.names, grouping.members, strict=True)):
         inside = induced_subgraph(edges, ids, data.n_nodes)
@@ -234,7 +228,7 @@ def _links(data: LinkData, grouping: Grouping) -> _Parts:
     whole, all_degrees = _graph_facts(data.links, data.n_nodes)
     whole |= {"features": float(data.n_features or 0), "edge_features": 0.0, "receivers": float(data.links[1].unique().numel())}
     of = "features of the ends of links" if data.x is not None else "nodes by degree, in powers of two"
-    out = _Parts(whole=whole, groups=[], degrees={WHOLE: all_degrees}, homophilies={}, described=[], of=of)
+    out = _Parts(whole=whole, of=of, degrees={WHOLE: all_degrees})
     x = None if data.x is None else _features(data.x)
     for name, ids in zip(grouping.names, grouping.members, strict=True):
         met, ends = data.links[:, ids].flatten().unique(return_inverse=True)
@@ -269,14 +263,8 @@ def _graphs(data: GraphData, grouping: Grouping) -> _Parts:
     if sample.edge_features is not None:
         whole["edge_feature_sum"] = float(sample.edge_features.sum(dim=1).mean())
     degrees = {name: _ratio(edges[some], sizes[some]) for name, some in zip(grouping.names, rows, strict=True)}
-    return _Parts(
-        whole=whole,
-        groups=[facts(some) for some in rows],
-        degrees={WHOLE: _ratio(edges, sizes)} | degrees,
-        homophilies={},
-        described=[means[some] for some in rows],
-        of="mean features of graphs",
-    )
+    out = _Parts(whole=whole, of="mean features of graphs", degrees={WHOLE: _ratio(edges, sizes)} | degrees)
+    return dataclasses.replace(out, groups=[facts(some) for some in rows], described=[means[some] for some in rows])
 
 
 def _ratio(edges: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -103,10 +103,7 @@ def _question(study: Study) -> dict[str, str]:
     }
 
 
-_BOUNDED = {
-    "holm": "the family-wise error rate",
-    "benjamini-hochberg": "the false discovery rate",
-}
+_BOUNDED = {"holm": "the family-wise error rate", "benjamini-hochberg": "the false discovery rate"}
 _TESTS = {
     "t": "paired t-test over units that both methods share, Welch's t-test if they share none, quasi-F if orders are crossed with seeds",
     "wilcoxon": "Wilcoxon's signed-rank test over units that both methods share",
@@ -137,10 +134,9 @@ def _design(one: Comparison) -> str:
 
 
 def _warned(one: Comparison) -> str:
-    if one.absent and len(set(one.lacking.values())) == 1:
-        warnings = [f"all methods: {next(iter(one.lacking.values()))} records without a value"]
-    else:
-        warnings = [f"{method}: {n} records without a value" for method, n in one.lacking.items()]
+    counts = set(one.lacking.values())
+    lacking = {"all methods": counts.pop()} if one.absent and len(counts) == 1 else one.lacking
+    warnings = [f"{method}: {n} records without a value" for method, n in lacking.items()]
     design = one.design
     if isinstance(design, stats.Refused):
         return "; ".join(warnings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -35,14 +35,6 @@ from cglsuite.reports.studies.findings.compute import Findings, competes, method
 
 __all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview", "pairs", "provenance", "rankings", "worth"]
 
-_TITLES = {
-    "differences": "What differs",
-    "rankings": "What the protocol decides",
-    "worth": "What memory and seconds buy",
-    "datasets": "What cannot be claimed",
-    "forgetting": "Drift or forgetting",
-}
-
 
 def overview(findings: Findings) -> Fragment:
     """The findings in sentences, and what they are from."""
@@ -56,7 +48,7 @@ def overview(findings: Findings) -> Fragment:
     ]
     if not said:
         return join([element("ul", *tiles, class_="tiles"), empty(NOTHING_DONE)])
-    lines = [element("li", element("strong", _TITLES[section]), f": {text}") for section, text in said]
+    lines = [element("li", element("strong", _SECTIONS[section][0]), f": {text}") for section, text in said]
     return join([key_box(lines), element("ul", *tiles, class_="tiles")])
 
 
@@ -288,14 +280,7 @@ def headlines(findings: Findings) -> list[tuple[str, str]]:
 
     The sections are ``differences``, ``rankings``, ``worth``, ``datasets`` and ``forgetting``; one without records has no sentence.
     """
-    found = {
-        "differences": _differences(findings),
-        "rankings": _rankings(findings),
-        "worth": _worth(findings),
-        "datasets": _datasets(findings),
-        "forgetting": _forgetting(findings),
-    }
-    return [(section, text) for section, text in found.items() if text]
+    return [(section, text) for section, (_, said) in _SECTIONS.items() if (text := said(findings))]
 
 
 def _differences(findings: Findings) -> str:
@@ -332,7 +317,8 @@ def _rankings(findings: Findings) -> str:
     pair = pairs[(pairs["first"] == row["first"]) & (pairs["second"] == row["second"])]
     moved = f"{scenario_words(row['first'])} to {scenario_words(row['second'])} moves {row['method']} by "
     moved += f"{number_text(100 * row['effect'], 1, plus=True)} points (paired t over {int(row['n'])} repetitions, "
-    moved += f"{_p(row['p_adjusted'])}, Holm), from rank {number_text(row['rank_first'], 1)} to {number_text(row['rank_second'], 1)}"
+    p, ranks = row["p_adjusted"], f"{number_text(row['rank_first'], 1)} to {number_text(row['rank_second'], 1)}"
+    moved += f"{'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}, Holm), from rank {ranks}"
     tail = f"; {_agreement(as_rows(pair)[0])}" if len(pair) else ""
     n = len(findings.changes[["first", "second"]].drop_duplicates())
     others = f" Of {len(findings.changes)} tests of a method between {n} pairs of protocols, {len(changed)} are significant."
@@ -403,5 +389,11 @@ def _forgetting(findings: Findings) -> str:
     )
 
 
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+_SECTIONS: Mapping[str, tuple[str, Callable[[Findings], str]]] = {
+    "differences": ("What differs", _differences),
+    "rankings": ("What the protocol decides", _rankings),
+    "worth": ("What memory and seconds buy", _worth),
+    "datasets": ("What cannot be claimed", _datasets),
+    "forgetting": ("Drift or forgetting", _forgetting),
+}
+"""The sections of the page with their headings, and what says each in a sentence."""

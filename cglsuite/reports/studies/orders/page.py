@@ -577,14 +577,6 @@ def component_figure(shares: Mapping[str, Mapping[str, float]], theme: Theme) ->
     axes.set_xlabel("share of the variance of AA, %")
     plain_axes(axes, theme)
     shown = [Patch(color=theme.lines[i], label=name) for i, name in zip(_COMPONENT_LINES.values(), COMPONENT_NAMES.values(), strict=True)]
-    figure.legend(
-        handles=shown,
-        loc="lower left",
-        bbox_to_anchor=(0.15 / width, 0.0),
-        ncols=3,
-        columnspacing=1.0,
-        handlelength=1.2,
-        frameon=False,
-        fontsize=9,
-    )
+    look: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.15 / width, 0.0), "ncols": 3, "frameon": False}
+    figure.legend(handles=shown, columnspacing=1.0, handlelength=1.2, fontsize=9, **look)
     return figure

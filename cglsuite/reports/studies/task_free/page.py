@@ -391,17 +391,8 @@ def stream_figure(
     _stack(panels[0], edges, _binned(mixture, edges), colours)
     _stack(panels[1], edges, _binned(_smoothed(counts / counts[0].sum(), window), edges), colours, stairs=window == 1)
     mixed = _binned((mixture.max(axis=1) < threshold).astype(np.float64)[:, None], edges)[:, 0] > 0.5
-    panels[0].fill_between(
-        centres,
-        -0.075,
-        -0.03,
-        where=mixed,
-        color=theme.ink,
-        linewidth=0,
-        clip_on=False,
-        transform=panels[0].get_xaxis_transform(),
-        step="mid",
-    )
+    look: dict[str, Any] = {"color": theme.ink, "linewidth": 0, "clip_on": False, "transform": panels[0].get_xaxis_transform()}
+    panels[0].fill_between(centres, -0.075, -0.03, where=mixed, step="mid", **look)
     arrived = np.concatenate([np.zeros((1, n_tasks)), counts.cumsum(axis=0)]) / sizes
     places = np.unique(np.concatenate([[0], edges[1:].astype(int)]))
     for k in range(n_tasks):
