@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,3 +173,17 @@ def test_a_comparison_of_many_settings_is_summarised(tmp_path: Path) -> None:
     unvalidated = compute.study(raised_results(tmp_path / "b", BY, orders=4, lambdas=LAMBDAS)).comparisons[0]
     with pytest.raises(Refused, match="ewc has several settings, and validation performance was not kept"):
         compute.friedman(unvalidated)
+
+
+@pytest.mark.parametrize(
+    ("validated", "said"),
+    [
+        (True, r"of 3 chosen by validation: ewc \(lambda=1\) with 70\.\d"),
+        (False, r"best of 3 by test performance, optimistic: ewc \(lambda=5\)"),
+    ],
+)
+def test_a_printed_study_says_how_a_setting_was_chosen(tmp_path: Path, validated: bool, said: str) -> None:
+    results = raised_results(tmp_path, BY, lambdas=LAMBDAS, validated=validated)
+    (one,) = compute.study(results).comparisons
+    line = next(line for line in compute.summary(one) if line.startswith("  ewc"))
+    assert re.search(said, line)

@@ -626,7 +626,7 @@ def summary(one: Comparison) -> Iterator[str]:
 
 
 def _ranges(one: Comparison, rows: list[dict[str, Any]]) -> Iterator[str]:
-    """A line per method: the range of its variants, and the best of them for what it is."""
+    """A line per method: the range of its variants, and the one that validation chose, or else the best for what it is."""
     means_of = {str(row["method"]): float(row["mean"]) for row in rows}
     by_method: dict[str, list[str]] = {}
     for group in one.groups:
@@ -636,7 +636,11 @@ def _ranges(one: Comparison, rows: list[dict[str, Any]]) -> Iterator[str]:
         labels = sorted(labels, key=lambda label: means_of[label])
         ends = " to ".join(unit_text(one, means_of[label]) for label in dict.fromkeys((labels[0], labels[-1])))
         best = labels[-1] if one.higher_is_better else labels[0]
-        selected = f"  (best of {len(labels)} by test performance, optimistic: {best})" if len(labels) > 1 else ""
+        chosen = next((label for label in labels if label in one.chosen), None)
+        selected = f"best of {len(labels)} by test performance, optimistic: {best}"
+        if chosen is not None:
+            selected = f"of {len(labels)} chosen by validation: {chosen} with {unit_text(one, means_of[chosen])}"
+        selected = f"  ({selected})" if len(labels) > 1 else ""
         yield f"  {method:<{max(map(len, by_method))}}  {ends}{selected}"
 
 
