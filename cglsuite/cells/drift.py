@@ -18,6 +18,7 @@ from cglsuite.base.errors import NotApplicable
 from cglsuite.base.traces import random_kept
 from cglsuite.cells.run import build_stream, make_runner, numerics
 from cglsuite.learning.reproducibility import state as method_state
+from cglsuite.specs.scenario import EDGE_POLICIES
 from cglsuite.streams import TaskFreeStream
 
 if TYPE_CHECKING:
@@ -80,11 +81,8 @@ def why_no_split(spec: ScenarioSpec) -> str:
     """Why forgetting is all due to weights in a scenario; empty if the graph of old queries grows."""
     if spec.task_free is not None:
         return "a task-free stream has one graph, and no task after which weights could be kept"
-    if spec.edge_policy == "full":
-        return "edge_policy is full: the graph is the same at all times, so that forgetting is all due to weights"
-    if spec.edge_policy == "none" and spec.query_edges == "own":
-        return "edge_policy is none: the graph of a task's queries stays as it was, so that forgetting is all due to weights"
-    return ""
+    unchanged = EDGE_POLICIES[spec.edge_policy].unchanged if spec.query_edges == "own" else ""
+    return f"edge_policy is {spec.edge_policy}: {unchanged}, so that forgetting is all due to weights" if unchanged else ""
 
 
 @random_kept()
@@ -98,7 +96,8 @@ def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
         CglsuiteError: any error of building the stream or of training.
     """
     if reason := why_no_split(cell.scenario):
-        raise NotApplicable(f"{cell.preset}: {reason}; expected edge_policy = inter-task or snapshot, or query_edges = seen")
+        growing = " or ".join(policy.name for policy in EDGE_POLICIES.values() if not policy.unchanged)
+        raise NotApplicable(f"{cell.preset}: {reason}; expected edge_policy = {growing}, or query_edges = seen")
     stream = build_stream(cell, catalogue)
     if isinstance(stream, TaskFreeStream) or len(stream) < 2:
         raise NotApplicable(f"{cell.preset}: {len(stream)} task: expected several tasks, of which the first can be forgotten")

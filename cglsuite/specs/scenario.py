@@ -20,10 +20,78 @@ from cglsuite.specs.task_free import TaskFreeSpec
 from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import LEVELS, SETTINGS
 
-__all__ = ["ScenarioSpec"]
+__all__ = ["EDGE_POLICIES", "EdgePolicy", "ScenarioSpec"]
 
 _SCOPES = re.compile(r"all|first-tasks\((?:[2-9]|[1-9][0-9]{1,5})\)")
 _ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
+
+
+_WHOLE = dict.fromkeys(("GC", "GR"), "items are whole graphs without edges between them")
+_FREE = {"task-free": "task-free streams train on the whole graph, and stream.query_graph says where queries arrive"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgePolicy:
+    """A value of ``scenario.edge_policy``: what it means and where it can be used; its graphs are in :mod:`cglsuite.streams.build`.
+
+    Args:
+        doc: the message graph in words. effect: what choosing it does to results.
+        refused: by level, setting, or both (``"LP time-il"``), why it cannot be used there.
+        apart: whether every task has a graph of its own, so that a query's graph can reveal its task.
+        unchanged: why the graph around a task's queries is the same after later tasks; empty if it grows.
+    """
+
+    name: str
+    doc: str
+    effect: str
+    refused: Mapping[str, str] = field(default_factory=dict, hash=False)
+    apart: bool = False
+    unchanged: str = ""
+
+    def allows(self, level: str, setting: str) -> bool:
+        """Whether it can be used in a setting of a problem level."""
+        return not self.refused.keys() & {level, setting, f"{level} {setting}"}
+
+    def refusal(self, level: str, setting: str) -> str:
+        """Why it cannot be used there, and which can; empty if it can."""
+        reason = next((self.refused[where] for where in (level, setting, f"{level} {setting}") if where in self.refused), "")
+        allowed = [policy.name for policy in EDGE_POLICIES.values() if policy.allows(level, setting)]
+        return f"{reason}; expected {' or '.join(filter(None, (', '.join(allowed[:-1]), *allowed[-1:])))}" if reason else ""
+
+
+EDGE_POLICIES: Mapping[str, EdgePolicy] = {
+    policy.name: policy
+    for policy in (
+        EdgePolicy(
+            name="none",
+            doc="the task's induced subgraph",
+            effect="queries come with their task's own subgraph, whose topology can reveal the task in class-IL",
+            refused=_WHOLE | _FREE,
+            apart=True,
+            unchanged="the graph of a task's queries stays as it was",
+        ),
+        EdgePolicy(
+            name="inter-task",
+            doc="the induced subgraph of all tasks so far",
+            effect="the graph grows with the tasks, so items of earlier tasks are tested with later neighbours",
+            refused=_WHOLE | _FREE,
+        ),
+        EdgePolicy(
+            name="snapshot",
+            doc="of all nodes up to the task's time",
+            effect="only what exists by the task's time is visible, nothing of the future leaks into training",
+            refused=_WHOLE | _FREE | {setting: f"{setting} has no time steps" for setting in ("task-il", "class-il", "domain-il")},
+        ),
+        EdgePolicy(
+            name="full",
+            doc="the whole graph at all times",
+            effect="all nodes and edges visible at all times, unlabelled; features of later tasks reach earlier ones",
+            refused={"LP time-il": "in time-il it carries messages along links before their time"},
+            unchanged="the graph is the same at all times",
+        ),
+    )
+}
+"""The edge policies by name. A scenario refuses what an entry does not allow; builders repeat it, as their code is part of keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,15 +228,9 @@ class ScenarioSpec(PluginSpec):
     )
     edge_policy: str = Switch(
         "full",
-        "the message graph: none = the task's induced subgraph; inter-task = the induced subgraph of all tasks so far; "
-        "snapshot = of all nodes up to the task's time; full = the whole graph at all times",
-        ("none", "inter-task", "snapshot", "full"),
-        effect={
-            "none": "queries come with their task's own subgraph, whose topology can reveal the task in class-IL",
-            "inter-task": "the graph grows with the tasks, so items of earlier tasks are tested with later neighbours",
-            "snapshot": "only what exists by the task's time is visible, nothing of the future leaks into training",
-            "full": "all nodes and edges visible at all times, unlabelled; features of later tasks reach earlier ones",
-        },
+        f"the message graph: {'; '.join(f'{policy.name} = {policy.doc}' for policy in EDGE_POLICIES.values())}",
+        tuple(EDGE_POLICIES),
+        effect={policy.name: policy.effect for policy in EDGE_POLICIES.values()},
     )
     query_grouping: str = Switch(
         "task",
@@ -332,11 +394,8 @@ class ScenarioSpec(PluginSpec):
             )
         if self.task_free is not None and self.training.batch_size is None:
             raise SpecError("training.batch_size = none: expected the number of items per step of a task-free stream")
-        if self.task_free is not None and self.edge_policy != "full":
-            raise SpecError(
-                f"scenario.edge_policy = {self.edge_policy}: task-free streams train on the whole graph, and stream.query_graph says where "
-                "queries arrive; expected full"
-            )
+        if refusal := EDGE_POLICIES[self.edge_policy].refusal(self.level, self.setting):
+            raise SpecError(f"scenario.edge_policy = {self.edge_policy}: {refusal}")
         self._check_queries()
         self._check_few_shot()
         if not _SCOPES.fullmatch(self.search_scope):
@@ -363,7 +422,9 @@ class ScenarioSpec(PluginSpec):
             "in the presets @global-agale-1": self.labels != "single" and (self.builder != _ASKED_ONCE or len(changed) < 2),
             "a query of task-IL names its task": self.setting == "task-il",
             "stream.query_graph says where queries of a task-free stream arrive": self.task_free is not None,
-            f"edge_policy is {self.edge_policy}, under which queries of all tasks share a graph already": self.edge_policy != "none",
+            f"edge_policy is {self.edge_policy}, under which queries of all tasks share a graph already": not EDGE_POLICIES[
+                self.edge_policy
+            ].apart,
         }
         for reason, holds in reasons.items():
             if holds:

@@ -76,7 +76,11 @@ class NodeGraphs(Assembly):
 
 
 class _Nodes(NodeGraphs, TaskAssembly):
-    """Items are nodes, embedded in the task's message graph under the edge policy."""
+    """Items are nodes, embedded in the task's message graph under the edge policy.
+
+    What a policy means is in ``nodes`` and ``placed`` for training, in ``placed_queries``, ``nodes_asked`` and ``plan`` for queries; views
+    of earlier tasks keep their node ids if ``keeps_nodes``. Where it can be used: :data:`cglsuite.specs.scenario.EDGE_POLICIES`.
+    """
 
     def __init__(self, spec: ScenarioSpec, data: NodeData, layout: Layout, seeds: Seeds, device: str) -> None:
         super().__init__(spec, data, layout, seeds, device)

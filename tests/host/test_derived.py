@@ -120,7 +120,9 @@ def test_a_file_with_several_attributes() -> None:
 def test_negatives_follow_the_graph(given: int | None, links: int, pairs: int, negatives: int | None, hits_k: int) -> None:
     """A quarter of the pairs without a link at most, for test and validation each with room to be drawn; and enough to rank among."""
     ranking = LinkPredictionSpec(hits_k=50, negatives=given)
-    parent = preset("a", level="LP", labels="multi", setting="time-il", task_key="time", level_spec=ranking, performance="hits")
+    parent = preset(
+        "a", level="LP", labels="multi", setting="time-il", task_key="time", edge_policy="snapshot", level_spec=ranking, performance="hits"
+    )
     spec = file_spec(levels=("LP",), labels="multi", keys=("time",), absent_pairs=pairs, links=links)
     assert derive("mine/class-il@x-1", spec, [parent]).spec.level_spec == LinkPredictionSpec(hits_k=hits_k, negatives=negatives)
 

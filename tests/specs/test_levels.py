@@ -20,7 +20,8 @@ NODES, PAIRS = "testing-nodes/class-il@testing-1", "testing-interactions/time-il
 
 
 def scenario(level: str, **changes: Any) -> ScenarioSpec:
-    return ScenarioSpec(name="tiny/time-il@test-1", summary="tiny", dataset="tiny", setting="time-il", level=level, **changes)
+    edges = {"edge_policy": "snapshot" if level == "LP" else "full"}
+    return ScenarioSpec(name="tiny/time-il@test-1", summary="tiny", dataset="tiny", setting="time-il", level=level, **(edges | changes))
 
 
 def test_a_level_without_a_class_has_no_switches_of_its_own_and_one_with_a_class_has_its_defaults() -> None:

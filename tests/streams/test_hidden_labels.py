@@ -20,12 +20,13 @@ from torch import Tensor
 
 from cglsuite.graphs import GraphData, MessageGraph, NodeData
 from cglsuite.specs import ScenarioSpec
+from cglsuite.specs.scenario import EDGE_POLICIES
 from cglsuite.streams import Batch, Oracle, TaskFacts, TaskStream
 from cglsuite.streams.assembly import Assembly
 from cglsuite.testing.judge.audited import path_to, reachable, whole_storage
 
 CLASS_IDS = [131, 117, 142, 138, 111, 129]
-POLICIES = ("none", "inter-task", "full")
+POLICIES = [policy.name for policy in EDGE_POLICIES.values() if policy.allows("NC", "class-il")]
 SETTINGS_OF: dict[str, dict[str, Any]] = {
     "domain-il": {"task_key": "domain", "class_order": "random"},
     "time-il": {"task_key": "year", "class_order": "native"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cglsuite.base.errors import SpecError
 from cglsuite.graphs import NodeData
-from cglsuite.specs import ScenarioSpec
+from cglsuite.specs.scenario import EDGE_POLICIES
 from cglsuite.streams import TaskStream
 
 YEARS = [2001, 2002, 2004]
@@ -29,7 +29,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "time-il": {"task_key": "year"},
     "time-il, two steps": {"setting": "time-il", "task_key": "year", "n_tasks": 2},
 }
-POLICIES = ["none", "inter-task", "snapshot", "full"]
+POLICIES = list(EDGE_POLICIES)
 
 
 def case(setting: str, policy: str, undirected: bool = True) -> tuple[NodeData, TaskStream]:
@@ -71,7 +71,7 @@ def edges_of(graph: Any) -> set[tuple[int, int]]:
 
 
 def fits(setting: str, policy: str) -> bool:
-    return policy != "snapshot" or setting.startswith("time-il")
+    return EDGE_POLICIES[policy].allows("NC", setting.partition(",")[0])
 
 
 CASES = [(s, p) for s in SETTINGS for p in POLICIES if fits(s, p)]
@@ -150,20 +150,20 @@ def test_snapshots_need_time(setting: str) -> None:
         case(setting, "snapshot")
 
 
-ACCEPTED: dict[str, tuple[Callable[..., TaskStream], tuple[str, ...]]] = {
-    "nodes": (tiny_stream, ("none", "inter-task", "full")),
-    "links": (lambda **changes: link_variant("LC class-il", **changes), ("none", "inter-task", "full")),
-    "pairs": (lambda **changes: link_variant("LP domain-il", **changes), ("none", "inter-task", "full")),
+KINDS: dict[str, tuple[Callable[..., TaskStream], str, str]] = {
+    "nodes": (tiny_stream, "NC", "class-il"),
+    "nodes over time": (lambda **changes: case("time-il", changes["edge_policy"])[1], "NC", "time-il"),
+    "links": (lambda **changes: link_variant("LC class-il", **changes), "LC", "class-il"),
+    "pairs": (lambda **changes: link_variant("LP domain-il", **changes), "LP", "domain-il"),
 }
 
 
-@pytest.mark.parametrize("items", ACCEPTED)
+@pytest.mark.parametrize("items", KINDS)
 def test_no_edge_policy_is_read_as_another(items: str) -> None:
-    """A policy that a builder does not know must be refused: the graphs of two policies are never the same throughout."""
-    made, accepted = ACCEPTED[items]
-    choices = next(field for field in fields(ScenarioSpec) if field.name == "edge_policy").metadata["choices"]
+    """A builder refuses what the policy's entry does not allow, and the graphs of two policies are never the same throughout."""
+    made, *kind = KINDS[items]
     graphs: dict[tuple[tuple[int, int], ...], str] = {}
-    for policy in choices:
+    for policy in EDGE_POLICIES:
         try:
             stream = made(edge_policy=policy)
         except SpecError:
@@ -172,4 +172,4 @@ def test_no_edge_policy_is_read_as_another(items: str) -> None:
         sizes = tuple((int(view.graph.n_nodes), view.graph.n_edges) for view in views)
         assert sizes not in graphs, f"{policy} is read as {graphs[sizes]}: implement it for {items}, or refuse it"
         graphs[sizes] = policy
-    assert tuple(graphs.values()) == accepted
+    assert list(graphs.values()) == [policy.name for policy in EDGE_POLICIES.values() if policy.allows(*kind)]

@@ -17,9 +17,10 @@ from cglsuite import Seeds
 from cglsuite.base.errors import LeakError
 from cglsuite.graphs import NodeData
 from cglsuite.graphs.splits.partition import per_class_split
+from cglsuite.specs.scenario import EDGE_POLICIES
 from cglsuite.streams import Oracle, QueryGroup, Score, TaskStream
 
-POLICIES = ("none", "inter-task", "full")
+POLICIES = [policy.name for policy in EDGE_POLICIES.values() if policy.allows("NC", "class-il")]
 ORDER = "4,1,0,5,2,3"
 TASKS = [[4, 1], [0, 5], [2, 3]]
 DATA = tiny_data(per_class=15)

@@ -15,9 +15,10 @@ from cglsuite import Seeds
 from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import NodeData, SparseMatrix
 from cglsuite.graphs.splits.partition import per_class_split
+from cglsuite.specs.scenario import EDGE_POLICIES
 from cglsuite.streams import TaskStream, TaskView
 
-POLICIES = ("none", "inter-task", "full")
+POLICIES = [policy.name for policy in EDGE_POLICIES.values() if policy.allows("NC", "class-il")]
 ORDER = "4,1,0,5,2,3"
 TASKS = [[4, 1], [0, 5], [2, 3]]
 

@@ -23,18 +23,13 @@ from cglsuite import Seeds
 from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs import LinkData
 from cglsuite.graphs.linkgraph import degree_features
+from cglsuite.specs.scenario import EDGE_POLICIES
 from cglsuite.streams import TaskStream
 from cglsuite.streams.links import build_link_stream
 from cglsuite.streams.oracle import EVERY_TASK, NO_TASK
 
-POLICIES = {
-    ("LC", "class-il"): ("none", "inter-task", "full"),
-    ("LC", "domain-il"): ("none", "inter-task", "full"),
-    ("LC", "time-il"): ("none", "inter-task", "snapshot", "full"),
-    ("LP", "domain-il"): ("none", "inter-task", "full"),
-    ("LP", "time-il"): ("none", "inter-task", "snapshot"),
-}
-CASES = [(*kind, policy) for kind, policies in POLICIES.items() for policy in policies]
+KINDS = (("LC", "class-il"), ("LC", "domain-il"), ("LC", "time-il"), ("LP", "domain-il"), ("LP", "time-il"))
+CASES = [(*kind, policy) for kind in KINDS for policy in EDGE_POLICIES if EDGE_POLICIES[policy].allows(*kind)]
 
 
 def pairs_of(links: Tensor, undirected: bool) -> list[tuple[int, ...]]:
