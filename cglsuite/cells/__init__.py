@@ -1,5 +1,8 @@
 """Cells: their specification, keys, records, and the store of records.
 
+``code`` says what of the source is in a key and what user code reads; ``records`` what a record holds; ``storage`` where it is (store,
+index, shards, leases); ``observing`` who hears of a cell; ``process`` restores the state that a cell must leave as it was.
+
 Importing the package imports neither torch nor pandas nor pydantic; the names below load their modules when first used.
 """
 

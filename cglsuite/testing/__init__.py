@@ -1,5 +1,8 @@
 """The author's kit: conformance checks for every kind of plugin, tiny streams, and audits.
 
+``kinds`` has the checks of each kind of plugin, ``staged`` what checks run in other processes, ``judge`` the processes of
+methods.
+
 Importing it imports no torch; public names are loaded on first use.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 
 import house
 import pytest
@@ -11,12 +12,18 @@ from doc_blocks import ROOT
 
 TEXT = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
 WALKS = re.findall(r"^\| \d+ \| (.+?) \| `([\w/]+\.py)` \|", TEXT, re.MULTILINE)
+SCREENS, LINES, WIDTH = 3, 60, 140
+
+
+def _place(path: str) -> Path:
+    """A path of the page is below the core where it exists there, else below the repository."""
+    return core if (core := ROOT / "cglsuite" / path).exists() else ROOT / path
 
 
 def _defined(path: str) -> set[str]:
     """Functions and classes of a module, and ``Class.method`` for the methods."""
     names = set()
-    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
+    for node in ast.parse(_place(path).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
             names |= {f"{node.name}.{inner.name}" for inner in getattr(node, "body", []) if isinstance(inner, ast.FunctionDef)}
@@ -31,9 +38,13 @@ def test_the_rooms_are_listed_layer_by_layer_from_the_top() -> None:
 
 
 def test_every_path_exists() -> None:
-    paths = re.findall(r"`((?:cglsuite|plugins|tests|notebooks)/[^`\s]*)`", TEXT)
-    assert len(paths) > 60
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+    paths = re.findall(r"`([\w.-]+(?:/[\w.-]+)+)/?`", TEXT)
+    assert len(paths) > 80
+    assert [path for path in paths if not _place(path).exists()] == []
+
+
+def test_the_map_fits_three_screens() -> None:
+    assert sum(-(-max(1, len(line)) // WIDTH) for line in TEXT.splitlines()) <= SCREENS * LINES
 
 
 @pytest.mark.parametrize(("functions", "path"), WALKS)
