@@ -9,6 +9,7 @@ from cglsuite.specs.hyperparameters import Hyperparameter, Value, resolve_hyperp
 from cglsuite.specs.kinds import KINDS
 from cglsuite.specs.levels import LevelSpec, LinkPredictionSpec
 from cglsuite.specs.measure import CORE_MEASURES, LABEL_KINDS, MEASURES, PERFORMANCE_RANGES, MeasureSpec
+from cglsuite.specs.metric import METRICS, MetricSpec, metric_named
 from cglsuite.specs.orders import TASK_ORDERS, order_count
 from cglsuite.specs.plugins import (
     NO_PRETRAINING,
@@ -17,7 +18,6 @@ from cglsuite.specs.plugins import (
     DatasetSpec,
     ExecutorSpec,
     MethodSpec,
-    MetricSpec,
     NotebookSpec,
     PluginSpec,
     PretrainingSpec,
@@ -38,6 +38,7 @@ __all__ = [
     "LABEL_KINDS",
     "LEVELS",
     "MEASURES",
+    "METRICS",
     "NO_PRETRAINING",
     "OLDEST_API_VERSION",
     "PERFORMANCE_RANGES",
@@ -68,6 +69,7 @@ __all__ = [
     "TrainingSpec",
     "Value",
     "effect_of",
+    "metric_named",
     "order_count",
     "parse_switch",
     "resolve_hyperparameters",

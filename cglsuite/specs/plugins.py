@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.base.markup import displayed
@@ -22,7 +22,6 @@ __all__ = [
     "DatasetSpec",
     "ExecutorSpec",
     "MethodSpec",
-    "MetricSpec",
     "NotebookSpec",
     "PluginSpec",
     "PretrainingSpec",
@@ -197,45 +196,6 @@ class PretrainingSpec(PluginSpec):
                     f"pretraining {self.name!r}: the hyper-parameter {own.name!r} has the name of one that every scheme has; "
                     f"expected another name than {', '.join(sorted(taken))}"
                 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricSpec(PluginSpec):
-    """A metric: ``factory(matrix, joint=None) -> float``, a pure function of the performance matrix.
-
-    ``matrix`` is float64 ``[T + 1, T]``: row 0 before training, row k after task k, NaN where there was no query.
-    ``joint`` is the matrix of the ``joint`` method in the same scenario and seeds, given if ``needs_joint``. The value is NaN if it
-    cannot be computed; ``undefined`` describes complete matrices for which the metric is undefined, if any.
-
-    In the setting ``task-free`` the matrix is ``[E + 1, K]``, a row per evaluation and a column per latent task, and the factory is also
-    given ``stream``: the ``evaluations`` (steps made), the items ``delivered`` of each latent task by then ([E + 1][K]), and the facts of
-    the ``tasks``. With ``needs_tasks`` it is given ``stream`` with the facts of the ``tasks`` in other settings too.
-    ``performances`` restricts the metric to scenarios whose ``scenario.performance`` is among them; () = any. ``unit`` names the unit of
-    values other than performance (``"steps"``).
-    """
-
-    kind: ClassVar[str] = "metric"
-
-    factory: str
-    formula: str
-    direction: Literal["up", "down"]
-    range: tuple[float, float] = (float("-inf"), float("inf"))
-    needs_joint: bool = False
-    needs_tasks: bool = False
-    settings: tuple[str, ...] = ("task-il", "class-il", "domain-il", "time-il")
-    performances: tuple[str, ...] = ()
-    label: str = ""
-    unit: str = ""
-    undefined: str = ""
-
-    def excluded(self, scenario: Mapping[str, object]) -> str:
-        """Why it does not apply to a scenario with these switches (of them ``setting`` and ``performance``); empty if it does."""
-        setting, performance = scenario.get("setting", self.settings[0]), scenario.get("performance")
-        if setting not in self.settings:
-            return f"does not apply to {setting}, only to {', '.join(self.settings)}"
-        if self.performances and performance not in self.performances:
-            return f"does not apply where performance is {performance}, only to {', '.join(self.performances)}"
-        return ""
 
 
 @dataclass(frozen=True, kw_only=True)

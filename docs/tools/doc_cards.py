@@ -182,10 +182,9 @@ def kind_page(catalogue: Catalogue, kind: str) -> Page:
         yield from (f"## {text(entry.name)}", "", sentence(spec.summary), "")
         if formula := getattr(spec, "formula", ""):
             low, high = spec.range
-            better = "higher" if spec.direction == "up" else "lower"
             joint = "; needs the joint record of the same scenario and seeds" if spec.needs_joint else ""
             none = f"; no value where {text(spec.undefined)}" if spec.undefined else ""
-            yield from (f"{code(formula)}; {better} is better; range {low:g} to {high:g}{joint}{none}.", "")
+            yield from (f"{code(formula)}; {spec.better} is better; range {low:g} to {high:g}{joint}{none}.", "")
             yield from (f"Settings: {text(', '.join(spec.settings))}.", "")
         if levels := getattr(spec, "levels", ()):
             yield from (f"Problem levels: {', '.join(LEVELS[level] for level in levels)}.", "")

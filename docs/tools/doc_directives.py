@@ -15,6 +15,7 @@ from doc_text import code, table, text, value
 from cglsuite import Catalogue
 from cglsuite.base.markup import tidy
 from cglsuite.cells.spec import ABSENT, preset_differences
+from cglsuite.specs import METRICS
 
 __all__ = ["expanded"]
 
@@ -139,6 +140,14 @@ def _measured(catalogue: Catalogue, here: str, words: list[str]) -> str:
     return table(("preset", *(f"{code(field)} = {code(v)}" for v in values)), rows)
 
 
+def _metrics(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``metrics WORD...``: what people may mean by what papers print, such as AF: every such metric with its sign."""
+    asked = {word.lower() for word in words}
+    meant = [spec for spec in METRICS.values() if asked & set(map(str.lower, spec.names))]
+    rows = [(text(spec.title), code(spec.name), code(spec.formula), spec.better, text(spec.summary)) for spec in meant]
+    return table(("papers print", "name here", "definition", "better", "in words"), rows)
+
+
 def _beside(catalogue: Catalogue, here: str, words: list[str]) -> str:
     """``beside SETTING DATASET... : METHOD...``: see :func:`doc_beside.beside`."""
     return beside(gallery_repetitions(), words, catalogue)
@@ -212,6 +221,7 @@ _DIRECTIVES: dict[str, Callable[[Catalogue, str, list[str]], str]] = {
     "gap": _gap,
     "leaks": _leaks,
     "measured": _measured,
+    "metrics": _metrics,
     "presets": _presets,
     "published": _published,
 }

@@ -236,6 +236,16 @@ def test_every_command_has_its_help(catalogue: Catalogue) -> None:
     assert "### cglsuite scenarios diff" in page
 
 
+def test_what_papers_call_af_is_listed_with_its_sign(catalogue: Catalogue) -> None:
+    page = tool("doc_directives").expanded("{{ metrics AF }}", "glossary.md", catalogue)
+    rows = [line.split(" | ") for line in page.splitlines()[2:]]
+    assert [(row[1], row[3]) for row in rows] == [
+        ("`forgetting_from_diagonal`", "lower"),
+        ("`backward_transfer`", "higher"),
+        ("`af_hard`", "higher"),
+    ]
+
+
 def test_an_unknown_directive_is_an_error(catalogue: Catalogue) -> None:
     with pytest.raises(KeyError, match="dif"):
         tool("doc_directives").expanded("{{ dif a b }}", HERE, catalogue)

@@ -92,9 +92,9 @@ def catalogue_of(*extra: tuple[str, PluginSpec]) -> Catalogue:
         ("method", MethodSpec(name="joint", summary="joint", factory="json:loads")),
         ("method", MethodSpec(name="packnet", summary="packnet", factory="json:loads", settings=("task-il",))),
         ("metric", _metric("average_performance", "AP", "up")),
-        ("metric", _metric("forgetting_from_diagonal", "AF (BeGin)", "down")),
+        ("metric", _metric("forgetting_from_diagonal", "AF (BeGin)", "down", quantity="forgetting")),
         ("metric", _metric("backward_transfer", "AF (CGLB)", "up")),
-        ("metric", _metric("intransigence", "INT", "down", needs_joint=True)),
+        ("metric", _metric("intransigence", "INT", "down", needs_joint=True, quantity="intransigence")),
         *extra,
     ]
     return Catalogue([PLUGIN], [Entry(kind=kind, name=spec.name, spec=spec, record=PLUGIN) for kind, spec in specs])

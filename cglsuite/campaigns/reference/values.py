@@ -15,6 +15,7 @@ import numpy as np
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import known_artefacts
+from cglsuite.specs import METRICS
 from cglsuite.stats import Agreement, MeanEstimate, Refused, agreement
 
 __all__ = [
@@ -44,26 +45,7 @@ __all__ = [
 ARTEFACT = "published artefact"
 """The verdict on a published value that is known not to have come about as its protocol says, however close ours is."""
 POINT = 1.0
-_LEVEL, _DIFFERENCE = 0.02, 0.03
 _NO_SPREAD = 1e-12
-MARGINS: Mapping[str, float] = {
-    "average_performance": _LEVEL,
-    "a_auc": _LEVEL,
-    "a_end": _LEVEL,
-    "forgetting_from_diagonal": _DIFFERENCE,
-    "backward_transfer": _DIFFERENCE,
-    "intransigence": _DIFFERENCE,
-    "forward_transfer": _DIFFERENCE,
-    "af_s": _DIFFERENCE,
-    "af_hard": _DIFFERENCE,
-    "aopd": _DIFFERENCE,
-    "mopd": _DIFFERENCE,
-}
-"""By metric, within which a mean counts as equivalent to a published one; in stored units, so that 0.02 is 2 points of a fraction.
-
-Fixed before looking: 2 points for means of performance, 3 for differences and ranges of two performances, whose spread is about √2 times as
-large.
-"""
 LEAST_RUNS = 3
 """Repetitions of ours that a verdict needs."""
 FEWEST_RUNS = 2
@@ -330,6 +312,18 @@ PAPERS: tuple[Paper, ...] = (
         orders={"task": ("all-tasks",), "class (aggregated)": ("all-tasks", "random-classes:100")},
     ),
 )
+
+_LEVEL, _DIFFERENCE = 0.02, 0.03
+MARGINS: Mapping[str, float] = {
+    name: _LEVEL if name in METRICS and METRICS[name].quantity == "performance" else _DIFFERENCE
+    for paper in PAPERS
+    for name in paper.metrics.values()
+}
+"""By metric, within which a mean counts as equivalent to a published one; in stored units, so that 0.02 is 2 points of a fraction.
+
+Fixed before looking: 2 points for means of performance, 3 for differences and ranges of two performances, whose spread is about √2 times as
+large.
+"""
 
 
 def paper_named(name: str) -> Paper:

@@ -294,8 +294,7 @@ def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[
             shown = why_absent(spec, record) if spec else "its metric is not installed"
         else:
             shown = f"{100 * value:{sign}.1f} %" if max(-low, high) <= 1 and is_fraction(record) else f"{value:{sign}.4g}"
-        better = {"up": "higher", "down": "lower"}[spec.direction] if spec else ""
-        yield [name, shown, better, spec.formula if spec else ""]
+        yield [name, shown, spec.better if spec else "", spec.formula if spec else ""]
 
 
 def _shares(timings: Any) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.figures import PointAxis, legend_picture, point_figure
 from cglsuite.reports.kit.pictures import Gallery, Picture, picture
 from cglsuite.reports.kit.tables import as_rows, empty
-from cglsuite.reports.results.measures import is_fraction, measures_of
+from cglsuite.reports.results.measures import TASK_MEASURES, is_fraction, measures_of, value_of
 from cglsuite.reports.results.results import CampaignResults, Group, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.tables import mean_std
@@ -69,11 +69,11 @@ def costs(results: CampaignResults) -> pd.DataFrame:
 def _numbers(group: Group) -> dict[str, float]:
     measures = measures_of(group.records)
     columns = {
-        "performance": [measures["aa"].of(record) for record in group.records],
+        "performance": [value_of(measures["aa"], record) for record in group.records],
         "seconds": [float(record.timings_s.get("total") or math.nan) for record in group.records],
         "kept_bytes": [kept_bytes(record) for record in group.records],
         "learning_accuracy": [learning_accuracy(record) for record in group.records],
-        "forgetting": [math.nan if record.stream else measures["af"].of(record) for record in group.records],
+        "forgetting": [math.nan if record.stream else value_of(measures["af"], record) for record in group.records],
     }
     found = {name: mean_std(np.array([value for value in values if math.isfinite(value)])) for name, values in columns.items()}
     return {f"{name}_{what}": numbers[what] for name, numbers in found.items() for what in ("mean", "std")}
@@ -101,10 +101,12 @@ def _pictures(title: str, part: pd.DataFrame, order: list[str]) -> list[Picture]
     scale, unit = (100.0, ", %") if percent else (1.0, "")
     performance = PointAxis("performance", f"performance at the end{unit}", scale)
     learnt = PointAxis("learning_accuracy", f"learning accuracy{unit}", scale)
+    lost = TASK_MEASURES["af"]
+    less = f"{lost.symbol}, {'←' if lost.direction == 'down' else '→'} less"
     axes = [
         (PointAxis("seconds", "seconds per cell", 1.0, logarithmic=True), performance),
         (PointAxis("kept_bytes", "kept, kB", 1e-3, logarithmic=True), performance),
-        (PointAxis("forgetting", f"forgetting{', points' if percent else ''} (AF_max, ← less)", scale), learnt),
+        (PointAxis("forgetting", f"forgetting{', points' if percent else ''} ({less})", scale), learnt),
     ]
     return [_picture(title, part, order, x, y) for x, y in axes if _drawable(part, x, y)]
 

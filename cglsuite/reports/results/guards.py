@@ -13,7 +13,7 @@ from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
-from cglsuite.reports.results.measures import TASK_FREE_MEASURES, TASK_MEASURES, is_fraction
+from cglsuite.reports.results.measures import is_fraction, measures_of, value_of
 from cglsuite.reports.results.results import CampaignResults, Group, at_equal_settings, collapsed, swept
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
@@ -139,7 +139,7 @@ def _above(group: Group, bound: Group) -> str:
 
 def _performance(record: Record) -> float:
     """Average performance at the end."""
-    return (TASK_FREE_MEASURES if record.stream else TASK_MEASURES)["aa"].of(record)
+    return value_of(measures_of([record])["aa"], record)
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""Performance, and the measures plotted against settings: one of performance and one of forgetting; and why a metric has no value."""
+"""Performance, and the metrics plotted against settings: one of performance and one of forgetting; and why a metric has no value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import pkgutil
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
-from cglsuite.specs import CORE_MEASURES, MetricSpec
-from cglsuite.stats import metrics
+from cglsuite.specs import CORE_MEASURES, METRICS, MetricSpec
 
 __all__ = [
     "TASK_FREE_MEASURES",
     "TASK_MEASURES",
-    "Measure",
     "is_fraction",
     "mean_chance",
     "measures_of",
@@ -26,18 +24,9 @@ __all__ = [
     "performance_name",
     "performance_names",
     "stream_facts",
+    "value_of",
     "why_absent",
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measure:
-    """A number computed from a record: metric name, label with the better direction, and whether it lies between 0 and 1."""
-
-    name: str
-    label: str
-    of: Callable[[Record], float]
-    share: bool = False
 
 
 def stream_facts(record: Record) -> dict[str, Any]:
@@ -45,24 +34,18 @@ def stream_facts(record: Record) -> dict[str, Any]:
     return {**record.stream, "tasks": record.tasks}
 
 
-def _task_free(name: str, label: str, share: bool) -> Measure:
-    function = getattr(metrics, name)
-    return Measure(name=name, label=label, share=share, of=lambda r: float(function(r.performance(), stream=stream_facts(r))))
+TASK_MEASURES: Mapping[str, MetricSpec] = {"aa": METRICS["average_performance"], "af": METRICS["forgetting_max"]}
+TASK_FREE_MEASURES: Mapping[str, MetricSpec] = {"aa": METRICS["a_end"], "af": METRICS["af_s"], "a_auc": METRICS["a_auc"]}
 
 
-TASK_MEASURES: Mapping[str, Measure] = {
-    "aa": Measure(name="average_performance", label="AA ↑", share=True, of=lambda r: metrics.average_performance(r.performance())),
-    "af": Measure(name="forgetting_max", label="AF_max ↓", of=lambda r: metrics.forgetting_max(r.performance())),
-}
-TASK_FREE_MEASURES: Mapping[str, Measure] = {
-    "aa": _task_free("a_end", "AA ↑", True),
-    "af": _task_free("af_s", "AF_s ↑", False),
-    "a_auc": _task_free("a_auc", "A_AUC ↑", True),
-}
+def value_of(spec: MetricSpec, record: Record) -> float:
+    """A metric of the suite, computed from a record's matrix."""
+    more = {"stream": stream_facts(record)} if record.stream or spec.needs_tasks else {}
+    return float(pkgutil.resolve_name(spec.factory)(record.performance(), **more))
 
 
-def measures_of(records: Iterable[Record]) -> Mapping[str, Measure]:
-    """The measures for records of one kind of stream.
+def measures_of(records: Iterable[Record]) -> Mapping[str, MetricSpec]:
+    """The metrics for records of one kind of stream.
 
     Raises:
         UsageError: the records mix task-free streams and task streams.

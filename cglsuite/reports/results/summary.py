@@ -29,7 +29,7 @@ from cglsuite.reports.results.guards import Guard, guards
 from cglsuite.reports.results.measures import is_fraction, performance_name, performance_names, why_absent
 from cglsuite.reports.results.results import CampaignResults, Group, axis_values, chosen_by_validation, drawn, families_of
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text, value_as_text
-from cglsuite.specs import MetricSpec
+from cglsuite.specs import METRICS, MetricSpec
 
 __all__ = [
     "NOTHING_DONE",
@@ -44,26 +44,6 @@ __all__ = [
     "preset_caption",
     "summary",
 ]
-
-_FIRST_METRICS = (
-    "average_performance",
-    "forgetting_from_diagonal",
-    "forgetting_max",
-    "backward_transfer",
-    "forward_transfer",
-    "intransigence",
-    "a_auc",
-    "a_auc_trained",
-    "a_auc_node_weighted",
-    "a_end",
-    "af_s",
-    "af_hard",
-    "time_to_recover",
-)
-
-
-ARROWS = {"up": "↑", "down": "↓"}
-"""Arrow that shows whether higher or lower is better."""
 
 
 def summary(results: CampaignResults) -> Fragment:
@@ -183,14 +163,13 @@ def _without_value(results: CampaignResults, preset: str, frame: pd.DataFrame) -
 
 
 def ordered_metrics(metrics: Mapping[str, Any]) -> list[str]:
-    """Metric names, with the most common ones first."""
-    return [name for name in _FIRST_METRICS if name in metrics] + sorted(set(metrics) - set(_FIRST_METRICS))
+    """Metric names: the suite's own, with the most common ones first, and those of plugins."""
+    return [name for name in METRICS if name in metrics] + sorted(set(metrics) - set(METRICS))
 
 
 def _metric_head(spec: MetricSpec) -> Fragment:
-    label = f"{spec.label or spec.name}{f', {spec.unit}' if spec.unit else ''} {ARROWS[spec.direction]}"
     details = f"{spec.formula}: {spec.summary}"
-    return element("th", label, element("br"), element("code", spec.name), class_="number", scope="col", title=details)
+    return element("th", spec.heading, element("br"), element("code", spec.name), class_="number", scope="col", title=details)
 
 
 def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool, counted: bool) -> Fragment:
@@ -226,10 +205,10 @@ def definitions(results: CampaignResults) -> Fragment:
     shown = {name: spec for name, spec in results.metrics.items() if not kinds or not all(spec.excluded(kind) for kind in kinds)}
     for name in ordered_metrics(shown):
         spec = shown[name]
-        direction = f"{ARROWS[spec.direction]} {'higher' if spec.direction == 'up' else 'lower'} is better"
+        direction = f"{spec.arrow} {spec.better} is better"
         cells = [element("td", element("code", text), class_="nowrap") for text in (name, spec.formula)]
         words = [element("td", direction, class_="nowrap"), element("td", spec.summary, class_="long")]
-        rows.append([row_head(spec.label or name), *cells, *words])
+        rows.append([row_head(spec.title), *cells, *words])
     measured = performance_names(results.used)
     caption = "M[k,j]: performance on task j after learning task k; row 0 is the untrained model; T is the last task."
     if "task-free" in settings:
@@ -253,7 +232,7 @@ def cell(record: Record, catalogue: Catalogue) -> Fragment:
             said = value is None and element("td", why_absent(spec, record), class_="quiet long")
             number = said or _mean_std({"mean": value, "std": math.nan, "n": 1}, 1, percent, bool(spec.unit))
             details = [element("td", element("code", spec.formula), class_="nowrap"), element("td", spec.summary, class_="long")]
-            rows.append([row_head(f"{spec.label or name} {ARROWS[spec.direction]}"), number, *details])
+            rows.append([row_head(f"{spec.title} {spec.arrow}"), number, *details])
     seconds = record.timings_s.get("total")
     head = [head_cell("metric", "name"), head_cell("%" if percent else "value", "number"), head_cell("definition"), head_cell("in words")]
     facts = [f"performance is {performance_name(record.scenario)}", *([duration(seconds)] if seconds else [])]

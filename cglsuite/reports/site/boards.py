@@ -12,7 +12,7 @@ that validation chose is compared with other methods.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from cglsuite.reports.results.results import CampaignResults, Group, axis_order,
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
+from cglsuite.specs.metric import DIRECTIONS
 from cglsuite.stats import Layout, Refused, compare_methods, condition_of, layout, layout_interval
 
 __all__ = [
@@ -59,13 +60,15 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """The definition of a column.
+    """A column of leaderboards, in one place: what it holds, how it is headed and shown, and where its values come from.
 
     Args:
         name: of a metric (which carries its definition) or of a column of :func:`cglsuite.cells.results_frame`.
         label: the papers' label. formula, summary: the definition. better: the better direction; empty if neither is.
         unit, scale, digits: how a value is shown: times ``scale``.
         bounds: of the scale. metric: true for metrics, false for resources, which have no interval.
+        value: from the frame to its values, for a column that the frame does not have: one record per row, NaN where there is none.
+        shown_first: whether a campaign's index shows it before anybody chooses columns.
     """
 
     name: str
@@ -78,10 +81,29 @@ class Column:
     digits: int = 1
     bounds: tuple[float, float] | None = None
     metric: bool = True
+    value: Callable[[pd.DataFrame], pd.Series] | None = None
+    shown_first: bool = False
+
+    @property
+    def sign(self) -> float:
+        """1 where higher values are better, -1 where lower ones are."""
+        return 1.0 if self.better == "up" else -1.0
+
+    @property
+    def heading(self) -> str:
+        """Label, unit and arrow: ``AP (AA), % ↑``."""
+        return self.headed(f", {self.unit}" if self.unit else "")
+
+    def headed(self, unit: str) -> str:
+        """Label and arrow around a unit that is written otherwise."""
+        return f"{self.label}{unit}{f' {DIRECTIONS[self.better].arrow}' if self.better else ''}"
 
 
 RESOURCES = (
-    Column(name="total_s", label="time", unit="s", better="down", metric=False, summary="wall-clock time of a cell, including evaluation"),
+    Column(
+        name="total_s", label="time", unit="s", better="down", metric=False, shown_first=True,
+        summary="wall-clock time of a cell, including evaluation",
+    ),
     Column(name="peak_bytes", label="peak memory", unit="MB", scale=1e-6, digits=0, better="down", metric=False, summary="of the process"),
     Column(
         name="memory_bytes", label="memory used", unit="kB", scale=1e-3, better="down", metric=False,
@@ -89,6 +111,7 @@ RESOURCES = (
     ),
     Column(name="memory_items", label="items kept", digits=0, better="down", metric=False, summary="items in the method's metered memory"),
 )  # fmt: skip
+"""The columns after the metrics: an entry here is on every board, index, hosted board and download. Those without a value are left out."""
 
 TRIALS = Column(
     name="trials", label="trials", digits=0, metric=False, summary="hyper-parameter settings tried for the method in this campaign"
@@ -204,9 +227,8 @@ class Family:
 
     def best(self, column: Column) -> Row | None:
         """The row with the best mean on test data; ``None`` without any."""
-        sign = 1.0 if column.better == "up" else -1.0
         scored = [row for row in self.rows if column.name in row.scores]
-        return max(scored, key=lambda row: sign * row.scores[column.name].mean, default=None)
+        return max(scored, key=lambda row: column.sign * row.scores[column.name].mean, default=None)
 
     def range(self, column: Column) -> tuple[float, float] | None:
         """The smallest and the largest mean of its rows; ``None`` without any."""
@@ -265,9 +287,8 @@ class Board:
         for numbers in members.values():
             along = sorted(numbers, key=lambda number: [axis_order(value) for value in self.rows[number].settings.values()])
             found.append(Family(rows=tuple(self.rows[number] for number in along), numbers=tuple(along)))
-        sign = -1.0 if self.first.better == "up" else 1.0
         places = {id(family): family.place(self.first) for family in found}
-        return sorted(found, key=lambda family: math.inf if (place := places[id(family)]) is None else sign * place)
+        return sorted(found, key=lambda family: math.inf if (place := places[id(family)]) is None else -self.first.sign * place)
 
     @property
     def compared(self) -> tuple[Row, ...]:
@@ -342,10 +363,11 @@ def axis_value(row: Row, axis: str) -> float | int | str:
 def _board(results: CampaignResults, catalogue: Catalogue, preset: str, first: bool) -> Board:
     groups = [group for group in results.groups if group.preset == preset]
     records = [record for group in groups for record in group.records]
-    columns = tuple(_columns(results, groups)[: 1 if first else None])
+    frame = results.frame.assign(**{column.name: column.value for column in RESOURCES if column.value})
+    columns = tuple(_columns(results, groups, frame)[: 1 if first else None])
     designs: dict[tuple[tuple[str, ...], ...], _Designs] = {}
     in_all = orders_in_all(records)
-    by_key = results.frame.set_index("key")
+    by_key = frame.set_index("key")
     settings = _settings(groups)
     rows = [
         Row(
@@ -386,21 +408,22 @@ def _settings(groups: Sequence[Group]) -> dict[int, dict[str, Any]]:
     }
 
 
-def _columns(results: CampaignResults, groups: Sequence[Group]) -> list[Column]:
+def _columns(results: CampaignResults, groups: Sequence[Group], frame: pd.DataFrame) -> list[Column]:
     """The metrics with a value for at least one group, then the resources."""
-    frame, records = results.frame, [record for group in groups for record in group.records]
+    records = [record for group in groups for record in group.records]
     frame = frame[frame["key"].isin([record.key for record in records])]
     share = all(is_fraction(group.records[0]) for group in groups)
-    columns = []
+    columns, quantities = [], set[str]()
     for name in ordered_metrics(results.metrics):
         spec = results.metrics[name]
         if name not in frame or frame[name].isna().all():
             continue
-        percent = share and not spec.unit
+        percent, first_of_its_kind = share and not spec.unit, spec.quantity not in quantities
+        quantities.add(spec.quantity)
         columns.append(
             Column(
                 name=name,
-                label=spec.label or name,
+                label=spec.title,
                 summary=spec.summary,
                 formula=spec.formula,
                 better=spec.direction,
@@ -408,6 +431,7 @@ def _columns(results: CampaignResults, groups: Sequence[Group]) -> list[Column]:
                 scale=100.0 if percent else 1.0,
                 digits=1 if percent or spec.unit else 4,
                 bounds=metric_bounds(spec, records),
+                shown_first=first_of_its_kind and spec.quantity in ("forgetting", "intransigence"),
             )
         )
     columns[1:1] = [*([TRIALS] if results.searches else []), *_without_tuned(results, groups, frame, share)]
@@ -505,9 +529,8 @@ def _category(catalogue: Catalogue, method: str) -> str:
 
 def _sorted(rows: Sequence[Row], column: Column) -> list[Row]:
     """Best mean first, rows without a value last, ties in campaign order."""
-    sign = -1.0 if column.better == "up" else 1.0
     missing = [row for row in rows if column.name not in row.scores]
-    return sorted((row for row in rows if column.name in row.scores), key=lambda row: sign * row.scores[column.name].mean) + missing
+    return sorted((row for row in rows if column.name in row.scores), key=lambda row: -column.sign * row.scores[column.name].mean) + missing
 
 
 def _verdicts(board: Board, by_key: pd.DataFrame, in_all: int | None) -> dict[int, Verdict]:
@@ -633,7 +656,7 @@ def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
 
 
 def _rank(board: Board, row: Row, scored: Sequence[Row]) -> float:
-    sign = 1.0 if board.first.better == "up" else -1.0
+    sign = board.first.sign
     own = sign * row.scores[board.first.name].mean
     others = [sign * other.scores[board.first.name].mean for other in scored if other is not row]
     return 1.0 + sum(value > own for value in others) + 0.5 * sum(value == own for value in others)

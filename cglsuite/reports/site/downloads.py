@@ -46,7 +46,6 @@ _LATEX = {
 }
 _ARXIV = re.compile(r"arXiv:\s*(\d{4}\.\d{4,5})", re.IGNORECASE)
 _DOI = re.compile(r"\b(10\.\d{4,9}/[-._;()/:A-Za-z0-9]*[A-Za-z0-9])")
-_ARROWS = {"up": r" $\uparrow$", "down": r" $\downarrow$", "": ""}
 
 
 @dataclass(frozen=True)
@@ -181,9 +180,9 @@ def _ranked(column: Column) -> bool:
 
 def _best(board: Board, column: Column) -> frozenset[int]:
     """The rows of the best mean."""
-    sign = 1.0 if column.better == "up" else -1.0
     compared = {id(row) for row in board.compared}
-    means = {n: sign * row.scores[column.name].mean for n, row in enumerate(board.rows) if id(row) in compared and _competes(row, column)}
+    rivals = {n: row for n, row in enumerate(board.rows) if id(row) in compared and _competes(row, column)}
+    means = {n: column.sign * row.scores[column.name].mean for n, row in rivals.items()}
     return frozenset(n for n, mean in means.items() if mean == max(means.values()))
 
 
@@ -192,8 +191,7 @@ def _competes(row: Row, column: Column) -> bool:
 
 
 def _latex_head(column: Column) -> str:
-    unit = f" ({latex_text(column.unit)})" if column.unit else ""
-    return f"{latex_text(column.label)}{unit}{_ARROWS[column.better]}"
+    return latex_text(column.headed(f" ({column.unit})" if column.unit else ""))
 
 
 def _latex_score(row: Row, column: Column, compared: bool) -> Piece:

@@ -7,7 +7,6 @@ and so is every learner that the design's test does not tell from it (all pairs,
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +22,7 @@ from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.variants import orders_in_all
 from cglsuite.reports.site.boards import LEVEL, Board, Column, Score, boards, pairs_of, row_name
 from cglsuite.reports.site.downloads import in_math, latex_text, one_line
+from cglsuite.specs import MetricSpec, metric_named
 
 __all__ = ["AXES", "FORMS", "SPREADS", "ResultsTable", "results_table"]
 
@@ -34,8 +34,6 @@ SPREADS: Mapping[str, str] = {
     "none": "",
 }
 """What may stand behind ±."""
-_WORDS = re.compile(r"[^\s()]+")
-_ARROWS = {"up": " ↑", "down": " ↓", "": ""}
 Mark = Literal["best", "tied", ""]
 
 
@@ -169,7 +167,8 @@ def results_table(
     """The table of a campaign's or a store's results.
 
     Args:
-        rows, columns: one of :data:`AXES` each. metrics: names, or labels such as ``ap``; default: the first of the leaderboards.
+        rows, columns: one of :data:`AXES` each. metrics: as :func:`cglsuite.specs.metric_named` reads them; default: the first of
+            the leaderboards.
         spread: what stands behind ±, a key of :data:`SPREADS`.
 
     Raises:
@@ -184,7 +183,7 @@ def results_table(
     if not found:
         raise UsageError("there is no finished result to show: run the campaign first, or name another store")
     by_key = results.frame.set_index("key")
-    chosen = _chosen(found, metrics)
+    chosen = _chosen(found, metrics, results.metrics)
     several = len({row.group.backbone for board in found for row in board.rows}) > 1
     titles = _titles(found)
     entries: dict[tuple[str, str, str], _Entry] = {}
@@ -213,27 +212,16 @@ def results_table(
 
 
 def _head(metric: Column) -> str:
-    unit = f" ({metric.unit})" if metric.unit else ""
-    return f"{metric.label}{unit}{_ARROWS[metric.better]}"
+    return metric.headed(f" ({metric.unit})" if metric.unit else "")
 
 
-def _chosen(found: Sequence[Board], metrics: Sequence[str]) -> list[Column]:
-    """The columns that were asked for, by name or label, in that order."""
+def _chosen(found: Sequence[Board], metrics: Sequence[str], specs: Mapping[str, MetricSpec]) -> list[Column]:
+    """The columns of the metrics that were asked for, in that order; by default the first."""
     known = {column.name: column for board in found for column in board.columns if column.metric}
     if not metrics:
         return [next(iter(known.values()))]
-    chosen = {}
-    for name in metrics:
-        words = {column.name: [column.label.lower(), *_WORDS.findall(column.label.lower())] for column in known.values()}
-        called = [column for column in known.values() if name.lower() in words[column.name]]
-        called = [column for column in called if name.lower() in words[column.name][:2]] or called  # by its first word, if that is it
-        if name not in known and len(called) > 1:
-            raise UsageError(f"the metric {name!r} is several here; expected one of {', '.join(column.name for column in called)}")
-        if name not in known and not called:
-            raise UnknownNameError("metric of these results", name, [*known, *(column.label for column in known.values())])
-        column = known[name] if name in known else called[0]
-        chosen[column.name] = column
-    return list(chosen.values())
+    here = {name: specs[name] for name in known}
+    return [known[name] for name in dict.fromkeys(metric_named(word, here, "metric of these results").name for word in metrics)]
 
 
 def _titles(found: Sequence[Board]) -> dict[str, str]:
@@ -254,8 +242,7 @@ def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str,
         return {}
     if any(family.swept for family in learners):
         untold[f"{board.title}: of the settings of one method, only the one that validation chose can be marked."] = None
-    sign = 1.0 if column.better == "up" else -1.0
-    means = {n: sign * row.scores[column.name].mean for n, row in rivals.items()}
+    means = {n: column.sign * row.scores[column.name].mean for n, row in rivals.items()}
     best = max(means.values())
     marks: dict[int, Mark] = {n: "best" for n, mean in means.items() if mean == best}
     first = next(iter(marks))

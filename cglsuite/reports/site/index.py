@@ -7,7 +7,6 @@ That script sorts and hides rows and keeps the downloads in step with what is sh
 from __future__ import annotations
 
 import base64
-import itertools
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -150,11 +149,9 @@ def _piece_data(piece: Piece) -> list[str]:
 
 
 def _first_columns(board: Board) -> Iterator[str]:
-    """The columns that the page shows first: the main metric, one of forgetting, intransigence, time; a backbone if there are several."""
-    names = [column.name for column in board.columns]
+    """The columns that the page shows first: the main metric, those that say so, a backbone if there are several."""
     yield from ("method", "records", board.first.name)
-    yield from itertools.islice((name for name in names if name.startswith(("forgetting", "af_"))), 1)
-    yield from (name for name in ("intransigence", "total_s") if name in names)
+    yield from (column.name for column in board.columns[1:] if column.shown_first)
     if len(board.backbones) > 1:
         yield "backbone"
     yield from (name for name in board.texts if name == "pretraining")
@@ -408,8 +405,7 @@ def _value(board: Board, row: Row) -> str:
 
 
 def _gap(board: Board, best: Row, bound: Row) -> str:
-    sign = 1.0 if board.first.better == "up" else -1.0
-    gap = sign * (bound.scores[board.first.name].mean - best.scores[board.first.name].mean)
+    gap = board.first.sign * (bound.scores[board.first.name].mean - best.scores[board.first.name].mean)
     size = number_text(abs(board.first.scale * gap), board.first.digits)
     unit = "points" if board.first.unit == "%" else board.first.unit
     return f", {size} {unit}".rstrip() + f" {'below' if gap >= 0 else 'above'} {bound.group.label} ({_value(board, bound)})"

@@ -42,7 +42,6 @@ __all__ = [
     "sweep_picture",
 ]
 
-_ARROWS = {"up": " ↑", "down": " ↓", "": ""}
 _NOT_SIGNIFICANT = "not significant"
 
 
@@ -419,10 +418,9 @@ def _number_head(label: str, name: str, tooltip: str) -> Fragment:
 
 
 def _column_head(column: Column, first: bool) -> Fragment:
-    label = f"{column.label}{f', {column.unit}' if column.unit else ''}{_ARROWS[column.better]}"
     explanation = f"{column.formula}: {column.summary}" if column.formula else column.summary
     sort = {"up": "descending", "down": "ascending"}.get(column.better) if first else None
-    inner = [element("span", label, class_="label"), element("br"), element("code", column.name)]
+    inner = [element("span", column.heading, class_="label"), element("br"), element("code", column.name)]
     return element("th", *inner, class_="number", scope="col", title=explanation, data_column=column.name, aria_sort=sort)
 
 

@@ -31,7 +31,7 @@ from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.summary import overview as campaign_overview
 from cglsuite.reports.results.tables import summary
-from cglsuite.specs import MethodSpec, MetricSpec
+from cglsuite.specs import MethodSpec, MetricSpec, metric_named
 
 __all__ = [
     "SCENARIOS",
@@ -175,10 +175,7 @@ def category_study(
     Raises:
         UnknownNameError: unknown metric or rule for ties. UsageError: a method in two categories.
     """
-    metrics = listed(metrics)
-    for name in metrics:
-        if name not in results.metrics:
-            raise UnknownNameError("metric", name, results.metrics)
+    metrics = [metric_named(word, results.metrics).name for word in listed(metrics)]
     methods = list(dict.fromkeys(group.method for group in results.groups))
     chosen = {name: tuple(members) for name, members in (categories or _declared(catalogue, methods)).items()}
     members = {method.lower() for some in chosen.values() for method in some}
@@ -191,7 +188,7 @@ def category_study(
         for setting in dict.fromkeys(settings.values()):
             part = frame[(frame["metric"] == name) & (frame["setting"] == setting)]
             if len(part):
-                ranked.append(_ranked(spec.label or name, setting, spec.direction, part, chosen, ties))
+                ranked.append(_ranked(spec.title, setting, spec.direction, part, chosen, ties))
     outside = tuple(method for method in methods if method.lower() not in members)
     return CategoryStudy(results=results, metrics=tuple(metrics), categories=chosen, outside=outside, ties=ties, ranked=tuple(ranked))
 
@@ -210,7 +207,7 @@ def beside_print(study: CategoryStudy) -> pd.DataFrame:
     for name in study.metrics:
         spec: MetricSpec = study.results.metrics[name]
         for setting, part in _printed_pairs(study, name).groupby("setting", sort=False):
-            what = (spec.label or name, str(setting), spec.direction)
+            what = (spec.title, str(setting), spec.direction)
             sides = (part.assign(value=part[side]) for side in ("ours", "printed"))
             rows += _beside(*(_ranked(*what, values, study.categories, study.ties) for values in sides))
     columns = ["metric", "setting", "category", "scenarios", "ranks", "ours", "printed", "methods", "tau"]

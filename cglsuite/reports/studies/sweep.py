@@ -30,12 +30,13 @@ from cglsuite.reports.kit.pictures import (
 )
 from cglsuite.reports.kit.tables import as_rows, empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table, titled
 from cglsuite.reports.kit.text import key_box, listed, notice, scenario_words, tile
-from cglsuite.reports.results.measures import Measure, is_fraction, measures_of, performance_bounds, performance_name
+from cglsuite.reports.results.measures import is_fraction, measures_of, performance_bounds, performance_name, value_of
 from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import notices
 from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.results.variants import order_of, value_as_text
+from cglsuite.specs import MetricSpec
 
 __all__ = ["BACKBONE", "Sweep", "curves", "overview", "points", "problems", "provenance", "sweep", "sweep_curves"]
 
@@ -74,7 +75,7 @@ def _message(study: Sweep) -> Fragment | None:
         low, high = (as_rows(part.sort_values("mean", kind="stable"))[at] for at in (0, -1))
         if low["mean"] < high["mean"]:
             ends = " to ".join(f"{scale * row['mean']:.1f}{unit} at {_place(row)}" for row in (low, high))
-            said = f": mean {study.measures['aa'].label.split()[0]} goes from {ends}."
+            said = f": mean {study.measures['aa'].symbol} goes from {ends}."
             lines.append(element("li", element("strong", f"{_words(str(design))}, {label}"), said))
     return key_box(lines) if lines else None
 
@@ -115,7 +116,7 @@ def _curve(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
     over = f"({', '.join(kinds)}) over {'/'.join(dict.fromkeys(part['unit']))}"
     drawn = f"Bars: 95 % interval {over}." if kinds else "Too few units for intervals."
     measure = study.measures[metric]
-    ylabel = f"{measure.label}{', %' if percent else ''}"
+    ylabel = f"{measure.axis}{', %' if percent else ''}"
 
     look: dict[str, Any] = {"title": f"{name} at {rest}" if rest else name, "xlabel": axis, "ylabel": ylabel}
     draw = partial(sweep_figure, part, **look, order=study.methods, percent=percent, bounds=bounds)
@@ -144,7 +145,7 @@ def _table(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
     if len(set(sizes)) > 1:
         cells = [number_cell(size, 0) for size in sizes]
         rows.append([element("th", "parameters of the model", class_="name quiet", scope="row"), *cells])
-    measured = f"{study.measures[metric].label}{', %' if percent else ''} against {axis}{f', {rest}' if rest else ''}"
+    measured = f"{study.measures[metric].axis}{', %' if percent else ''} against {axis}{f', {rest}' if rest else ''}"
     about = f" – {measured}: mean ± std over {usual} {'/'.join(dict.fromkeys(part['unit']))}"
     return table([head_cell("method", "name"), *(head_cell(value, "number") for value in values)], rows, titled(_words(design), about))
 
@@ -221,7 +222,7 @@ class Sweep:
     results: tuple[CampaignResults, ...]
     axes: tuple[str, ...]
     cells: pd.DataFrame
-    measures: Mapping[str, Measure]
+    measures: Mapping[str, MetricSpec]
     percent: Mapping[str, bool]
     bounds: Mapping[str, tuple[float, float] | None]
     performance: Mapping[str, str]
@@ -250,7 +251,7 @@ def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), va
     rows: dict[str, dict[str, Any]] = {}
     for owner, group, record in sources:
         if record.key not in rows:
-            rows[record.key] = _row(owner, group, record, chosen) | {name: one.of(record) for name, one in measures.items()}
+            rows[record.key] = _row(owner, group, record, chosen) | {name: value_of(one, record) for name, one in measures.items()}
     frame = pd.DataFrame(list(rows.values()), columns=["design", "method", "own", "order", "seed", *measures, "parameters", *chosen])
     frame["label"] = _labels(frame, chosen)
     by_design = [(row["design"], record) for row, record in zip(rows.values(), records, strict=True)]
@@ -332,7 +333,7 @@ def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
             if len(values) < 2:
                 continue
             identity = {"design": design, "axis": axis, "rest": held}
-            bounds = study.bounds[str(design)] if study.measures[metric].share else None
+            bounds = study.bounds[str(design)] if study.measures[metric].quantity == "performance" else None
             for (label, value), point in part.groupby(["label", axis], sort=False):
                 position = {"label": label, "place": values.index(value), "value": value_as_text(value)}
                 rows.append(identity | position | _point(point, metric, bounds))

@@ -18,7 +18,7 @@ COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "method": {"CATEGORY": lambda s: s.category, "LEVELS": lambda s: s.levels},
     "pretraining": {"LEVELS": lambda s: s.levels},
     "measure": {"LABELS": lambda s: s.labels, "BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
-    "metric": {"BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
+    "metric": {"BETTER": lambda s: s.better},
     "schedule": {},
     "notebook": {"FOR": lambda s: "exploring" if s.interactive else "reports"},
     "executor": {},

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from made_records import made_results
 
+from cglsuite.reports.site import boards as site_boards
 from cglsuite.reports.site import downloads, index
+from cglsuite.reports.site import leaderboard as site_leaderboard
 from cglsuite.reports.site.boards import Board, Column, Row, Score, _sorted, _verdict, across, board_frame, standings
 from cglsuite.reports.site.index import _datasets_range
 
@@ -27,6 +31,27 @@ def board(preset: str, column: Column, values: dict[str, float | None], backbone
             rows.append(Row(group=group, category="Rep", scores=scores))
     words = dict.fromkeys(("scenario", "dataset", "setting", "performance", "design"), "x")
     return Board(preset=preset, title=preset.upper(), machines=1, columns=(column,), rows=tuple(_sorted(rows, column)), **words)
+
+
+def test_a_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its own values it is on the board, in the table's head and in downloads, and nothing else names it."""
+    share = Column(
+        name="training_share", label="training", unit="%", scale=100.0, better="down", metric=False, shown_first=True,
+        summary="share of the time", value=lambda frame: frame["training_s"] / frame["total_s"],
+    )  # fmt: skip
+    assert share.heading == "training, % ↓"
+    monkeypatch.setattr(site_boards, "RESOURCES", (share, *site_boards.RESOURCES))
+    results, catalogue = made_results(tmp_path)
+    made = site_boards.boards(results, catalogue)[0]
+    assert share in made.columns
+    for row in made.rows:
+        of = results.frame[results.frame["key"].isin([record.key for record in row.records])]
+        assert row.scores["training_share"].mean == pytest.approx((of["training_s"] / of["total_s"]).mean())
+    assert "training_share_mean" in board_frame(made)
+    assert "training, % ↓" in site_leaderboard.board_table(made).source
+    latex = next(file for file in downloads.board_downloads(made, catalogue) if file.label == "LaTeX")
+    assert r"training (\%) $\downarrow$" in "".join(piece.text for piece in latex.head)
+    assert "training_share" in list(index._first_columns(made))
 
 
 UP = board("a", AP, {"m3": 0.7, "m1": 0.9, "m2": 0.7, "none": None})

@@ -27,7 +27,7 @@ from cglsuite.reports.results.measures import is_fraction, metric_bounds, perfor
 from cglsuite.reports.results.results import CampaignResults, Group, at_equal_settings, chosen_by_validation, families_of, swept
 from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import orders_in_all, place_of
-from cglsuite.specs import MetricSpec
+from cglsuite.specs import MetricSpec, metric_named
 
 __all__ = [
     "ADJUSTED",
@@ -257,8 +257,7 @@ def study(results: CampaignResults, question: Question | None = None) -> Study:
     question = question or Question()
     if not question.metric:
         question = replace(question, metric=_METRICS[bool(results.groups) and all(group.task_free for group in results.groups)])
-    if question.metric not in results.metrics:
-        raise UnknownNameError("metric", question.metric, results.metrics)
+    question = replace(question, metric=metric_named(question.metric, results.metrics).name)
     known = dict.fromkeys(group.label for group in results.groups)
     for name in (*question.methods, *([question.against] if question.against else [])):
         if known and name not in known:

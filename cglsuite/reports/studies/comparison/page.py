@@ -88,13 +88,12 @@ def overview(study: Study) -> Fragment:
 
 def _question(study: Study) -> dict[str, str]:
     asked, spec = study.question, study.spec
-    better = "higher" if spec.direction == "up" else "lower"
     family = f"every other method against {asked.against}" if asked.against else "all pairs of methods"
     if not asked.against and any(one.axes for one in study.comparisons):
         family += ", at equal settings where a method has several (its variants are a sweep, and no competitors)"
     percent = any(one.percent for one in study.comparisons)
     return {
-        "metric": f"{spec.label or spec.name} ({spec.name}): {spec.summary}; {better} is better",
+        "metric": f"{spec.title} ({spec.name}): {spec.summary}; {spec.better} is better",
         "family": f"{family} per scenario and backbone; p values adjusted over the family ({ADJUSTED[asked.adjustment]}), controlling "
         + _BOUNDED[asked.adjustment],
         "test": _TESTS[asked.test],
@@ -553,7 +552,7 @@ def _measured(study: Study, one: Comparison) -> str:
 
 
 def _label(study: Study) -> str:
-    return study.spec.label or study.spec.name
+    return study.spec.title
 
 
 # Figures of comparisons: differences with their intervals, and average ranks with their critical difference (drawn by scikit-posthocs).

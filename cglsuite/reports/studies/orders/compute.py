@@ -21,12 +21,11 @@ from cglsuite.base.hashing import digest
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.kit.text import scenario_words
-from cglsuite.reports.results.measures import is_fraction, performance_bounds, performance_name
+from cglsuite.reports.results.measures import TASK_MEASURES, is_fraction, performance_bounds, performance_name, value_of
 from cglsuite.reports.results.published import published_sensitivity
 from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.results.variants import changes_as_text, order_of, tasks_of
-from cglsuite.stats import metrics
 
 __all__ = [
     "UNITS",
@@ -459,8 +458,9 @@ def pool(results: Sequence[CampaignResults]) -> OrderStudy:
             continue
         seen[place], matrix = record, record.performance()
         designs.setdefault(design.key, design)
-        scores = {"aa": metrics.average_performance(matrix), "af": metrics.forgetting_max(matrix), "n_tasks": matrix.shape[1]}
-        cells.append(cell | scores)
+        forgetting = TASK_MEASURES["af"]
+        scores = {"aa": value_of(TASK_MEASURES["aa"], record), "af": forgetting.loss(value_of(forgetting, record))}
+        cells.append(cell | scores | {"n_tasks": matrix.shape[1]})
         shared = {name: cell[name] for name in ("design", "method", "order", "partition", "seed")}
         finals += [shared | {"unit": unit, "item": item, "value": value} for unit, item, value in _final(record)]
     return OrderStudy(

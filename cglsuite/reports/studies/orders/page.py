@@ -54,6 +54,7 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import Notes, key_box, notice, tile
+from cglsuite.reports.results.measures import TASK_MEASURES
 from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import notices
 from cglsuite.reports.studies.orders import compute as orders
@@ -477,7 +478,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     axes.set_xlim(0, 100)
     axes.set_ylim(100 * low, 104)
     axes.set_xlabel("average accuracy (AA) after the last task, %")
-    axes.set_ylabel("average forgetting (AF_max), %")
+    axes.set_ylabel(f"average forgetting ({TASK_MEASURES['af'].symbol}), %")
     plain_axes(axes, theme, "both")
     legend(figure, 3, handles=handles, handlelength=2.2, hides=() if as_image else labels)
     return figure

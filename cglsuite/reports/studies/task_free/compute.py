@@ -20,7 +20,7 @@ from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.text import scenario_words
-from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_bounds, performance_name, stream_facts
+from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_bounds, performance_name, stream_facts, value_of
 from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.tables import mean_interval, mean_matrices, mean_std
 from cglsuite.reports.results.variants import value_as_text
@@ -463,18 +463,18 @@ def overlap_points(study: TaskFreeStudy, measure: str = "a_auc") -> pd.DataFrame
         Columns key, family (what they share, as text), percent, label, preset, title, schedule, overlap, entropy, mean, std, low, high,
         interval, n; families of a single overlap index have no rows.
     """
-    function = TASK_FREE_MEASURES[measure]
+    metric = TASK_FREE_MEASURES[measure]
     rows = []
     for group in study.groups:
         stream = study.streams.get(group.preset)
         if stream is None:
             continue
-        values = np.array([function.of(record) for record in group.records])
+        values = np.array([value_of(metric, record) for record in group.records])
         percent = is_fraction(group.records[0])
         mixed = {"overlap": overlap_index(stream.mixture, study.threshold), "entropy": mixing_entropy(stream.mixture)}
         shown = {"preset": group.preset, "title": stream.title, "schedule": stream.schedule_text, **mixed}
         identity = {"key": _family(group), "family": _family_title(group), "percent": percent, "label": group.label}
-        rows.append(identity | shown | _mean(values, performance_bounds(group.records[0]) if function.share else None))
+        rows.append(identity | shown | _mean(values, performance_bounds(group.records[0]) if metric.quantity == "performance" else None))
     frame = pd.DataFrame(rows, columns=["key", "family", "percent", "label", "preset", "title", "schedule", "overlap", "entropy", *_MEAN])
     several = frame.groupby("key")["overlap"].nunique()
     return frame[frame["key"].isin(several[several > 1].index)].reset_index(drop=True)

@@ -293,18 +293,18 @@ def overlap(study: TaskFreeStudy, measure: str = "a_auc") -> Gallery | Fragment:
 
 
 def _overlap(study: TaskFreeStudy, measure: str, part: pd.DataFrame) -> Any:
-    percent, label, family = bool(part["percent"].iloc[0]), TASK_FREE_MEASURES[measure].label, str(part["family"].iloc[0])
-    ylabel = f"{label}{', %' if percent else ''}"
+    percent, metric, family = bool(part["percent"].iloc[0]), TASK_FREE_MEASURES[measure], str(part["family"].iloc[0])
+    ylabel = f"{metric.axis}{', %' if percent else ''}"
     description = "; ".join(
         f"{row['label']} at {row['overlap']:.2f} ({row['schedule']}): {(100 if percent else 1) * row['mean']:.1f}" for row in as_rows(part)
     )
 
-    look: dict[str, Any] = {"title": f"{label.split()[0]} against overlap", "ylabel": ylabel, "order": study.methods, "percent": percent}
+    look: dict[str, Any] = {"title": f"{metric.symbol} against overlap", "ylabel": ylabel, "order": study.methods, "percent": percent}
     points = part[["overlap", "schedule"]].drop_duplicates().sort_values("overlap")
     listed = "; ".join(f"{row['overlap']:.2f} {row['schedule']}" for row in as_rows(points))
     kinds = sorted(set(part["interval"]) & {"BCa", "t"})
     bars = f"Bars: 95 % interval ({', '.join(kinds)}) over seeds." if kinds else "Too few seeds for intervals."
-    alt = f"{label} against the overlap index in {family}. {description}"
+    alt = f"{metric.axis} against the overlap index in {family}. {description}"
     return picture(partial(overlap_figure, part, **look), alt, f"{bars} Streams: {listed}.", family)
 
 
@@ -331,9 +331,10 @@ def contrast(study: Sweep, axis: str) -> Fragment:
         changes = {(row["label"], row["measure"]): row["change"] for row in as_rows(part)}
         columns = [label("method", str)]
         for measure in (measure for measure in study.measures if measure in set(part["measure"])):
-            title = study.measures[measure].label
-            columns += [crossed(f"{title}, {name} = {value}", points, (measure, value), partial(_point, unit=unit)) for value in values]
-            columns.append(crossed(f"{title.split()[0]}: {values[-1]} − {values[0]}", changes, measure, partial(_change, unit=unit)))
+            metric = study.measures[measure]
+            heads = {value: f"{metric.axis}, {name} = {value}" for value in values}
+            columns += [crossed(head, points, (measure, value), partial(_point, unit=unit)) for value, head in heads.items()]
+            columns.append(crossed(f"{metric.symbol}: {values[-1]} − {values[0]}", changes, measure, partial(_change, unit=unit)))
         counts = sorted({int(n) for n in part["n"]})
         units = f"n = {counts[0]}" if len(counts) == 1 else f"n from {counts[0]} to {counts[-1]}"
         about = f"Means ± standard deviations{' in percent' if percent else ''}, {units}; changes in points."

@@ -1,0 +1,248 @@
+"""A metric is one object: formula, direction, range, unit and names here, its function in :mod:`cglsuite.stats.metrics`.
+
+Tables, figures, verdicts and the documentation read it. Names state the definition; papers' labels are shown next to them, never instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.specs.citation import Citation
+from cglsuite.specs.plugins import PluginSpec
+
+__all__ = ["DIRECTIONS", "METRICS", "MetricSpec", "metric_named"]
+
+
+class Direction(NamedTuple):
+    """Which values are better, as an arrow, a word, and the sign that makes the better one larger."""
+
+    arrow: str
+    better: str
+    sign: float
+
+
+DIRECTIONS = {"up": Direction("↑", "higher", 1.0), "down": Direction("↓", "lower", -1.0)}
+"""By the ``direction`` of a metric or the ``better`` of a column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec(PluginSpec):
+    """A metric: ``factory(matrix, joint=None) -> float``, a pure function of the performance matrix.
+
+    ``matrix`` is float64 ``[T + 1, T]``: row 0 before training, row k after task k, NaN where there was no query.
+    ``joint`` is the matrix of the ``joint`` method in the same scenario and seeds, given if ``needs_joint``. The value is NaN if it
+    cannot be computed; ``undefined`` describes complete matrices for which the metric is undefined, if any.
+
+    In the setting ``task-free`` the matrix is ``[E + 1, K]``, a row per evaluation and a column per latent task, and the factory is also
+    given ``stream``: the ``evaluations`` (steps made), the items ``delivered`` of each latent task by then ([E + 1][K]), and the facts of
+    the ``tasks``. With ``needs_tasks`` it is given ``stream`` with the facts of the ``tasks`` in other settings too.
+    ``performances`` restricts the metric to scenarios whose ``scenario.performance`` is among them; () = any. ``unit`` names the unit of
+    values other than performance (``"steps"``).
+
+    ``label`` is what papers print, ``short`` what figures call it, and ``aliases`` are what else people type for it (``ap``). ``quantity``
+    says what it is a measure of, whatever its sign.
+    """
+
+    kind: ClassVar[str] = "metric"
+
+    factory: str
+    formula: str
+    direction: Literal["up", "down"]
+    range: tuple[float, float] = (float("-inf"), float("inf"))
+    needs_joint: bool = False
+    needs_tasks: bool = False
+    settings: tuple[str, ...] = ("task-il", "class-il", "domain-il", "time-il")
+    performances: tuple[str, ...] = ()
+    label: str = ""
+    unit: str = ""
+    undefined: str = ""
+    short: str = ""
+    aliases: tuple[str, ...] = ()
+    quantity: Literal["performance", "forgetting", "transfer", "intransigence", "time", ""] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.direction not in DIRECTIONS:
+            raise UnknownNameError(f"direction of metric {self.name!r}", str(self.direction), tuple(DIRECTIONS))
+
+    @property
+    def title(self) -> str:
+        """What papers print; its name where they print nothing."""
+        return self.label or self.name
+
+    @property
+    def symbol(self) -> str:
+        """What figures call it: ``AA``."""
+        return self.short or self.title
+
+    @property
+    def arrow(self) -> str:
+        """↑ where higher is better, else ↓."""
+        return DIRECTIONS[self.direction].arrow
+
+    @property
+    def better(self) -> str:
+        """Whether ``higher`` or ``lower`` is better."""
+        return DIRECTIONS[self.direction].better
+
+    @property
+    def axis(self) -> str:
+        """Its symbol and arrow: ``AA ↑``."""
+        return f"{self.symbol} {self.arrow}"
+
+    @property
+    def heading(self) -> str:
+        """Its title, unit and arrow: ``time to recover, steps ↓``."""
+        return f"{self.title}{f', {self.unit}' if self.unit else ''} {self.arrow}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What people may type for it; of a metric without ``short`` and ``aliases`` also the first word of its label."""
+        typed = (self.short, *self.aliases) if self.short or self.aliases else self.title.split()[:1]
+        return (self.name, self.title, *filter(None, typed))
+
+    def loss(self, value: float) -> float:
+        """A value with the sign that makes more of it worse: forgetting is positive, however the metric counts it."""
+        return -DIRECTIONS[self.direction].sign * value
+
+    def excluded(self, scenario: Mapping[str, object]) -> str:
+        """Why it does not apply to a scenario with these switches (of them ``setting`` and ``performance``); empty if it does."""
+        setting, performance = scenario.get("setting", self.settings[0]), scenario.get("performance")
+        if setting not in self.settings:
+            return f"does not apply to {setting}, only to {', '.join(self.settings)}"
+        if self.performances and performance not in self.performances:
+            return f"does not apply where performance is {performance}, only to {', '.join(self.performances)}"
+        return ""
+
+
+# The metrics of the suite, which cglsuite-metrics provides, in the order of tables.
+
+_BEGIN = Citation(
+    authors=("Ko", "others"),
+    title="BeGin: Extensive Benchmark Scenarios and An Easy-to-use Framework for Graph Continual Learning",
+    year=2025,
+    journal="ACM TIST 16(1)",
+)
+_CHAUDHRY = Citation(authors=("Chaudhry", "others"), title="Riemannian Walk for Incremental Learning", year=2018, booktitle="ECCV")
+_LOPEZ_PAZ = Citation(
+    authors=("Lopez-Paz", "Ranzato"), title="Gradient Episodic Memory for Continual Learning", year=2017, booktitle="NeurIPS"
+)
+_DRIFT = Citation(
+    authors=("Sun", "others"),
+    title="DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts",
+    year=2026,
+    arxiv="2605.12998",
+)
+_LLM4GCL = Citation(
+    authors=("Cheng", "Li", "Li", "others"),
+    title="Can LLMs Alleviate Catastrophic Forgetting in Graph Continual Learning? A Systematic Study",
+    year=2025,
+    arxiv="2505.18697",
+)
+_SHARE, _DIFFERENCE = (0.0, 1.0), (-1.0, 1.0)
+
+
+def _metric(name: str, label: str, summary: str, **more: Any) -> MetricSpec:
+    return MetricSpec(name=name, label=label, summary=summary, factory=f"cglsuite.stats.metrics:{name}", **more)
+
+
+_OF_TASKS = (
+    _metric(
+        "average_performance", "AP (AA)", "mean performance over all tasks after the last one",
+        formula="mean_j M[T,j]", direction="up", range=_SHARE, quantity="performance", short="AA", aliases=("AP",), citation=_LOPEZ_PAZ,
+    ),
+    _metric(
+        "forgetting_from_diagonal", "AF (BeGin)", "performance lost since a task was learnt; positive = forgetting",
+        formula="mean_{j<T} (M[j,j] - M[T,j])", direction="down", range=_DIFFERENCE, quantity="forgetting", short="AF", citation=_BEGIN,
+    ),
+    _metric(
+        "forgetting_max", "AF_max (skeleton)", "performance lost since a task was at its best; positive = forgetting",
+        formula="mean_{j<T} (max_{j<=l<T} M[l,j] - M[T,j])", direction="down", range=_DIFFERENCE, quantity="forgetting", short="AF_max",
+        citation=_CHAUDHRY,
+    ),
+    _metric(
+        "backward_transfer", "AF (CGLB, AGALE), BWT", "performance gained since a task was learnt; negative = forgetting",
+        formula="mean_{j<T} (M[T,j] - M[j,j])", direction="up", range=_DIFFERENCE, quantity="transfer", short="BWT", aliases=("AF",),
+        citation=_LOPEZ_PAZ,
+    ),
+    _metric(
+        "forward_transfer", "FWT", "performance on the next task before learning it, relative to the untrained model",
+        formula="mean_{j>=2} (M[j-1,j] - M[0,j])", direction="up", range=_DIFFERENCE, quantity="transfer", short="FWT",
+        settings=("domain-il", "time-il"), citation=_LOPEZ_PAZ,
+    ),
+    _metric(
+        "intransigence", "INT", "shortfall on each new task against joint training; lower is better",
+        formula="mean_j (M_joint[j,j] - M[j,j])", direction="down", range=_DIFFERENCE, quantity="intransigence", short="INT",
+        needs_joint=True, citation=_CHAUDHRY,
+    ),
+)  # fmt: skip
+_ACCURACY: dict[str, Any] = {
+    "direction": "up", "range": _SHARE, "quantity": "performance", "citation": _LLM4GCL,
+    "settings": ("class-il", "domain-il", "time-il"), "performances": ("micro",), "needs_tasks": True,
+}  # fmt: skip
+_POOLED = (
+    _metric(
+        "pooled_accuracy", "pooled accuracy", "accuracy over the test items of all tasks after the last one",
+        formula="sum_j n_j M[T,j] / sum_j n_j", **_ACCURACY,
+    ),
+    _metric(
+        "pooled_accuracy_mean", "pooled accuracy, averaged",
+        "accuracy over the test items of the tasks learnt, averaged over the stages of the stream",
+        formula="mean_k sum_{j<=k} n_j M[k,j] / sum_{j<=k} n_j", **_ACCURACY,
+    ),
+)  # fmt: skip
+_CURVE: dict[str, Any] = {"settings": ("task-free",), "direction": "up", "citation": _DRIFT}
+_LEVEL: dict[str, Any] = _CURVE | {"range": _SHARE, "quantity": "performance"}
+_TASK_FREE = (
+    _metric(
+        "a_auc", "A_AUC", "mean performance over latent tasks and evaluations, including the one before training",
+        formula="mean_{i>=0} mean_k A[i,k]", **_LEVEL,
+    ),
+    _metric(
+        "a_auc_trained", "A_AUC (from step 1)", "mean performance over latent tasks and evaluations, excluding the one before training",
+        formula="mean_{i>=1} mean_k A[i,k]", **_LEVEL,
+    ),
+    _metric(
+        "a_auc_node_weighted", "A_AUC (DRIFT's code)",
+        "performance on all test items pooled, averaged over evaluations, including the one before training",
+        formula="mean_{i>=0} sum_k n_k A[i,k] / sum_k n_k", **_LEVEL,
+    ),
+    _metric(
+        "a_end", "AA, A_end", "mean performance over latent tasks after the last step", formula="mean_k A[E,k]", short="AA", **_LEVEL,
+    ),
+    _metric(
+        "af_s", "AF_s (DRIFT)", "final performance minus the best over the stream; negative = forgetting, never positive",
+        formula="mean_k (A[E,k] - max_i A[i,k])", range=(-1.0, 0.0), quantity="forgetting", short="AF_s", **_CURVE,
+    ),
+    _metric(
+        "af_hard", "AF (DRIFT, hard streams)", "performance gained since the last item of a latent task arrived; negative = forgetting",
+        formula="mean_k (A[E,k] - A[e_k,k]), e_k: all of k has arrived", range=_DIFFERENCE, quantity="forgetting", short="AF", **_CURVE,
+    ),
+    _metric(
+        "time_to_recover", "time to recover", "steps until a latent task that fell below 90 % of its best recovers",
+        formula="median over dips of (step back - step of the fall)", range=(0.0, float("inf")), unit="steps", quantity="time",
+        undefined="nothing falls, or at least half of the falls never recover",
+        **_CURVE | {"direction": "down", "citation": "cglsuite, 2026 (defined here: see the formula)"},
+    ),
+)  # fmt: skip
+METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in (*_OF_TASKS, *_TASK_FREE, *_POOLED)}
+"""The metrics by name, in the order of tables."""
+
+
+def metric_named(word: str, metrics: Mapping[str, MetricSpec], what: str = "metric") -> MetricSpec:
+    """The metric that a person means: by its name, label, symbol or an alias, in any case.
+
+    Raises:
+        UnknownNameError: none is called that; suggests the nearest. UsageError: several are.
+    """
+    if word in metrics:
+        return metrics[word]
+    called = [spec for spec in metrics.values() if word.lower() in map(str.lower, spec.names)]
+    if len(called) > 1:
+        raise UsageError(f"the metric {word!r} is several here; expected one of {', '.join(spec.name for spec in called)}")
+    if not called:
+        raise UnknownNameError(what, word, list(dict.fromkeys([*metrics, *(name for spec in metrics.values() for name in spec.names)])))
+    return called[0]
