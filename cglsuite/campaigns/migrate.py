@@ -22,15 +22,14 @@ from cglsuite.base.errors import CglsuiteError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
-from cglsuite.cells.keys import claimed_key, numerics_facts, references, torch_version
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.keys import claimed_key, design_key, numerics_facts, references, sources, torch_version
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.spec import left_out
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
-    from cglsuite.cells.plan import Engine
     from cglsuite.cells.spec import CellSpec
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
@@ -111,7 +110,6 @@ class Coverage:
 def survey(
     store: Store,
     catalogue: Catalogue,
-    engine: Engine,
     *,
     here: Mapping[str, Any],
     scenarios: Sequence[str] = (),
@@ -129,7 +127,7 @@ def survey(
         if not record.done:
             result.left.append((record, f"its status is {record.status}: only finished records are results"))
             continue
-        planned, reason = replanned(record, catalogue, engine)
+        planned, reason = replanned(record, catalogue)
         if planned is None:
             result.left.append((record, reason))
         elif planned.key == record.key:
@@ -137,7 +135,7 @@ def survey(
         elif reason := _taken(store, planned.key) or elsewhere(record, here):
             result.left.append((record, reason))
         else:
-            used = engine.sources(_cell(planned), catalogue)
+            used = sources(_cell(planned), catalogue)
             changes = frozenset(_changes(record, used))
             same = frozenset(_same(record, changes, _cell(planned), catalogue))
             made = Candidate(record=record, planned=planned, used=used, changes=changes - same, same=same)
@@ -178,7 +176,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def replanned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[PlannedCell | None, str]:
+def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None, str]:
     """The record's cell as planned now, or the reason why it is a different cell."""
     cell = record.cell
     seeds = Seeds(**{axis: cell["seeds"][axis] for axis in ("order", "split", "init")})
@@ -191,7 +189,7 @@ def replanned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[Pla
         device=cell["device"],
     )
     try:
-        preset = engine.plan(request, catalogue)
+        preset = plan_cell(request, catalogue)
         if not preset.ready or preset.cell is None:
             return None, f"cannot be planned now: {preset.reason}"
         defaults = plain(preset.cell.configuration)
@@ -200,12 +198,12 @@ def replanned(record: Record, catalogue: Catalogue, engine: Engine) -> tuple[Pla
         implicit = plain(left_out(catalogue, preset.cell))
         given |= {k: v for k, v in implicit.items() if k in defaults and k not in cell["configuration"]}
         overrides = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items()}
-        planned = engine.plan(dataclasses.replace(request, overrides=overrides), catalogue) if overrides else preset
+        planned = plan_cell(dataclasses.replace(request, overrides=overrides), catalogue) if overrides else preset
     except CglsuiteError as error:
         return None, f"cannot be planned now: {error}"
     if planned.cell is None or not planned.ready:
         return None, f"cannot be planned now: {planned.reason}"
-    if engine.design_key(planned.cell) != record.design:
+    if design_key(planned.cell) != record.design:
         now = plain(planned.cell.configuration)
         differing = sorted(k for k in {*now, *cell["configuration"]} if now.get(k) != cell["configuration"].get(k))
         return None, "is a different cell now" + (
@@ -289,10 +287,12 @@ def coverage(candidates: Iterable[Candidate], equal: Iterable[Candidate]) -> lis
 # --- then and now --------------------------------------------------------------------------------------------------------------------
 
 
-def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, engine: Engine, scratch: Store) -> list[str]:
+def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, scratch: Store) -> list[str]:
     """Rerun a candidate's cell into another store, and :func:`compare` with its ``former`` result."""
+    from cglsuite.cells.run import run_cell  # imports torch
+
     try:
-        now = engine.run_cell(_cell(candidate.planned), catalogue, scratch)
+        now = run_cell(_cell(candidate.planned), catalogue, scratch)
     except CglsuiteError as error:
         return [f"it cannot be run: {error}"]
     return compare(candidate.former or candidate.record, now)

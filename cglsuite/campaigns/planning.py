@@ -16,9 +16,8 @@ from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.order_designs import too_many
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, same_key, selected
 from cglsuite.campaigns.search import Candidate, Range, Search, draw_points, draw_trials, expand_grid, scope_of
-from cglsuite.cells.code.inputs import with_inputs
 from cglsuite.cells.device import planned_device
-from cglsuite.cells.plan import CellRequest, Engine, PlannedCell, load_engine
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cells, with_inputs
 from cglsuite.specs import NO_PRETRAINING, ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
 from cglsuite.specs.levels import LEVEL_OF
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -72,12 +71,10 @@ class _Planner:
         campaign: Campaign,
         catalogue: Catalogue,
         overrides: Overrides | Mapping[str, Any] | None,
-        engine: Engine | None,
         store: Store | None,
         to_run: bool,
     ) -> None:
         self.campaign, self.catalogue, self.store, self.to_run = campaign, catalogue, store, to_run
-        self.engine = engine or load_engine()
         self.overrides = Overrides.of(overrides)
         self.device = self._device(self.overrides.device or campaign.run.device, self.overrides.executor or campaign.run.executor)
         grid = campaign.grid
@@ -289,19 +286,19 @@ class _Planner:
         """The cells of one candidate of a group's search."""
         values = self.values(group, chosen)
         with self._at(group):
-            return self._settled(self.engine.plan_all([self.request(group, s, values) for s in seeds], self.catalogue))
+            return self._settled(plan_cells([self.request(group, s, values) for s in seeds], self.catalogue))
 
     def planned(self, group: _Group, chosen: Mapping[str, Any]) -> list[PlannedCell]:
         """The cells of a group."""
         requests = self.requests(group, chosen)
         with self._at(group):
-            return self._settled(self.engine.plan_all(requests, self.catalogue))
+            return self._settled(plan_cells(requests, self.catalogue))
 
     def _settled(self, cells: list[PlannedCell]) -> list[PlannedCell]:
         """The cells with their inputs."""
         if self.store is None:
             return cells
-        return with_inputs(cells, self.store, self.engine, self.catalogue, to_run=self.to_run)
+        return with_inputs(cells, self.store, self.catalogue, to_run=self.to_run)
 
     def _at(self, group: _Group) -> contextlib.AbstractContextManager[None]:
         return _at(f"{self.campaign.where}: {group.scenario} × {group.method}")
@@ -379,7 +376,6 @@ def plan_campaign(
     overrides: Overrides | Mapping[str, Any] | None = None,
     *,
     store: Store | None = None,
-    engine: Engine | None = None,
     to_run: bool = False,
 ) -> list[PlannedCell]:
     """The cells of a campaign's grid, in the file's order: ready, N/A with the reason, or waiting for a search.
@@ -394,7 +390,7 @@ def plan_campaign(
     Raises:
         UsageError: an unknown name or key, a value outside its declared range, or a cell that is planned twice.
     """
-    planner = _Planner(campaign, catalogue, overrides, engine, store, to_run)
+    planner = _Planner(campaign, catalogue, overrides, store, to_run)
     cells = [*(cell for group in planner.groups for cell in planner.grid(group)), *planner.stored()]
     _refuse_twins(campaign.where, cells)
     return cells
@@ -406,11 +402,10 @@ def plan_search(
     overrides: Overrides | Mapping[str, Any] | None = None,
     *,
     store: Store | None = None,
-    engine: Engine | None = None,
     to_run: bool = False,
 ) -> list[Search]:
     """The searches to run before the grid (none without a ``[search]``); see :func:`plan_campaign` for the arguments."""
-    planner = _Planner(campaign, catalogue, overrides, engine, store, to_run)
+    planner = _Planner(campaign, catalogue, overrides, store, to_run)
     return [search for group in planner.groups if (search := planner.search(group)) is not None]
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import platform
 import time
-import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.base.errors import CglsuiteError, NotApplicable, StoreError, said, shortened
+from cglsuite.base.errors import NotApplicable, StoreError
+from cglsuite.cells import keys
 from cglsuite.cells.job import job_facts
-from cglsuite.cells.keys import torch_version
-from cglsuite.cells.plan import Engine, PlannedCell
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.describe import describe, providers
-from cglsuite.cells.records.record import Record, Status
+from cglsuite.cells.records.record import Record, Status, recordable
 from cglsuite.cells.storage.lease import FIRST_S, MOST_TAKEOVERS, Attempt, Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
 
@@ -24,14 +22,13 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.host import Catalogue
 
-__all__ = ["failure_record", "obtain_record", "reason_of", "recordable", "run_if_free"]
+__all__ = ["failure_record", "obtain_record", "run_if_free"]
 
 
 def run_if_free(
     planned: PlannedCell,
     catalogue: Catalogue,
     store: Store,
-    engine: Engine,
     *,
     rerun: bool = False,
     since_ns: int | None = None,
@@ -76,7 +73,7 @@ def run_if_free(
             return record
         with store.attempt(planned.key) as attempt:
             if len(attempt.fallen) > MOST_TAKEOVERS:
-                record = _poisonous(planned, catalogue, store, engine, attempt)
+                record = _poisonous(planned, catalogue, store, attempt)
                 attempt.finished()
                 return record
 
@@ -88,14 +85,16 @@ def run_if_free(
                 if progress is not None:
                     progress(learnt, n_tasks)
 
+            from cglsuite.cells.run import run_cell  # imports torch
+
             on_start()
             try:
                 if not rerun:
-                    record = engine.run_cell(cell, catalogue, store, progress=advance, in_common=in_common, **more)
+                    record = run_cell(cell, catalogue, store, progress=advance, in_common=in_common, **more)
                 else:
-                    store.drop_checkpoints(engine.prefix_keys(cell, catalogue))
+                    store.drop_checkpoints(keys.prefix_keys(cell, catalogue))
                     with store.set_aside(planned.key):
-                        record = engine.run_cell(cell, catalogue, store, progress=advance, **more)
+                        record = run_cell(cell, catalogue, store, progress=advance, **more)
             except (StoreError, TaskElsewhere):
                 raise
             except Exception as error:
@@ -107,7 +106,7 @@ def run_if_free(
         return record if lease.held else store.cached(planned.key)
 
 
-def _poisonous(planned: PlannedCell, catalogue: Catalogue, store: Store, engine: Engine, attempt: Attempt) -> Record:
+def _poisonous(planned: PlannedCell, catalogue: Catalogue, store: Store, attempt: Attempt) -> Record:
     """The record of a cell that whoever runs it does not survive."""
     who = "; ".join(attempt.fallen)
     reason = (
@@ -116,7 +115,7 @@ def _poisonous(planned: PlannedCell, catalogue: Catalogue, store: Store, engine:
     )
     if planned.cell is None:
         raise NotApplicable(planned.reason or "nothing was resolved")
-    record = failure_record(planned.cell, catalogue, engine, key=planned.key, status="failed", reason=reason)
+    record = failure_record(planned.cell, catalogue, key=planned.key, status="failed", reason=reason)
     store.put(record)
     return record
 
@@ -125,7 +124,6 @@ def obtain_record(
     planned: PlannedCell,
     catalogue: Catalogue,
     store: Store,
-    engine: Engine,
     *,
     rerun: bool = False,
     on_wait: Callable[[Holder], None] = lambda holder: None,
@@ -149,7 +147,6 @@ def obtain_record(
             planned,
             catalogue,
             store,
-            engine,
             rerun=rerun,
             on_start=lambda: started.append(True),
             progress=progress,
@@ -164,42 +161,25 @@ def obtain_record(
             waiting = True
         time.sleep(backoff.missed(planned.key, near=holder is not None and holder.here))
     if started and record.done and planned.cell is not None:
-        store.drop_checkpoints(engine.prefix_keys(planned.cell, catalogue))
+        store.drop_checkpoints(keys.prefix_keys(planned.cell, catalogue))
     return record
 
 
 # The record of a cell whose process died, timed out, or could not start.
 
-_MOST_REASON = 10_000
-
-
-def reason_of(error: BaseException, *, place: bool = True) -> str:
-    """``error`` as the reason of a record: what it says and, with ``place``, where an error of others was raised."""
-    name, text = type(error).__name__, said(error, _MOST_REASON)
-    if isinstance(error, CglsuiteError):
-        return recordable(text if text.strip() else name)
-    frames = traceback.extract_tb(error.__traceback__)[-1:] if place else ()
-    at = "".join(f" (at {Path(frame.filename).name}:{frame.lineno} in {frame.name})" for frame in frames)
-    return recordable(f"{name}: {shortened(text, _MOST_REASON // 2)}{at}")
-
-
-def recordable(text: str) -> str:
-    """``text`` as a record can hold it: Unicode, and of a length that tables can show."""
-    return shortened(text.encode(errors="backslashreplace").decode(), _MOST_REASON)
-
 
 def failure_record(
-    cell: CellSpec, catalogue: Catalogue, engine: Engine, *, key: str, status: Status, reason: str, elapsed_s: float | None = None
+    cell: CellSpec, catalogue: Catalogue, *, key: str, status: Status, reason: str, elapsed_s: float | None = None
 ) -> Record:
     """A record of ``cell`` with the reason for the missing result. Imports no torch: it is created in the parent of the workers.
 
     Args:
         elapsed_s: the cell's run time in seconds, if it had started.
     """
-    used = engine.sources(cell, catalogue)
+    used = keys.sources(cell, catalogue)
     return Record(
         key=key,
-        design=engine.design_key(cell),
+        design=keys.design_key(cell),
         status=status,
         reason=recordable(reason),
         **describe(cell),
@@ -210,7 +190,7 @@ def failure_record(
         },
         environment={
             "python": platform.python_version(),
-            "torch": torch_version(),
+            "torch": keys.torch_version(),
             "platform": f"{platform.system()} {platform.machine()}",
             "cpu": None,
             "cuda": None,

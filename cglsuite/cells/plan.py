@@ -1,31 +1,36 @@
 """Plans: requests by name, the cells they resolve to, and plan files that workers on any machine can read."""
 
-# ruff: noqa: RUF009 - the defaults of an engine are functions
-
 from __future__ import annotations
 
 import dataclasses
 import json
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.base.hashing import canonical
 from cglsuite.base.inputs import read_regular
+from cglsuite.cells import keys
+from cglsuite.cells.code.inputs import declared, present, variable_name
+from cglsuite.cells.records.describe import foreign_code
+from cglsuite.cells.spec import resolve_cell
+from cglsuite.cells.storage.layout import Digests, Inputs, noted_keys, read_inputs
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
     from cglsuite.cells.spec import CellSpec
+    from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["DEFAULT_ENGINE", "CellRequest", "Engine", "PlanFile", "PlannedCell", "PlannedState", "default_engine", "load_engine"]
+__all__ = ["CellRequest", "PlanFile", "PlannedCell", "PlannedState", "plan_cell", "plan_cells", "with_inputs"]
 
-_VERSION = 7
+logger = logging.getLogger(__name__)
+_VERSION = 8
 PlannedState = Literal["ready", "n/a", "waiting"]
 
 
@@ -41,7 +46,7 @@ class CellRequest:
     method: str
     backbone: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    seeds: Seeds = Seeds()
+    seeds: Seeds = field(default_factory=Seeds)
     threads: int = 1
     device: str = "cpu"
     inputs: Mapping[str, str | None] = field(default_factory=dict)
@@ -92,7 +97,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFile:
-    """A list of cells for workers: keys and requests, and the engine that resolves and runs them.
+    """A list of cells for workers: keys and requests, and what the workers must know to run them.
 
     ``sharing`` names the family of every cell that may share the states after its first tasks with other cells of the plan.
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
@@ -105,7 +110,6 @@ class PlanFile:
     ``checkpoint_every_s`` is what an interruption of a cell may cost; None = as the worker's environment says.
     """
 
-    engine: str
     cells: Sequence[tuple[str, CellRequest]]
     sharing: Mapping[str, str] = field(default_factory=dict)
     foreign: Mapping[str, str] = field(default_factory=dict)
@@ -124,14 +128,13 @@ class PlanFile:
     def of(
         cls,
         cells: Iterable[PlannedCell],
-        engine: str,
         sharing: Mapping[str, str] | None = None,
         foreign: Mapping[str, str] | None = None,
         **run: Any,
     ) -> PlanFile:
         """The plan of all ``cells`` that are ready; ``run``: the fields from ``code`` on."""
         requests = [(p.key, p.request) for p in cells if p.ready]
-        return cls(engine=engine, cells=requests, sharing=dict(sharing or {}), foreign=dict(foreign or {}), **run)
+        return cls(cells=requests, sharing=dict(sharing or {}), foreign=dict(foreign or {}), **run)
 
     def write(self, path: Path) -> None:
         """Write atomically. The file's modification time separates attempts of this plan from earlier ones."""
@@ -146,7 +149,7 @@ class PlanFile:
             "declared": list(self.declared),
         }
         run |= {"plugins": list(self.plugins), "data": list(self.data), "data_options": dict(self.data_options)}
-        plan = {"plan": _VERSION, "engine": self.engine, "cells": cells, **tables, "run": run}
+        plan = {"plan": _VERSION, "cells": cells, **tables, "run": run}
         write_atomic(path, json.dumps(plan, sort_keys=True).encode())
 
     @classmethod
@@ -162,130 +165,110 @@ class PlanFile:
                 raise ValueError(f"plan version {data['plan']!r}; expected {_VERSION}")
             cells = [(c["key"], CellRequest.from_json(c["request"])) for c in data["cells"]]
             tables: dict[str, Any] = {name: dict(data[name]) for name in ("sharing", "foreign", "code")}
-            return cls(engine=data["engine"], cells=cells, **tables, **data["run"])
+            return cls(cells=cells, **tables, **data["run"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} is not a plan of cells: {type(error).__name__}: {error}") from error
 
 
-# The functions that resolve, key and run cells, imported when first called.
-# Planning, searching and executing go through an :class:`Engine`, which has a name (``"package.module:function"``) so that worker processes
-# can find the same one.
-
-DEFAULT_ENGINE = "cglsuite.cells.plan:default_engine"
-
-
-def _late(reference: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return resolve_name(reference)(*args, **kwargs)
-
-    return call
-
-
-_CELL_KEY = _late("cglsuite.cells.keys:cell_key")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Engine:
-    """How cells are resolved, keyed and run: the suite's own functions (:mod:`cglsuite.cells.spec` and :mod:`cglsuite.cells.run`), unless
-    others are given.
-
-    ``run_cell`` also stores the record that it returns. ``foreseen``: a name for every task of a cell in order of arrival, or ``None``
-    if that is unknown before the run.
-    """
-
-    reference: str = DEFAULT_ENGINE
-    load_catalogue: Callable[[], Catalogue] = _late("cglsuite.host:load_catalogue")
-    resolve_cell: Callable[..., CellSpec] = _late("cglsuite.cells.spec:resolve_cell")
-    cell_key: Callable[[CellSpec, Catalogue], str] = _CELL_KEY
-    design_key: Callable[[CellSpec], str] = _late("cglsuite.cells.keys:design_key")
-    prefix_keys: Callable[[CellSpec, Catalogue], Sequence[str]] = _late("cglsuite.cells.keys:prefix_keys")
-    foreseen: Callable[[CellSpec], Sequence[str] | None] = _late("cglsuite.cells.sharing.tasks:foreseen_tasks")
-    sources: Callable[[CellSpec, Catalogue], Mapping[str, Mapping[str, str]]] = _late("cglsuite.cells.keys:sources")
-    planned_code: Callable[[Iterable[CellSpec], Catalogue], Mapping[str, tuple[Path, bytes]]] = _late("cglsuite.cells.keys:planned_code")
-    run_cell: Callable[..., Record] = _late("cglsuite.cells.run:run_cell")
-
-    def plan(self, request: CellRequest, catalogue: Catalogue) -> PlannedCell:
-        """``request`` resolved and keyed, or N/A with its reason.
-
-        Raises:
-            UnknownNameError, SpecError: the request itself is wrong.
-        """
-        try:
-            cell = self.resolve_cell(
-                catalogue,
-                scenario=request.scenario,
-                method=request.method,
-                backbone=request.backbone,
-                overrides=request.overrides,
-                seeds=request.seeds,
-                threads=request.threads,
-                device=request.device,
-            )
-        except NotApplicable as error:
-            return PlannedCell(request=request, state="n/a", reason=str(error))
-        if request.inputs:
-            cell = dataclasses.replace(cell, inputs=request.inputs)
-        return PlannedCell(request=request, state="ready", cell=cell, key=self.cell_key(cell, catalogue))
-
-    def plan_all(self, requests: Iterable[CellRequest], catalogue: Catalogue) -> list[PlannedCell]:
-        """:meth:`plan` for each of ``requests``; requests that differ only in their seeds are resolved once.
-
-        Raises:
-            UnknownNameError, SpecError: a request itself is wrong.
-        """
-        requests = list(requests)
-        first: dict[str, PlannedCell] = {}
-        keyed: dict[str, Callable[[Seeds], str]] = {}
-        texts: dict[tuple[Any, ...], str] = {}
-        plans = []
-        for request in requests:
-            # The requests of a group share one mapping of overrides, whose text is made once; the inputs of each may be its own.
-            same = (
-                request.scenario,
-                request.method,
-                request.backbone,
-                id(request.overrides),
-                request.threads,
-                request.device,
-                id(request.inputs) if request.inputs else 0,
-            )
-            if (name := texts.get(same, "")) == "":
-                name = texts[same] = canonical(dataclasses.replace(request, seeds=Seeds()))
-            if name not in first:
-                planned = first[name] = self.plan(request, catalogue)
-            elif (cell := first[name].cell) is None:
-                planned = dataclasses.replace(first[name], request=request)
-            else:
-                if name not in keyed:
-                    keyed[name] = self.keys_of(cell, catalogue)
-                cell = dataclasses.replace(cell, seeds=request.seeds)
-                planned = PlannedCell(request=request, state="ready", cell=cell, key=keyed[name](request.seeds))
-            plans.append(planned)
-        return plans
-
-    def keys_of(self, cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
-        """The keys of ``cell`` by seeds."""
-        if self.cell_key is _CELL_KEY:
-            seeded: Callable[[Seeds], str] = resolve_name("cglsuite.cells.keys:seeded_keys")(cell, catalogue)
-            return seeded
-        return lambda seeds: self.cell_key(dataclasses.replace(cell, seeds=seeds), catalogue)
-
-
-def default_engine() -> Engine:
-    """The suite's own."""
-    return Engine()
-
-
-def load_engine(reference: str = DEFAULT_ENGINE) -> Engine:
-    """The engine that ``"package.module:function"`` returns.
+def plan_cell(request: CellRequest, catalogue: Catalogue) -> PlannedCell:
+    """``request`` resolved and keyed, or N/A with its reason.
 
     Raises:
-        UsageError: there is none.
+        UnknownNameError, SpecError: the request itself is wrong.
     """
     try:
-        engine = resolve_name(reference)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise UsageError(f"no engine {reference!r}: {error}") from error
-    if not isinstance(engine, Engine):
-        raise UsageError(f"{reference!r} returns {type(engine).__name__}, not an Engine")
-    return engine
+        cell = resolve_cell(
+            catalogue,
+            scenario=request.scenario,
+            method=request.method,
+            backbone=request.backbone,
+            overrides=request.overrides,
+            seeds=request.seeds,
+            threads=request.threads,
+            device=request.device,
+        )
+    except NotApplicable as error:
+        return PlannedCell(request=request, state="n/a", reason=str(error))
+    if request.inputs:
+        cell = dataclasses.replace(cell, inputs=request.inputs)
+    return PlannedCell(request=request, state="ready", cell=cell, key=keys.cell_key(cell, catalogue))
+
+
+def plan_cells(requests: Iterable[CellRequest], catalogue: Catalogue) -> list[PlannedCell]:
+    """:func:`plan_cell` for each of ``requests``; requests that differ only in their seeds are resolved once.
+
+    Raises:
+        UnknownNameError, SpecError: a request itself is wrong.
+    """
+    first: dict[str, PlannedCell] = {}
+    keyed: dict[str, Callable[[Seeds], str]] = {}
+    texts: dict[tuple[Any, ...], str] = {}
+    plans = []
+    for request in (requests := list(requests)):
+        # The requests of a group share one mapping of overrides, whose text is made once; the inputs of each may be its own.
+        same = (
+            request.scenario,
+            request.method,
+            request.backbone,
+            id(request.overrides),
+            request.threads,
+            request.device,
+            id(request.inputs) if request.inputs else 0,
+        )
+        if (name := texts.get(same, "")) == "":
+            name = texts[same] = canonical(dataclasses.replace(request, seeds=Seeds()))
+        if name not in first:
+            planned = first[name] = plan_cell(request, catalogue)
+        elif (cell := first[name].cell) is None:
+            planned = dataclasses.replace(first[name], request=request)
+        else:
+            if name not in keyed:
+                keyed[name] = keys.seeded_keys(cell, catalogue)
+            cell = dataclasses.replace(cell, seeds=request.seeds)
+            planned = PlannedCell(request=request, state="ready", cell=cell, key=keyed[name](request.seeds))
+        plans.append(planned)
+    return plans
+
+
+def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, *, to_run: bool) -> list[PlannedCell]:
+    """The cells under the keys of records whose inputs are as they are now.
+
+    Args:
+        to_run: where there is none, a cell gets a second key; otherwise it is read as it was run last. Either is logged.
+    """
+    declared_names = declared()
+    now: dict[str, str | None] = {}
+    changed, absent = Counter[str](), Counter[str]()
+
+    def asked(noted: Sequence[Inputs]) -> Digests:
+        names = {*declared_names, *(name for one in noted for name in one.read)}
+        now.update({name: present(name) for name in names if name not in now})
+        changes = {one.key: one.changes(now, declared_names) for one in noted}
+        fitting = sorted((one for one in noted if not changes[one.key]), key=lambda one: len(one.absent(now)))
+        if not fitting:
+            changed.update(sorted(changes.values(), key=len)[0])
+            if to_run:
+                return {name: now[name] for name in names}
+        best = next((one for one in fitting or noted if store.cached(one.key) is not None), (fitting or noted)[0])
+        absent.update(best.absent(now))
+        return best.asked
+
+    noted = {key: read_inputs(store.path, key) for key in noted_keys(store.path, (p.key for p in cells if p.ready))}
+    for planned in cells if declared_names else ():  # of results that were made before anything was declared
+        known = planned.cell is None or planned.key in noted or store.cached(planned.key) is None
+        if not known and foreign_code(keys.sources(planned.cell, catalogue)):  # type: ignore[arg-type]
+            noted[planned.key] = [Inputs(key=planned.key, asked={}, read={}, written_ns=0)]
+    chosen = {key: asked(found) for key, found in noted.items() if found}
+    requests = [dataclasses.replace(p.request, inputs=chosen[p.key]) for p in cells if chosen.get(p.key)]
+    replanned = iter(plan_cells(requests, catalogue))
+    follows = "trained again, beside the old results" if to_run else "the results are of what it was; run the same command again"
+    for name, number in changed.items():
+        what = f"environment variable {name[1:]}" if variable_name(name) else name
+        logger.warning("%s has changed since %s read it: %s", what, _cells(number), follows)
+    for name, number in absent.items() if to_run else ():
+        logger.info("%s is not here: the results of %s that read it stand", name, _cells(number))
+    return [next(replanned) if chosen.get(p.key) else p for p in cells]
+
+
+def _cells(number: int) -> str:
+    return "a cell" if number == 1 else f"{number} cells"

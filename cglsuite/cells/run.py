@@ -39,11 +39,10 @@ from cglsuite.cells.keys import (
     torch_version,
     user_modules,
 )
-from cglsuite.cells.obtain import reason_of, recordable
 from cglsuite.cells.process import ROLES, Watch
 from cglsuite.cells.records.describe import describe, foreign_code, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
-from cglsuite.cells.records.record import Curves, Record
+from cglsuite.cells.records.record import Curves, Record, reason_of, recordable
 from cglsuite.cells.sharing.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.storage.lease import Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store

@@ -27,11 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.base.hashing import digest
-from cglsuite.cells.plan import CellRequest, default_engine
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.run import run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.submissions.staging import Mark, write_marks
+from cglsuite.host import load_catalogue
 from cglsuite.specs import Seeds
 
 __all__ = ["fill", "main"]
@@ -44,13 +46,12 @@ TINY = {"training.epochs": 2, "backbone.width": 8}
 
 def fill(folder: Path, records: int) -> None:
     """A store of about ``records`` records in ``folder``, with marks."""
-    engine = default_engine()
-    catalogue, store = engine.load_catalogue(), Store(folder)
+    catalogue, store = load_catalogue(), Store(folder)
     templates = {}
     with tempfile.TemporaryDirectory() as scratch:
         for setting in SETTINGS:
-            planned = engine.plan(CellRequest(scenario=f"synthetic-csbm/{setting}@begin-1", method="bare", overrides=TINY), catalogue)
-            templates[setting] = engine.run_cell(planned.cell, catalogue, Store(scratch))
+            planned = plan_cell(CellRequest(scenario=f"synthetic-csbm/{setting}@begin-1", method="bare", overrides=TINY), catalogue)
+            templates[setting] = run_cell(planned.cell, catalogue, Store(scratch))
     draw, marks = random.Random(0), list[Mark]()
     methods = [m for m in catalogue.names("method") if "NC" in (s := catalogue.method(m)).levels and {*SETTINGS} <= {*s.settings}][:METHODS]
     per_scenario = len(methods) * ORDERS * INITS

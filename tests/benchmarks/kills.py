@@ -39,7 +39,7 @@ os.environ["CGLSUITE_CHECKPOINT_EVERY"] = "0"  # its cells are quick, and writin
 from cglsuite import host, load_catalogue
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions, process, supervisor, worker
 from cglsuite.cells.obtain import obtain_record
-from cglsuite.cells.plan import CellRequest, PlannedCell, default_engine
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.layout import curves_path
 from cglsuite.cells.storage.store import Store
 
@@ -221,7 +221,7 @@ class Harness:
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.rng, self.catalogue, self.engine = folder, random.Random(seed), load_catalogue(), default_engine()
+        self.folder, self.rng, self.catalogue = folder, random.Random(seed), load_catalogue()
         self.cells = self._cells()
         self._import_all()
         self.table: dict[tuple[str, str], Counter[str]] = {}
@@ -241,7 +241,7 @@ class Harness:
             *(CellRequest(scenario=tasks, method=method, overrides=TASKS) for method in ("ewc", "lwf")),
             *(CellRequest(scenario=task_free, method=method, overrides=TASK_FREE) for method in ("er", "bare")),
         ]
-        return [self.engine.plan(request, self.catalogue) for request in requests]
+        return [plan_cell(request, self.catalogue) for request in requests]
 
     def _import_all(self) -> None:
         """Load in this process what cells need, so that those that are forked need not."""
@@ -370,7 +370,7 @@ class Harness:
     def _rerun(self, store: Store, strike: Strike | None) -> int:
         planned = self.rng.choice(self.cells)
         _arm(self._timed(strike), "rerun")
-        return 0 if obtain_record(planned, self.catalogue, store, self.engine, rerun=True).done else 1
+        return 0 if obtain_record(planned, self.catalogue, store, rerun=True).done else 1
 
 
 WORKERS: list[Any] = []

@@ -33,10 +33,12 @@ from typing import Any
 
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.plan import PlannedCell, default_engine
+from cglsuite.cells.keys import design_key, prefix_keys
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.run import metrics_of
+from cglsuite.cells.run import metrics_of, run_cell
 from cglsuite.cells.storage.store import Store
+from cglsuite.host import load_catalogue
 
 __all__ = ["main"]
 
@@ -68,15 +70,14 @@ def fill(folder: Path, records: int) -> Path:
     inits = per_group // orders
     path = folder / "many.toml"
     path.write_text(CAMPAIGN.format(orders=list(range(orders)), inits=list(range(inits))))
-    engine = default_engine()
-    catalogue, store = engine.load_catalogue(), Store(folder / "store")
+    catalogue, store = load_catalogue(), Store(folder / "store")
     trained: dict[tuple[str, str], Record] = {}
     draw = random.Random(0)
-    for planned in plan_campaign(load_campaign(path), catalogue, engine=engine, store=store):
+    for planned in plan_campaign(load_campaign(path), catalogue, store=store):
         group = (planned.request.scenario, planned.request.method)
         if group not in trained:
-            trained[group] = engine.run_cell(planned.cell, catalogue, store)
-            store.drop_checkpoints(engine.prefix_keys(planned.cell, catalogue))  # type: ignore[arg-type]
+            trained[group] = run_cell(planned.cell, catalogue, store)
+            store.drop_checkpoints(prefix_keys(planned.cell, catalogue))  # type: ignore[arg-type]
         else:
             _write(store, _another(trained[group], planned, catalogue, draw))
     return path
@@ -89,7 +90,7 @@ def _another(record: Record, planned: PlannedCell, catalogue: Any, draw: random.
     matrix = [[None if v is None else v * draw.uniform(0.9, 1.0) for v in row] for row in data["matrix"]]
     numbers = [[math.nan if v is None else v for v in row] for row in matrix]
     seeds = {"order": cell.seeds.order, "split": cell.seeds.split, "init": cell.seeds.init}
-    data |= {"key": planned.key, "design": default_engine().design_key(cell), "cell": data["cell"] | {"seeds": seeds}}
+    data |= {"key": planned.key, "design": design_key(cell), "cell": data["cell"] | {"seeds": seeds}}
     data |= {"matrix": matrix, "metrics": metrics_of(cell, catalogue, numbers, stream={"tasks": data["tasks"]})}
     data.pop("schema")
     data.pop("digest", None)
@@ -127,8 +128,7 @@ sys.exit(code)
 def recognised_s(path: Path, folder: Path) -> float:
     """Processor seconds until the store in ``folder`` has said which cells of the campaign have no result."""
     store = Store(folder)
-    engine = default_engine()
-    planned = plan_campaign(load_campaign(path), engine.load_catalogue(), engine=engine, store=store)
+    planned = plan_campaign(load_campaign(path), load_catalogue(), store=store)
     began = time.process_time()
     unfinished = store.unfinished(p.key for p in planned)
     if unfinished:

@@ -188,12 +188,12 @@ def test_the_example_in_the_documentation_is_a_campaign() -> None:
 def test_plan_files_read_back_and_others_are_refused(tmp_path: Path) -> None:
     """What a worker reads is what was planned."""
     cells = plan('[set]\n"training.lr" = 0.002')
-    file = PlanFile.of(cells, "fake_engine:engine", sharing={cells[1].key: "a-family"})
+    file = PlanFile.of(cells, sharing={cells[1].key: "a-family"})
     file.write(tmp_path / "plan.json")
     read = PlanFile.read(tmp_path / "plan.json")
     assert list(read.cells) == [(c.key, c.request) for c in cells]
     assert read.sharing == {cells[1].key: "a-family"}
-    for text in ("", "{}", '{"plan": 1}', json.dumps({"plan": 2, "engine": "x", "cells": [{}]})):
+    for text in ("", "{}", '{"plan": 1}', json.dumps({"plan": 2, "cells": [{}]})):
         (tmp_path / "plan.json").write_text(text)
         with pytest.raises(UsageError, match="is not a plan"):
             PlanFile.read(tmp_path / "plan.json")

@@ -19,9 +19,10 @@ from cglsuite.cells import keys as keys_module
 from cglsuite.cells.code import sources
 from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
-from cglsuite.cells.plan import CellRequest, Engine, default_engine
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.records import comparison
 from cglsuite.cells.records.record import Curves, Record
+from cglsuite.cells.run import run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.graphs.files.named import naming
@@ -54,11 +55,11 @@ def catalogue() -> Catalogue:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue) -> Path:
     """A store with the records of REQUESTS, by today's sources."""
-    store, engine = Store(tmp_path_factory.mktemp("filled")), default_engine()
+    store = Store(tmp_path_factory.mktemp("filled"))
     for request in REQUESTS:
-        planned = engine.plan(request, catalogue)
+        planned = plan_cell(request, catalogue)
         assert planned.cell is not None
-        assert engine.run_cell(planned.cell, catalogue, store).done
+        assert run_cell(planned.cell, catalogue, store).done
     return store.path
 
 
@@ -93,7 +94,7 @@ def report(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[st
 
 
 def keys_today(catalogue: Catalogue) -> list[str]:
-    return [default_engine().plan(request, catalogue).key for request in REQUESTS]
+    return [plan_cell(request, catalogue).key for request in REQUESTS]
 
 
 def test_records_of_today_stay_as_they_are(store: Store, capfd: pytest.CaptureFixture[str]) -> None:
@@ -274,7 +275,7 @@ def test_what_cannot_be_shown_here_is_left_with_its_reason(
     for name, value in changes.items():
         facts[name] = {**facts[name], **value} if isinstance(value, dict) else value
     store.put(Record(**facts)) if "status" not in changes else store.record_path(first.key).write_text(Record(**facts).to_text())
-    found = migrate.survey(store, catalogue, default_engine(), here=migrate.machine())
+    found = migrate.survey(store, catalogue, here=migrate.machine())
     assert len(found.candidates) == 3
     ((left, message),) = found.left
     assert left.key == first.key
@@ -304,7 +305,7 @@ def candidate(name: str, seconds: float, *changes: str, scenario: str = "s", met
         timings_s={"total": seconds},
     )
     made = frozenset(migrate.Change("method", change, "old", "new") for change in changes)
-    return migrate.Candidate(record=record, planned=default_engine().plan(REQUESTS[0], load_catalogue()), used={}, changes=made)
+    return migrate.Candidate(record=record, planned=plan_cell(REQUESTS[0], load_catalogue()), used={}, changes=made)
 
 
 def test_a_sample_meets_many_changes_first_then_the_cheapest_and_keeps_to_its_time() -> None:
@@ -326,8 +327,7 @@ def test_outcomes_of_searches_follow_their_cells(
     store: Store, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def search() -> Search:
-        engine: Engine = default_engine()
-        cells = [[engine.plan(r, catalogue) for r in REQUESTS if r.method == "ewc"]]
+        cells = [[plan_cell(r, catalogue) for r in REQUESTS if r.method == "ewc"]]
         return Search(scenario=NODES, method="ewc", backbone=None, candidates=[SearchCandidate(overrides={}, cells=c) for c in cells])
 
     before = search()
@@ -349,12 +349,11 @@ def test_a_store_that_is_not_there_is_an_error(tmp_path: Path, capfd: pytest.Cap
 def test_a_record_that_leaves_out_what_its_preset_states_is_planned_again_as_it_was(catalogue: Catalogue, tmp_path: Path) -> None:
     """A default that is left out of configurations is an override of a preset with another value."""
     request = CellRequest(scenario="synthetic-csbm/task-il@cglb-2", method="bare", overrides=TINY | {"backbone.init": "glorot"})
-    engine = default_engine()
-    planned = engine.plan(request, catalogue)
+    planned = plan_cell(request, catalogue)
     assert planned.cell is not None
-    record = engine.run_cell(planned.cell, catalogue, Store(tmp_path))
+    record = run_cell(planned.cell, catalogue, Store(tmp_path))
     assert "backbone.init" not in record.cell["configuration"]
-    again, reason = migrate.replanned(record, catalogue, engine)
+    again, reason = migrate.replanned(record, catalogue)
     assert (again and again.key, reason) == (record.key, "")
 
 
@@ -510,7 +509,7 @@ def test_a_record_of_user_code_keeps_its_place_where_the_former_rule_says_that_t
     (tmp_path / "migrated_plugin.py").write_text(PLUGIN)
     plugin = ("--plugin", str(tmp_path / "migrated_plugin.py"))
     naming(plugins=plugin[1:])
-    catalogue, engine, store = load_catalogue(), default_engine(), Store(tmp_path / "store")
+    catalogue, store = load_catalogue(), Store(tmp_path / "store")
     request = CellRequest(scenario=NODES, method="migrated", overrides=TINY)
     today = keys_module.closure_digest
 
@@ -519,11 +518,11 @@ def test_a_record_of_user_code_keeps_its_place_where_the_former_rule_says_that_t
 
     with monkeypatch.context() as then:
         then.setattr(keys_module, "closure_digest", former)
-        planned = engine.plan(request, catalogue)
+        planned = plan_cell(request, catalogue)
         assert planned.cell is not None
-        old = engine.run_cell(planned.cell, catalogue, store)
+        old = run_cell(planned.cell, catalogue, store)
         assert old.done
-    assert engine.plan(request, catalogue).key != old.key
+    assert plan_cell(request, catalogue).key != old.key
     assert main.run(["results", "--store", str(store.path), *plugin]) == 0
     assert old.key in capfd.readouterr().out
 
@@ -540,7 +539,7 @@ def test_a_record_of_user_code_keeps_its_place_where_the_former_rule_says_that_t
     assert "The user code of 1 of them has not changed since" in call(capfd, str(store.path), *plugin, "--plan")[1]
     monkeypatch.setattr(migrate, "rerun_and_compare", lambda *_: pytest.fail("something was run"))
     status, found = report(capfd, str(store.path), *plugin)
-    key = engine.plan(request, catalogue).key
+    key = plan_cell(request, catalogue).key
     assert (status, found["written"]) == (0, [{"from": old.key, "to": key}])
     moved = store.cached(key)
     assert moved is not None

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.base.errors import UsageError
@@ -17,7 +17,7 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import ScenarioSpec
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 BASE = """
 name = "x"
 [grid]
@@ -38,7 +38,7 @@ def campaign(text: str) -> Campaign:
 
 
 def plan(text: str, overrides: Any = None, **more: Any) -> list[PlannedCell]:
-    return plan_campaign(campaign(text), CATALOGUE, overrides, engine=fake_engine.engine(), **more)
+    return plan_campaign(campaign(text), CATALOGUE, overrides, **more)
 
 
 def orders_of(text: str, overrides: Any = None) -> list[tuple[str, int]]:
@@ -84,7 +84,7 @@ def test_the_number_of_tasks_comes_from_wherever_it_is_set() -> None:
     assert len(orders_of(seeds + THREE, {"n_tasks": "4"})) == 24
     assert len(orders_of(seeds + "[set]\nn_tasks = 2")) == 2
     axes = BASE.replace("methods", 'axes = { "scenario.n_tasks" = [2, 3] }\nmethods') + seeds
-    assert len(plan_campaign(Campaign.parse(tomllib.loads(axes)), CATALOGUE, engine=fake_engine.engine())) == 2 * (2 + 6)
+    assert len(plan_campaign(Campaign.parse(tomllib.loads(axes)), CATALOGUE)) == 2 * (2 + 6)
 
 
 def test_filters_and_searches_work_as_ever(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_filters_and_searches_work_as_ever(tmp_path: Path) -> None:
     cells = plan(text, store=Store(tmp_path))
     assert [c.state for c in cells] == ["waiting"] * 12
     assert len(select_cells(cells, ["order_seed=2", "method=bare"])) == 1
-    searched = plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
+    searched = plan_search(campaign(text), CATALOGUE)
     assert {(c.request.seeds.order, "scenario.class_order" in c.request.overrides) for s in searched for c in s.cells} == {(7, False)}
 
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from campaign_lab import BASE, CATALOGUE, campaign, plan, rate
 
@@ -17,6 +17,7 @@ from cglsuite.campaigns import planning
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
+from cglsuite.cells.plan import plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import ScenarioSpec, Seeds
 
@@ -34,7 +35,7 @@ def test_the_grid_is_crossed_in_the_files_order() -> None:
 def test_backbones_default_to_the_presets_own() -> None:
     """None named: the preset's; named: each."""
     assert {c.backbone for c in plan()} == {"gcn"}
-    cells = plan_campaign(campaign(base=BASE + 'backbones = ["gcn", "gat"]'), CATALOGUE, engine=fake_engine.engine())
+    cells = plan_campaign(campaign(base=BASE + 'backbones = ["gcn", "gat"]'), CATALOGUE)
     assert [c.request.backbone for c in cells[:4]] == ["gcn", "gcn", "gat", "gat"]
 
 
@@ -43,7 +44,7 @@ AXES = BASE + 'axes = { "scenario.class_order" = ["0,1", "1,0"], "method.lambda"
 
 def test_settings_are_further_axes_of_the_grid_for_whom_they_concern() -> None:
     """Every value is a cell of its own; a method that does not have the setting is not run twice."""
-    cells = plan_campaign(campaign(base=AXES), CATALOGUE, engine=fake_engine.engine())
+    cells = plan_campaign(campaign(base=AXES), CATALOGUE)
     points = [(c.request.method, c.request.overrides["scenario.class_order"], c.request.overrides.get("method.lambda")) for c in cells]
     ewc = [("ewc", order, strength) for order in ("0,1", "1,0") for strength in (1.0, 5.0)]
     assert points == [("bare", "0,1", None), ("bare", "1,0", None), *ewc] * 2
@@ -62,10 +63,10 @@ match = { method = "ewc" }
 set = { "method.lambda" = 7.0 }
 """
     )
-    cells = plan_campaign(campaign(base=text), CATALOGUE, engine=fake_engine.engine())
+    cells = plan_campaign(campaign(base=text), CATALOGUE)
     assert {c.request.overrides["scenario.class_order"] for c in cells} == {"0,1", "1,0"}
     assert {c.request.overrides["method.lambda"] for c in cells if c.request.method == "ewc"} == {1.0, 5.0}
-    fixed = plan_campaign(campaign(base=text), CATALOGUE, {"scenario.class_order": "random"}, engine=fake_engine.engine())
+    fixed = plan_campaign(campaign(base=text), CATALOGUE, {"scenario.class_order": "random"})
     assert {c.request.overrides["scenario.class_order"] for c in fixed} == {"random"}
     assert len(fixed) == len({c.key for c in fixed}) == len(cells) // 2
 
@@ -73,39 +74,38 @@ set = { "method.lambda" = 7.0 }
 def test_an_axis_that_nobody_has_is_an_error() -> None:
     base = BASE + 'axes = { "method.lambd" = [1.0] }'
     with pytest.raises(UnknownNameError, match=r"grid\.axes.*lambda"):
-        plan_campaign(campaign(base=base), CATALOGUE, engine=fake_engine.engine())
+        plan_campaign(campaign(base=base), CATALOGUE)
 
 
 def test_values_that_only_their_setting_reads_alike_are_one_cell_twice() -> None:
     """Text and number, 1e-3 and 0.001: the cells' keys tell."""
     base = BASE + 'axes = { "training.lr" = ["1e-3", 0.001] }'
     with pytest.raises(UsageError, match=r"task-il@begin-1 × bare \(.*\) is planned twice: training.lr = '1e-3' and 0.001 are the same"):
-        plan_campaign(campaign(base=base), CATALOGUE, engine=fake_engine.engine())
+        plan_campaign(campaign(base=base), CATALOGUE)
     searched = campaign("[search.grid]\n'training.lr' = ['1e-3', 0.001]")
     with pytest.raises(UsageError, match=r"search: .* is planned twice: training.lr = '1e-3' and 0.001"):
-        plan_search(searched, CATALOGUE, engine=fake_engine.engine())
+        plan_search(searched, CATALOGUE)
 
 
 def test_an_axis_is_fixed_under_its_bare_name_too() -> None:
     """--set lr=0.1 and --set training.lr=0.1 are one request: the axis is none any more."""
     base = BASE + 'axes = { "training.lr" = [0.1, 0.2] }'
     for key in ("lr", "training.lr"):
-        cells = plan_campaign(campaign(base=base), CATALOGUE, {key: "0.5"}, engine=fake_engine.engine())
+        cells = plan_campaign(campaign(base=base), CATALOGUE, {key: "0.5"})
         assert len(cells) == 4
         assert {rate(c) for c in cells} == {0.5}
 
 
 def test_cells_that_differ_in_seeds_alone_are_as_if_planned_one_by_one() -> None:
     """They are resolved once; requests, keys and reasons are the same."""
-    engine = fake_engine.engine()
-    cells = plan_campaign(campaign("[seeds]\norder = [0, 1, 2]", base=BASE.replace('"ewc"', '"packnet"')), CATALOGUE, engine=engine)
-    assert cells == [engine.plan(cell.request, CATALOGUE) for cell in cells]
+    cells = plan_campaign(campaign("[seeds]\norder = [0, 1, 2]", base=BASE.replace('"ewc"', '"packnet"')), CATALOGUE)
+    assert cells == [plan_cell(cell.request, CATALOGUE) for cell in cells]
     assert {cell.state for cell in cells} == {"ready", "n/a"}
 
 
 def test_impossible_combinations_are_not_applicable_with_their_reason() -> None:
     """As in published tables; not a crash, and not left out."""
-    cells = plan_campaign(campaign(base=BASE.replace('"ewc"', '"packnet"')), CATALOGUE, engine=fake_engine.engine())
+    cells = plan_campaign(campaign(base=BASE.replace('"ewc"', '"packnet"')), CATALOGUE)
     assert [(c.request.scenario.split("/")[1].split("@")[0], c.state) for c in cells if c.request.method == "packnet"] == [
         ("task-il", "ready"),
         ("class-il", "n/a"),
@@ -158,9 +158,9 @@ def test_wrong_settings_say_where_and_suggest(text: str, says: str) -> None:
 def test_unknown_names_say_where_and_suggest() -> None:
     """A typo in the grid, or on the command line."""
     with pytest.raises(UsageError, match=r"grid.methods: unknown method 'ewd'. Did you mean 'ewc'"):
-        plan_campaign(campaign(base=BASE.replace("ewc", "ewd")), CATALOGUE, engine=fake_engine.engine())
+        plan_campaign(campaign(base=BASE.replace("ewc", "ewd")), CATALOGUE)
     with pytest.raises(UsageError, match=r"grid.scenarios.*Did you mean"):
-        plan_campaign(campaign(base=BASE.replace("toy/task", "toi/task")), CATALOGUE, engine=fake_engine.engine())
+        plan_campaign(campaign(base=BASE.replace("toy/task", "toi/task")), CATALOGUE)
     with pytest.raises(UsageError, match=r"--set or CGLSUITE_SET.*'method.lamda'"):
         plan(overrides={"method.lamda": "1"})
 
@@ -177,15 +177,15 @@ grid = { "training.lr" = [1e-3, 5e-3] }
 
 
 def run_search(store: Store, text: str = SEARCH, overrides: Any = None) -> None:
-    for search in plan_search(campaign(text), CATALOGUE, overrides, engine=fake_engine.engine()):
+    for search in plan_search(campaign(text), CATALOGUE, overrides):
         for planned in search.cells:
-            store.put(fake_engine.make_record(planned.cell))
+            store.put(fake_cells.make_record(planned.cell))
         search.settle(store)
 
 
 def test_a_search_spans_common_and_own_axes() -> None:
     """Per scenario and method; the first axis varies slowest; its own seeds."""
-    searches = plan_search(campaign(SEARCH), CATALOGUE, engine=fake_engine.engine())
+    searches = plan_search(campaign(SEARCH), CATALOGUE)
     assert [(s.method, len(s.candidates), len(s.cells)) for s in searches] == [("bare", 2, 4), ("ewc", 6, 12)] * 2
     assert [dict(c.overrides) for c in searches[1].candidates][:2] == [
         {"training.lr": 1e-3, "method.lambda": 1.0},
@@ -207,7 +207,7 @@ def test_the_grid_waits_for_its_search_and_then_uses_what_was_chosen(tmp_path: P
 
 def test_overrides_go_over_the_search(tmp_path: Path) -> None:
     """A searched setting that the command line fixes is not searched."""
-    searches = plan_search(campaign(SEARCH), CATALOGUE, {"training.lr": "0.007"}, engine=fake_engine.engine())
+    searches = plan_search(campaign(SEARCH), CATALOGUE, {"training.lr": "0.007"})
     assert [(s.method, len(s.candidates)) for s in searches] == [("ewc", 3)] * 2
     store = Store(tmp_path)
     run_search(store, overrides={"training.lr": "0.007"})
@@ -217,7 +217,7 @@ def test_overrides_go_over_the_search(tmp_path: Path) -> None:
 def test_a_single_point_needs_no_search() -> None:
     """It is used as it is."""
     text = '[search]\ngrid = { "training.lr" = [5e-3] }'
-    assert plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine()) == []
+    assert plan_search(campaign(text), CATALOGUE) == []
     assert {rate(c) for c in plan(text)} == {5e-3}
 
 
@@ -248,7 +248,7 @@ def test_a_search_that_is_possible_in_part_is_waited_for(monkeypatch: pytest.Mon
 def test_a_search_that_is_impossible_is_not_applicable(tmp_path: Path) -> None:
     """Not waiting for ever."""
     text = BASE.replace('"bare", "ewc"', '"packnet"') + '[search]\ngrid = { "training.lr" = [1e-3, 5e-3] }'
-    cells = plan_campaign(campaign(base=text), CATALOGUE, engine=fake_engine.engine(), store=Store(tmp_path))
+    cells = plan_campaign(campaign(base=text), CATALOGUE, store=Store(tmp_path))
     assert [c.state for c in cells] == ["waiting", "n/a"]
 
 
@@ -267,7 +267,7 @@ def test_only_filters_by_globs() -> None:
 
 def test_axes_are_in_labels_and_filters() -> None:
     """A setting is compared by value, however it is written; a method without it passes no filter on it."""
-    cells = plan_campaign(campaign(base=BASE + 'axes = { "method.lambda" = [1.0, 5.0] }'), CATALOGUE, engine=fake_engine.engine())
+    cells = plan_campaign(campaign(base=BASE + 'axes = { "method.lambda" = [1.0, 5.0] }'), CATALOGUE)
     chosen = select_cells(cells, ["method.lambda=5e0"])
     assert {(c.request.method, c.request.overrides["method.lambda"]) for c in chosen} == {("ewc", 5.0)}
     assert len(select_cells(cells, ["method.lambda=1,5"])) == 2 * len(chosen) == sum(c.request.method == "ewc" for c in cells)
@@ -290,15 +290,15 @@ grid = { "training.lr" = [1e-3, 2e-3, 5e-3, 1e-2] }
 [search.methods.ewc]
 "method.lambda" = [1.0, 10.0]
 """
-    searches = plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
+    searches = plan_search(campaign(text), CATALOGUE)
     assert [(s.method, len(s.candidates), s.points, str(s.scope)) for s in searches[:2]] == [
         ("bare", 4, 4, "first-tasks(2)"),
         ("ewc", 4, 8, "first-tasks(2)"),
     ]
     with pytest.raises(UsageError, match=r"task-il@begin-1 × bare: trials = 5, but its grid has 4 points"):
-        plan_search(campaign(text.replace("trials = 4", "trials = 5")), CATALOGUE, engine=fake_engine.engine())
+        plan_search(campaign(text.replace("trials = 4", "trials = 5")), CATALOGUE)
     with pytest.raises(UsageError, match=r"task-il@begin-1 × bare: trials = 4, but its grid has 1 point:"):
-        plan_search(campaign(text), CATALOGUE, {"training.lr": "0.007"}, engine=fake_engine.engine())
+        plan_search(campaign(text), CATALOGUE, {"training.lr": "0.007"})
 
 
 RANGES = """
@@ -317,7 +317,7 @@ training.lr = { log = [1e-4, 1e-1] }
 def test_ranges_are_drawn_ahead_with_equal_trials(tmp_path: Path) -> None:
     """Every trial is planned before one runs. The choice is one of them, and the cells of the grid have it."""
     store = Store(tmp_path)
-    searches = plan_search(campaign(RANGES), CATALOGUE, engine=fake_engine.engine())
+    searches = plan_search(campaign(RANGES), CATALOGUE)
     assert [(s.method, len(s.candidates), len(s.cells), s.points, s.drawn) for s in searches[:2]] == [
         ("bare", 6, 12, None, "sobol"),
         ("ewc", 6, 12, None, "sobol"),
@@ -329,29 +329,29 @@ def test_ranges_are_drawn_ahead_with_equal_trials(tmp_path: Path) -> None:
     run_search(store, RANGES)
     chosen = {c.request.overrides["training.lr"] for c in plan(RANGES, store=store)}
     assert chosen <= set(rates)
-    longer = plan_search(campaign(RANGES.replace("trials = 6", "trials = 8")), CATALOGUE, engine=fake_engine.engine())
+    longer = plan_search(campaign(RANGES.replace("trials = 6", "trials = 8")), CATALOGUE)
     assert [c.overrides for c in longer[1].candidates[:6]] == [c.overrides for c in searches[1].candidates]
-    random = plan_search(campaign(RANGES.replace("trials = 6", 'trials = 6\ndraw = "random"')), CATALOGUE, engine=fake_engine.engine())
+    random = plan_search(campaign(RANGES.replace("trials = 6", 'trials = 6\ndraw = "random"')), CATALOGUE)
     assert {c.overrides["training.lr"] for c in random[0].candidates}.isdisjoint(rates)
 
 
 def test_a_range_that_an_override_fixes_has_too_few_points() -> None:
     with pytest.raises(UsageError, match=r"task-il@begin-1 × bare: trials = 6, but 384 draws from its ranges gave 1 point:"):
-        plan_search(campaign(RANGES), CATALOGUE, {"training.lr": "0.007"}, engine=fake_engine.engine())
+        plan_search(campaign(RANGES), CATALOGUE, {"training.lr": "0.007"})
 
 
 def test_trials_of_ranges_count_towards_the_size_of_a_design() -> None:
     """Two scenarios of two methods with two seeds: 1,000 trials of each are 8,000 cells."""
     text = RANGES.replace("trials = 6", "trials = 1000") + "[run]\ncells_at_most = 8000"
     with pytest.raises(UsageError, match="the design has 8,008 cells"):
-        plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
+        plan_search(campaign(text), CATALOGUE)
 
 
 def test_a_scope_must_leave_a_task() -> None:
     """Refused before anything runs where the number of tasks is known."""
     text = '[search]\nscope = "first-tasks(3)"\ngrid = { "training.lr" = [1e-3, 2e-3] }\n[set]\n"scenario.n_tasks" = 3'
     with pytest.raises(UsageError, match=r"search.scope: first-tasks\(3\) of a stream of 3 tasks"):
-        plan_search(campaign(text), CATALOGUE, engine=fake_engine.engine())
+        plan_search(campaign(text), CATALOGUE)
     with pytest.raises(UsageError, match=r"search.scope: .*at least 2 tasks"):
         campaign('[search]\nscope = "first-tasks(1)"')
 
@@ -376,7 +376,7 @@ def test_a_preset_says_what_its_search_sees() -> None:
     for scope in ("all", "first-tasks(2)"):
         catalogue = copy.deepcopy(CATALOGUE)
         catalogue.scenario = lambda name, scope=scope: dataclasses.replace(CATALOGUE.scenario(name), search_scope=scope)  # type: ignore[method-assign]
-        assert {str(s.scope) for s in plan_search(campaign(text), catalogue, engine=fake_engine.engine())} == {scope}
+        assert {str(s.scope) for s in plan_search(campaign(text), catalogue)} == {scope}
 
 
 @pytest.mark.parametrize("scope", ["first-tasks(1)", "first-tasks(02)", "some", ""])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -33,7 +33,7 @@ from cglsuite.campaigns.search import (
     search_digest,
     shared_seeds,
 )
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
@@ -48,9 +48,7 @@ def search(rates: tuple[float, ...] = RATES) -> Search:
         requests = [
             CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={"training.lr": rate}, seeds=Seeds(init=s)) for s in (0, 1)
         ]
-        return Candidate(
-            overrides={"training.lr": rate}, cells=[fake_engine.engine().plan(r, fake_engine.FakeCatalogue()) for r in requests]
-        )  # type: ignore[arg-type]
+        return Candidate(overrides={"training.lr": rate}, cells=[plan_cell(r, fake_cells.FakeCatalogue()) for r in requests])  # type: ignore[arg-type]
 
     return Search(scenario="toy/task-il@begin-1", method="bare", backbone=None, candidates=[candidate(r) for r in rates])
 
@@ -59,7 +57,7 @@ def fill(store: Store, found: Search, change: Callable[[int, int, Record], Recor
     """Records of all candidates, each changed by (candidate, seed, record)."""
     for i, candidate in enumerate(found.candidates):
         for s, planned in enumerate(candidate.cells):
-            store.put(change(i, s, fake_engine.make_record(planned.cell)))
+            store.put(change(i, s, fake_cells.make_record(planned.cell)))
 
 
 def with_validation(last_rows: list[list[list[float | None]]]) -> Callable[[int, int, Record], Record]:
@@ -190,7 +188,7 @@ def test_the_digest_follows_from_the_candidates(monkeypatch: pytest.MonkeyPatch)
 def test_records_must_be_whole() -> None:
     """A record without validation items has no score."""
     planned: Any = search().cells[0]
-    record = fake_engine.make_record(planned.cell, validation_matrix=[])
+    record = fake_cells.make_record(planned.cell, validation_matrix=[])
     assert record.validation_average_performance() != record.validation_average_performance()
 
 

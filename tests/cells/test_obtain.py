@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.base.errors import NotApplicable, StoreError
 from cglsuite.cells.obtain import obtain_record, run_if_free
-from cglsuite.cells.plan import CellRequest, Engine, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage import lease as attempts
 from cglsuite.cells.storage.lease import FAR_S, FIRST_S, MOST_TAKEOVERS, NEAR_S, Attempt, Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 
 
 @pytest.fixture
@@ -30,11 +29,11 @@ def store(tmp_path: Path) -> Store:
 
 def planned(seed: int = 0) -> PlannedCell:
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", seeds=Seeds(init=seed))
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def outcome(cell: PlannedCell, **changes: Any) -> Record:
-    return fake_engine.make_record(cell.cell, **changes)
+    return fake_cells.make_record(cell.cell, **changes)
 
 
 class Ran:
@@ -51,13 +50,15 @@ class Ran:
                 store.save_checkpoint("c" * 32, {"learnt": learnt})
             more["progress"](learnt, 2)
         made = self.end() if self.end is not None else None
-        record = made if isinstance(made, Record) else fake_engine.make_record(cell)
+        record = made if isinstance(made, Record) else fake_cells.make_record(cell)
         store.put(record)
         return record
 
-    @property
-    def engine(self) -> Engine:
-        return dataclasses.replace(fake_engine.engine(), run_cell=self)
+    def obtain(self, cell: PlannedCell, store: Store, by: Callable[..., Any] = run_if_free, **more: Any) -> Any:
+        """The outcome where this runs cells."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fake_cells, "run_cell", self)
+            return by(cell, CATALOGUE, store, **more)
 
 
 def failing(error: Exception) -> Ran:
@@ -71,17 +72,15 @@ def test_a_cell_that_was_not_resolved_has_no_record(store: Store) -> None:
     request = CellRequest(scenario="s", method="m")
     for reason, says in (("no such setting", "no such setting"), ("", "nothing was resolved")):
         with pytest.raises(NotApplicable, match=f"^{says}$"):
-            run_if_free(PlannedCell(request=request, state="n/a", reason=reason), CATALOGUE, store, Ran().engine)
+            Ran().obtain(PlannedCell(request=request, state="n/a", reason=reason), store)
 
 
 def test_a_missing_cell_is_run_once(store: Store) -> None:
     """What is passed on: what it has in common, and observers where there are any."""
     cell, ran, steps, started = planned(), Ran(), [], []
-    record = run_if_free(
+    record = ran.obtain(
         cell,
-        CATALOGUE,
         store,
-        ran.engine,
         in_common=lambda: 3,
         on_start=lambda: started.append(store.holder(cell.key)),
         progress=lambda learnt, n: steps.append((learnt, n)),
@@ -92,25 +91,25 @@ def test_a_missing_cell_is_run_once(store: Store) -> None:
     assert steps == [(0, 2), (1, 2), (2, 2)]
     assert [holder is not None and holder.pid for holder in started] == [os.getpid()]
     assert store.holder(cell.key) is None
-    assert run_if_free(cell, CATALOGUE, store, ran.engine, on_start=lambda: started.append(None)) == record
+    assert ran.obtain(cell, store, on_start=lambda: started.append(None)) == record
     assert (len(ran.told), len(started)) == (1, 1)
     other, watcher = planned(1), object()
-    run_if_free(other, CATALOGUE, store, ran.engine, observers=[watcher])  # type: ignore[list-item]
+    ran.obtain(other, store, observers=[watcher])  # type: ignore[list-item]
     assert ran.told[1] == {"in_common": None, "observers": [watcher]}
 
 
-def test_a_rerun_begins_with_the_first_task(store: Store) -> None:
+def test_a_rerun_begins_with_the_first_task(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its checkpoints go; its result is replaced by another result only."""
     cell, keys = planned(), []
     store.put(outcome(cell, timings_s={"total": 9.0}))
     ran = Ran()
-    engine = dataclasses.replace(ran.engine, prefix_keys=lambda cell, catalogue: keys.append(cell) or ["p" * 32])
-    record = run_if_free(cell, CATALOGUE, store, engine, rerun=True, in_common=lambda: 3)
+    monkeypatch.setattr(fake_cells, "prefix_keys", lambda cell, catalogue: keys.append(cell) or ["p" * 32])
+    record = ran.obtain(cell, store, rerun=True, in_common=lambda: 3)
     assert record == store.get(cell.key) == outcome(cell)
     assert ran.told == [{}]
     assert keys == [cell.cell]
     failed = Ran(lambda: outcome(cell, status="diverged", reason="boom"))
-    assert run_if_free(cell, CATALOGUE, store, failed.engine, rerun=True).status == "diverged"  # type: ignore[union-attr]
+    assert failed.obtain(cell, store, rerun=True).status == "diverged"  # type: ignore[union-attr]
     assert store.get(cell.key) == outcome(cell)
 
 
@@ -120,12 +119,12 @@ def test_a_failure_of_this_attempt_is_the_outcome_and_an_earlier_one_is_not(stor
     cell, ran = planned(), Ran()
     store.put(outcome(cell, status="failed", reason="boom"))
     written = store.record_path(cell.key).stat().st_mtime_ns
-    record = run_if_free(cell, CATALOGUE, store, ran.engine, since_ns=written + later)
+    record = ran.obtain(cell, store, since_ns=written + later)
     assert record is not None
     assert (record.status, len(ran.told)) == (("done", 1) if runs else ("failed", 0))
     again = Ran()
     store.put(outcome(planned(1), status="failed", reason="boom"))
-    assert run_if_free(planned(1), CATALOGUE, store, again.engine).done  # type: ignore[union-attr]
+    assert again.obtain(planned(1), store).done  # type: ignore[union-attr]
 
 
 def test_a_cell_that_another_runner_has_is_left_to_it(store: Store) -> None:
@@ -133,9 +132,9 @@ def test_a_cell_that_another_runner_has_is_left_to_it(store: Store) -> None:
     lease = store.lease(cell.key)
     assert lease is not None
     with lease:
-        assert run_if_free(cell, CATALOGUE, store, ran.engine) is None
+        assert ran.obtain(cell, store) is None
     assert ran.told == []
-    assert run_if_free(cell, CATALOGUE, store, ran.engine) is not None
+    assert ran.obtain(cell, store) is not None
 
 
 def test_what_another_has_finished_before_the_lease_is_taken_counts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +146,9 @@ def test_what_another_has_finished_before_the_lease_is_taken_counts(store: Store
         return take(self, key, *more)
 
     monkeypatch.setattr(Store, "lease", late)
-    assert run_if_free(cell, CATALOGUE, store, ran.engine) == outcome(cell)
+    assert ran.obtain(cell, store) == outcome(cell)
     assert ran.told == []
-    run_if_free(cell, CATALOGUE, store, ran.engine, rerun=True)
+    ran.obtain(cell, store, rerun=True)
     assert len(ran.told) == 1
 
 
@@ -162,13 +161,13 @@ def test_errors_are_raised_or_told(store: Store) -> None:
         return outcome(cell, status="failed", reason="told")
 
     with pytest.raises(RuntimeError, match="boom"):
-        run_if_free(cell, CATALOGUE, store, failing(boom).engine)
-    record = run_if_free(cell, CATALOGUE, store, failing(boom).engine, on_error=told)
+        failing(boom).obtain(cell, store)
+    record = failing(boom).obtain(cell, store, on_error=told)
     assert record is not None
     assert (record.reason, held) == ("told", [(boom, True)])
     for error in (StoreError("full"), TaskElsewhere("there")):
         with pytest.raises(type(error)):
-            run_if_free(cell, CATALOGUE, store, failing(error).engine, on_error=told)
+            failing(error).obtain(cell, store, on_error=told)
     assert len(held) == 1
     assert store.holder(cell.key) is None
 
@@ -186,7 +185,7 @@ def test_a_cell_that_nobody_survives_is_given_up(store: Store, monkeypatch: pyte
     """After three takeovers; the next run tries it again."""
     cell, ran = planned(), Ran()
     fall(store, cell.key, fallen, monkeypatch)
-    record = run_if_free(cell, CATALOGUE, store, ran.engine)
+    record = ran.obtain(cell, store)
     assert record is not None
     assert (record.done, len(ran.told)) == ((True, 1) if runs else (False, 0))
     if not runs:
@@ -198,7 +197,7 @@ def test_a_cell_that_nobody_survives_is_given_up(store: Store, monkeypatch: pyte
         )
         assert "process 3 on another, begun 20" in record.reason
         assert record.reason.endswith("Memory that ran out is the usual cause. The next run tries it again")
-        assert run_if_free(cell, CATALOGUE, store, ran.engine).done  # type: ignore[union-attr]
+        assert ran.obtain(cell, store).done  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("saving", "cleared"), [((), False), ((1,), True), ((2,), True)])
@@ -211,7 +210,7 @@ def test_only_what_is_saved_clears_those_who_fell_before(
     store.save_checkpoint("d" * 32, {"learnt": 1})
     ran = Ran(failing(RuntimeError("boom")).end, saving)
     with pytest.raises(RuntimeError):
-        run_if_free(cell, CATALOGUE, store, ran.engine)
+        ran.obtain(cell, store)
     with store.attempt(cell.key) as attempt:
         assert len(attempt.fallen) == (0 if cleared else 2)
 
@@ -250,7 +249,7 @@ def test_obtaining_waits_for_another_runner(store: Store, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("cglsuite.cells.obtain.time.sleep", sleep)
     monkeypatch.setattr(Store, "drop_checkpoints", lambda self, names: dropped.append(list(names)))
-    record = obtain_record(cell, CATALOGUE, store, Ran().engine, on_wait=told.append, poll_s=0.1)
+    record = Ran().obtain(cell, store, obtain_record, on_wait=told.append, poll_s=0.1)
     assert record == outcome(cell)
     assert slept == pytest.approx([0.1, 0.15, 0.225])
     assert [holder.pid for holder in told] == [os.getpid()]
@@ -263,16 +262,16 @@ def test_obtaining_a_cell_by_running_it_leaves_no_checkpoints(store: Store, monk
     dropped: list[list[str]] = []
     monkeypatch.setattr(Store, "drop_checkpoints", lambda self, names: dropped.append(list(names)))
     cell, steps = planned(), []
-    assert obtain_record(cell, CATALOGUE, store, Ran().engine, progress=lambda *step: steps.append(step)).done
-    assert dropped == [fake_engine.prefix_keys(cell.cell, CATALOGUE)]
+    assert Ran().obtain(cell, store, obtain_record, progress=lambda *step: steps.append(step)).done
+    assert dropped == [fake_cells.prefix_keys(cell.cell, CATALOGUE)]
     assert steps == [(0, 2), (1, 2), (2, 2)]
     other = planned(1)
     failed = Ran(lambda: outcome(other, status="diverged", reason="boom"))
-    assert not obtain_record(other, CATALOGUE, store, failed.engine).done
+    assert not failed.obtain(other, store, obtain_record).done
     assert len(dropped) == 1
-    assert obtain_record(cell, CATALOGUE, store, Ran().engine).done
+    assert Ran().obtain(cell, store, obtain_record).done
     assert len(dropped) == 1
-    assert obtain_record(cell, CATALOGUE, store, Ran().engine, rerun=True).done
+    assert Ran().obtain(cell, store, obtain_record, rerun=True).done
     assert len(dropped) == 3
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from cglsuite import Catalogue
 from cglsuite.cells.keys import cell_key, seeded_keys
-from cglsuite.cells.plan import CellRequest, default_engine
+from cglsuite.cells.plan import CellRequest, plan_cell, plan_cells
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.specs import Seeds
 from cglsuite.testing.staged import executor_cells
+from cglsuite.testing.streams import tiny_catalogue, with_specs
 
 SEEDS = [Seeds(), Seeds(order=1), Seeds(split=2), Seeds(init=3), Seeds(order=2**63 - 1, split=5, init=7)]
 OBEDIENT = "testing-obedient"
@@ -20,7 +21,8 @@ OBEDIENT = "testing-obedient"
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
     """The installed plugins, tiny streams, and a method that is there without any plugin."""
-    return executor_cells.catalogue()
+    tiny = tiny_catalogue()
+    return with_specs(tiny, executor_cells.cglsuite_methods(), tiny.records[-1])
 
 
 @pytest.mark.parametrize(
@@ -44,8 +46,7 @@ def test_keys_are_those_of_the_cells_one_by_one(catalogue: Catalogue, scenario: 
 
 
 def test_plans_of_many_requests_are_those_of_each(catalogue: Catalogue) -> None:
-    """Whether their overrides are one mapping or equal ones, and by whichever function an engine makes its keys."""
-    engine = default_engine()
+    """Whether their overrides are one mapping or equal ones."""
     shared = {"training.epochs": 2}
     requests = [
         CellRequest(scenario=scenario, method=OBEDIENT, overrides=overrides, seeds=seeds)
@@ -53,6 +54,4 @@ def test_plans_of_many_requests_are_those_of_each(catalogue: Catalogue) -> None:
         for overrides in (shared, {"training.epochs": 2}, {"training.epochs": 3})
         for seeds in SEEDS
     ]
-    assert engine.plan_all(iter(requests), catalogue) == [engine.plan(request, catalogue) for request in requests]
-    own = dataclasses.replace(engine, cell_key=lambda cell, catalogue: f"{cell.scenario.name} {cell.seeds.init}")
-    assert [p.key for p in own.plan_all(requests, catalogue)] == [f"{r.scenario} {r.seeds.init}" for r in requests]
+    assert plan_cells(iter(requests), catalogue) == [plan_cell(request, catalogue) for request in requests]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.sharing.tasks import Family, common_beginning, depth_first, trainings
 
 PATHS: dict[str, Any] = {"a": "xyz", "b": "xzy", "c": "yxz", "d": "xyw", "e": None, "f": None}
@@ -69,7 +69,7 @@ def test_families_run_depth_first_in_their_own_places() -> None:
 def test_trainings_of_a_record() -> None:
     """Those that it says; of an older one, all tasks that it was not resumed after."""
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare")
-    record = fake_engine.make_record(fake_engine.engine().plan(request, fake_engine.FakeCatalogue()).cell)  # type: ignore[arg-type]
+    record = fake_cells.make_record(plan_cell(request, fake_cells.FakeCatalogue()).cell)  # type: ignore[arg-type]
     assert trainings(record) == (2, 2)
     for more, expected in (({"resumed_from_task": 1}, (2, 1)), ({"resumed_from_task": 1, "trained_tasks": 0}, (2, 0))):
         assert trainings(dataclasses.replace(record, provenance={**record.provenance, **more})) == expected

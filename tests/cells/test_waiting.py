@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import socket
 import time
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from lease_files import ELSEWHERE, write_lease
 
 from cglsuite.cells.obtain import run_if_free
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.lease import FAR_S, Attempt, Backoff, Lease, withdraw
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 
 
 def cell(seed: int = 0, **overrides: Any) -> PlannedCell:
     dotted = {f"method.{name}": value for name, value in overrides.items()}
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=dotted, seeds=Seeds(init=seed))
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def test_delays_grow_to_a_bound_and_begin_again_when_forgotten() -> None:
@@ -69,7 +68,7 @@ def test_a_supervisor_that_waits_for_twenty_cells_of_others_hardly_looks(store: 
     monkeypatch.setattr(Lease, "acquire", counted)
     monkeypatch.setattr(supervisor.time, "sleep", sleep)
     with pytest.raises(Enough):
-        LocalExecutor().run(cells, store, RunOptions(catalogue=CATALOGUE, engine=fake_engine.REFERENCE, progress=False))
+        LocalExecutor().run(cells, store, RunOptions(catalogue=CATALOGUE, progress=False))
     assert len([t for t in looks if t > 1]) <= 3 * len(cells)  # in two seconds; of a hundred rounds
 
 
@@ -91,17 +90,17 @@ def fall(store: Store, key: str, times: int) -> Path:
 def test_a_cell_is_taken_over_three_times(store: Store, tmp_path: Path, fallen: int, runs: bool) -> None:
     planned = cell()
     path = fall(store, planned.key, fallen)
-    record = run_if_free(planned, CATALOGUE, store, fake_engine.engine())
+    record = run_if_free(planned, CATALOGUE, store)
     assert record is not None
     assert record.done == runs
     assert (tmp_path / "log").exists() == runs
     assert not path.exists()  # there is a record: the next run begins with nothing against the cell
     if not runs:
         assert "process 3 on node3, begun then" in (record.reason or "")
-        assert run_if_free(planned, CATALOGUE, store, fake_engine.engine())
+        assert run_if_free(planned, CATALOGUE, store)
 
 
-def test_a_saved_checkpoint_clears_those_who_fell_before(store: Store) -> None:
+def test_a_saved_checkpoint_clears_those_who_fell_before(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that is lost with this process too does not: a cell that always dies before it saves anything is given up."""
     planned = cell()
     path, seen = fall(store, planned.key, 3), list[int]()
@@ -114,9 +113,9 @@ def test_a_saved_checkpoint_clears_those_who_fell_before(store: Store) -> None:
             seen.append(len(path.read_text().splitlines()))
         raise KeyboardInterrupt
 
-    engine = dataclasses.replace(fake_engine.engine(), run_cell=run_cell)
+    monkeypatch.setattr(fake_cells, "run_cell", run_cell)
     with pytest.raises(KeyboardInterrupt):
-        run_if_free(planned, CATALOGUE, store, engine)
+        run_if_free(planned, CATALOGUE, store)
     assert seen == [4, 4, 1]
     assert not path.exists()
 

@@ -116,9 +116,9 @@ def test_the_source_of_a_plugin_file_and_its_helpers_is_in_the_key(tmp_path: Pat
 
     def key() -> str:
         script = (
-            "from cglsuite.cells.plan import default_engine\nfrom cglsuite.cells.plan import CellRequest\n"
+            "from cglsuite.cells.plan import CellRequest, plan_cell\n"
             "from cglsuite.host import load_catalogue\n"
-            "print(default_engine().plan(CellRequest(scenario='synthetic-csbm/class-il@cglb-1', method='mine'), load_catalogue()).key)"
+            "print(plan_cell(CellRequest(scenario='synthetic-csbm/class-il@cglb-1', method='mine'), load_catalogue()).key)"
         )
         environment = {**os.environ, "CGLSUITE_PLUGIN_FILES": str(plugin)}
         return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True).stdout

@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from html_shape import EVIL, EVIL_SHOWN, Shape
 
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
@@ -18,10 +18,10 @@ from cglsuite.specs import Seeds
 
 @pytest.fixture
 def record() -> Record:
-    """A finished record of the fake engine."""
+    """A finished record of a fake cell."""
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={}, seeds=Seeds(order=1, split=2, init=3))
-    planned = fake_engine.engine().plan(request, fake_engine.FakeCatalogue())
-    return fake_engine.make_record(planned.cell)
+    planned = plan_cell(request, fake_cells.FakeCatalogue())
+    return fake_cells.make_record(planned.cell)
 
 
 def changed(record: Record, **changes: Any) -> Record:

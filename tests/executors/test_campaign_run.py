@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.base.errors import UsageError
@@ -18,7 +18,7 @@ from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 TEXT = """
 name = "x"
 [grid]
@@ -43,14 +43,14 @@ class InProcess:
         self.calls.append((options.label, len(missing)))
         self.options.append(options)
         for planned in missing.values():
-            store.put(fake_engine.run_cell(planned.cell, CATALOGUE, store))  # type: ignore[arg-type]
+            store.put(fake_cells.run_cell(planned.cell, CATALOGUE, store))  # type: ignore[arg-type]
         return 0
 
 
 def run(store: Store, text: str = TEXT, **more: Any) -> tuple[CampaignOutcome, InProcess]:
     executor = InProcess()
     campaign = Campaign.parse(tomllib.loads(text))
-    return run_campaign(campaign, CATALOGUE, store, executor=executor, engine=fake_engine.engine(), **more), executor
+    return run_campaign(campaign, CATALOGUE, store, executor=executor, **more), executor
 
 
 def test_missing_cells_are_run_and_counted(store: Store) -> None:

@@ -11,18 +11,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from plugin_sites import Site
 
 from cglsuite.campaigns.executors import worker
 from cglsuite.campaigns.executors.base import AGAIN
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 HOOKS = """
 from cglsuite import MethodSpec, hookimpl
 @hookimpl
@@ -152,14 +152,14 @@ def test_a_thread_that_a_method_leaves_does_not_keep_the_command(strangers: Site
 
 def cell(seed: int) -> PlannedCell:
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", seeds=Seeds(init=seed))
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def test_cells_of_one_foreign_code_share_a_process_and_those_of_another_wait(store: Store, tmp_path: Path, log: Path) -> None:
     """The suite's own may come before, not after."""
     plan, cells = tmp_path / "plan.json", [cell(n) for n in range(6)]
     foreign = dict(zip((c.key for c in cells), ["", "one", "two", "", "one", "one,two"], strict=True))
-    PlanFile.of(cells, fake_engine.REFERENCE, foreign={key: names for key, names in foreign.items() if names}).write(plan)
+    PlanFile.of(cells, foreign={key: names for key, names in foreign.items() if names}).write(plan)
     ran: list[list[str]] = []
     statuses = []
     while not ran or ran[-1]:

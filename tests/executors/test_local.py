@@ -14,28 +14,28 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from lease_files import ELSEWHERE, dead_pid, write_lease
 
 from cglsuite.base.errors import StoreError
 from cglsuite.campaigns.executors import Executor, ExecutorError, LocalExecutor, RunOptions
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store, plan_lease
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 ROOT = str(Path(__file__).parents[2])
 
 
 def cell(seed: int = 0, method: str = "bare", scenario: str = "toy/task-il@begin-1", order: int = 0, **overrides: Any) -> PlannedCell:
     dotted = {f"method.{name}": value for name, value in overrides.items()}
     request = CellRequest(scenario=scenario, method=method, overrides=dotted, seeds=Seeds(init=seed, order=order))
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def options(**changes: Any) -> RunOptions:
-    return RunOptions(**({"catalogue": CATALOGUE, "engine": fake_engine.REFERENCE, "progress": False} | changes))
+    return RunOptions(**({"catalogue": CATALOGUE, "progress": False} | changes))
 
 
 def run(cells: list[PlannedCell], store: Store, **changes: Any) -> int:
@@ -161,7 +161,7 @@ def test_cells_that_another_runner_holds_are_waited_for(store: Store, log: Path)
     assert lease is not None
 
     def finish() -> None:
-        store.put(fake_engine.make_record(held.cell))
+        store.put(fake_cells.make_record(held.cell))
         lease.release()
 
     timer = threading.Timer(2.0, finish)
@@ -242,17 +242,17 @@ SUPERVISE = """
 import signal
 import sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and so a test run among them, begin by ignoring it
-import fake_engine
-from cglsuite.cells.plan import CellRequest
+import fake_cells
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.storage.store import Store, plan_lease
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions
 from cglsuite.specs import Seeds
-catalogue, engine = fake_engine.FakeCatalogue(), fake_engine.engine()
+catalogue = fake_cells.FakeCatalogue()
 cells = [
-    engine.plan(CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={"method.seconds": t}, seeds=Seeds(init=n)), catalogue)
+    plan_cell(CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={"method.seconds": t}, seeds=Seeds(init=n)), catalogue)
     for n, t in enumerate([0.0, 0.0, 300.0, 0.0])
 ]
-LocalExecutor().run(cells, Store(sys.argv[1]), RunOptions(catalogue=catalogue, engine=fake_engine.REFERENCE, workers=2, progress=False))
+LocalExecutor().run(cells, Store(sys.argv[1]), RunOptions(catalogue=catalogue, workers=2, progress=False))
 """
 
 
@@ -304,9 +304,9 @@ def test_checkpoints_go_when_no_unfinished_cell_needs_them(store: Store) -> None
     foreign.parent.mkdir(parents=True)
     foreign.write_text("another campaign's")
     assert run([*shared, failing], store) == 1
-    family = fake_engine.prefix_keys(failing.cell, None)[0]  # type: ignore[arg-type]
+    family = fake_cells.prefix_keys(failing.cell, None)[0]  # type: ignore[arg-type]
     assert sorted(p.name for p in foreign.parent.iterdir()) == sorted([f"{family}-0.pt", "foreign-0.pt"])
-    stale = store.checkpoint_path(fake_engine.prefix_keys(shared[0].cell, None)[0] + "-9")  # type: ignore[arg-type]
+    stale = store.checkpoint_path(fake_cells.prefix_keys(shared[0].cell, None)[0] + "-9")  # type: ignore[arg-type]
     stale.write_text("left by a killed run")
     run(shared, store)
     assert not stale.exists()
@@ -315,13 +315,14 @@ def test_checkpoints_go_when_no_unfinished_cell_needs_them(store: Store) -> None
 def ordered(class_order: str, order: int = 0, seed: int = 0) -> PlannedCell:
     overrides = {"scenario.class_order": class_order}
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=overrides, seeds=Seeds(init=seed, order=order))
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 @pytest.mark.parametrize("share", [True, False])
 def test_cells_of_a_family_are_told_what_they_have_in_common(store: Store, share: bool) -> None:
     """Written-out orders as far as they agree, drawn ones their first task; cells that are alone in their family keep nothing."""
-    cells = [ordered("0,1,2,3"), ordered("0,1,3,2"), ordered("random", order=1), ordered("random", order=2), ordered("3,2,1,0", seed=1)]
+    cells = [ordered("0,1,2,3,4,5,6,7"), ordered("0,1,2,3,6,7,4,5"), ordered("random", order=1), ordered("random", order=2)]
+    cells.append(ordered("7,6,5,4,3,2,1,0", seed=1))
     assert run(cells, store, share_prefixes=share) == 0
     message = [(store.path / "common" / c.key).read_text() for c in cells]
     assert message == (["2 2", "0 0", "1 1", "0 0", "0 0"] if share else ["0 0"] * 5)

@@ -6,7 +6,7 @@ import sys
 import tomllib
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite import ExecutorSpec, Hyperparameter
@@ -55,7 +55,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 RECORD = PluginRecord(distribution="fake", version="1", entry_point="fake", module=__name__, status="ok")
-SPECS = [*(spec for specs in fake_engine.SPECS.values() for spec in specs), GRID]
+SPECS = [*(spec for specs in fake_cells.SPECS.values() for spec in specs), GRID]
 CATALOGUE = Catalogue([RECORD], [Entry(kind=spec.kind, name=spec.name, spec=spec, record=RECORD) for spec in SPECS])
 
 
@@ -106,12 +106,12 @@ def test_the_command_line_goes_over_the_campaign(tmp_path: Any, monkeypatch: pyt
     monkeypatch.setattr(RemoteExecutor, "run", lambda self, cells, store, options: message.append((self.launcher.settings, options)) or 0)
     text = '[run]\ndevice = "cpu"\n[run.grid]\nqueue = "long"\nhours = 1\n'
     forced = Overrides(executor="grid", run={"grid.hours": "4"}, workers=3)
-    run_campaign(campaign(text), CATALOGUE, Store(tmp_path), forced, engine=fake_engine.engine(), detach=True)
+    run_campaign(campaign(text), CATALOGUE, Store(tmp_path), forced, detach=True)
     (settings, options) = message[0]
     assert settings == {"hours": 4.0, "queue": "long", "extra": ()}
     assert (options.workers, options.detach) == (3, True)
     with pytest.raises(UsageError, match=r"--set run\.grid\.hours: the cells are run by the executor 'local'"):
-        run_campaign(campaign(text), CATALOGUE, Store(tmp_path), Overrides(run={"grid.hours": 1}), engine=fake_engine.engine())
+        run_campaign(campaign(text), CATALOGUE, Store(tmp_path), Overrides(run={"grid.hours": 1}))
 
 
 def test_cuda_is_planned_where_there_is_none_and_auto_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,20 +123,20 @@ def test_cuda_is_planned_where_there_is_none_and_auto_asks(monkeypatch: pytest.M
     monkeypatch.setattr(device, "has_cuda", asked)
     text = '[run]\nexecutor = "grid"\n'
     for word in ("cuda", "cpu"):
-        (planned,) = plan_campaign(campaign(text), CATALOGUE, Overrides(device=word), engine=fake_engine.engine())
+        (planned,) = plan_campaign(campaign(text), CATALOGUE, Overrides(device=word))
         assert planned.request.device == word
     with pytest.raises(UsageError, match=r"device auto with executor grid: the device is part of every key.* set cpu or cuda"):
-        plan_campaign(campaign(text), CATALOGUE, engine=fake_engine.engine())
+        plan_campaign(campaign(text), CATALOGUE)
     with pytest.raises(UsageError, match="device auto with executor grid"):
-        plan_campaign(campaign(), CATALOGUE, Overrides(executor="grid"), engine=fake_engine.engine())
+        plan_campaign(campaign(), CATALOGUE, Overrides(executor="grid"))
 
 
 def test_cells_for_cuda_do_not_run_where_there_is_none(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_DRIVERS", ())
     monkeypatch.setattr(device, "_without_cuda", device._without_cuda.__wrapped__)
-    cells = plan_campaign(campaign(), CATALOGUE, Overrides(device="cuda"), engine=fake_engine.engine())
+    cells = plan_campaign(campaign(), CATALOGUE, Overrides(device="cuda"))
     with pytest.raises(UsageError, match="device cuda: torch finds no CUDA device here"):
-        LocalExecutor().run(cells, Store(tmp_path), RunOptions(catalogue=CATALOGUE, engine=fake_engine.REFERENCE, progress=False))
+        LocalExecutor().run(cells, Store(tmp_path), RunOptions(catalogue=CATALOGUE, progress=False))
 
 
 def test_workers_are_spread_over_the_gpus_of_a_machine(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +154,8 @@ def test_workers_are_spread_over_the_gpus_of_a_machine(tmp_path: Any, monkeypatc
         made.append((place, of, environment["CUDA_VISIBLE_DEVICES"]))
 
     monkeypatch.setattr(supervisor, "WorkerProcess", worker)
-    cells = plan_campaign(campaign("[seeds]\ninit = [0, 1, 2, 3, 4]\n"), CATALOGUE, Overrides(device="cuda"), engine=fake_engine.engine())
-    options = RunOptions(catalogue=CATALOGUE, engine=fake_engine.REFERENCE, progress=False, workers=2)
+    cells = plan_campaign(campaign("[seeds]\ninit = [0, 1, 2, 3, 4]\n"), CATALOGUE, Overrides(device="cuda"))
+    options = RunOptions(catalogue=CATALOGUE, progress=False, workers=2)
     share = supervisor.Share(plan=tmp_path / "plan.json", index=1, of=3, gpus=("2", "GPU-abc"))
     own = supervisor.Supervisor({p.key: p for p in cells}, Store(tmp_path), options, CellProgress(5, "x", False), {}, share)
     for index in range(own.size):

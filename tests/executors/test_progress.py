@@ -34,16 +34,16 @@ with CellProgress(200, "demo") as shown:
 """
 REAL = """
 from pathlib import Path
-import fake_engine
-from cglsuite.cells.plan import CellRequest
+import fake_cells
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions
 from cglsuite.specs import Seeds
-catalogue = fake_engine.FakeCatalogue()
+catalogue = fake_cells.FakeCatalogue()
 requests = [CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={}, seeds=Seeds(init=i)) for i in range(2)]
-cells = [fake_engine.engine().plan(request, catalogue) for request in requests]
-first = LocalExecutor().run(cells, Store("store"), RunOptions(catalogue=catalogue, engine=fake_engine.REFERENCE, label="real"))
-again = LocalExecutor().run(cells, Store("store"), RunOptions(catalogue=catalogue, engine=fake_engine.REFERENCE, label="again"))
+cells = [plan_cell(request, catalogue) for request in requests]
+first = LocalExecutor().run(cells, Store("store"), RunOptions(catalogue=catalogue, label="real"))
+again = LocalExecutor().run(cells, Store("store"), RunOptions(catalogue=catalogue, label="again"))
 """
 TASKS = """
 from cglsuite.cells import run_cell, resolve_cell, Store

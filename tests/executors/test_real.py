@@ -45,7 +45,7 @@ def outcome(store: Store, key: str) -> dict[str, Any]:
 
 def start(campaign: Path, store: Store) -> subprocess.Popen[bytes]:
     words = [sys.executable, "-m", "cglsuite", "run", str(campaign), "--store", str(store.path), "--no-reports", "--device", "cpu"]
-    return subprocess.Popen(words, env={k: v for k, v in os.environ.items() if k != "FAKE_LOG"}, cwd=campaign.parent)
+    return subprocess.Popen(words, env={k: v for k, v in os.environ.items() if not k.startswith("FAKE_")}, cwd=campaign.parent)
 
 
 def test_alone_or_in_workers_or_killed_and_resumed_a_cell_gives_the_same_bits(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from doc_blocks import ROOT, blocks
 
@@ -22,11 +22,11 @@ from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, LocalExecutor, RemoteExecutor, RunOptions, UnreachableError, remote
 from cglsuite.campaigns.executors.campaign_run import executor_options
 from cglsuite.campaigns.executors.remote import stored_jobs
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 PAGE = ROOT / "docs" / "how-to" / "write-an-executor.md"
 (CODE,) = (block.text for block in blocks(PAGE) if block.title == "cglsuite_hosts.py")
 HERE = "env STANDS_FOR={host} sh -c"
@@ -43,7 +43,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def cell(seed: int = 0, **settings: Any) -> PlannedCell:
     dotted = {f"method.{name}": value for name, value in settings.items()}
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=dotted, seeds=Seeds(init=seed))
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def hosts(*names: str) -> Any:
@@ -55,7 +55,7 @@ def hosts(*names: str) -> Any:
 
 
 def options(**changes: Any) -> RunOptions:
-    return RunOptions(**({"catalogue": CATALOGUE, "engine": fake_engine.REFERENCE, "progress": False} | changes))
+    return RunOptions(**({"catalogue": CATALOGUE, "progress": False} | changes))
 
 
 def run(cells: list[PlannedCell], store: Store, launcher: Any = None, **changes: Any) -> int:

@@ -13,24 +13,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError, remote
 from cglsuite.campaigns.executors.remote import StoredJob, stored_jobs
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import DATA, OPTIONS
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 OK, AGAIN, BAD = Ended(ok=True), Ended(ok=False, again=True, reason="preempted"), Ended(ok=False, reason="exit status 3")
 
 
 def planned(seed: int = 0, **request: Any) -> PlannedCell:
     made = {"scenario": "toy/task-il@begin-1", "method": "bare", "seeds": Seeds(init=seed), **request}
-    return fake_engine.engine().plan(CellRequest(**made), CATALOGUE)
+    return plan_cell(CellRequest(**made), CATALOGUE)
 
 
 CELLS = [planned(seed) for seed in range(4)]
@@ -68,7 +68,7 @@ class Engine:
 
     def finish(self, *cells: PlannedCell, **changes: Any) -> Callable[[], None]:
         """A function that puts the records of cells."""
-        return lambda: [self.store.put(fake_engine.make_record(cell.cell, **changes)) for cell in cells] and None  # type: ignore[func-returns-value]
+        return lambda: [self.store.put(fake_cells.make_record(cell.cell, **changes)) for cell in cells] and None  # type: ignore[func-returns-value]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def run(engine: Engine, cells: Sequence[PlannedCell] = CELLS[:2], **options: Any) -> int:
-    given = {"catalogue": CATALOGUE, "engine": fake_engine.REFERENCE, "progress": False, "label": "mine", **options}
+    given = {"catalogue": CATALOGUE, "progress": False, "label": "mine", **options}
     return RemoteExecutor("grid", engine).run(list(cells), engine.store, RunOptions(**given))
 
 
@@ -112,7 +112,7 @@ def test_a_job_from_launch_to_end(store: Store, clock: list[float], tmp_path: Pa
     assert (parts, job.parts, job.cpus, job.python, job.engine, job.store) == ([0, 1], 2, 6, "py3", "grid", store.path)
     plan, stored = plans
     assert {key for key, _ in plan.cells} == {cell.key for cell in cells}
-    assert (plan.engine, plan.timeout_s, plan.workers, plan.sharing, plan.foreign) == (fake_engine.REFERENCE, 5.0, 2, {}, {})
+    assert (plan.timeout_s, plan.workers, plan.sharing, plan.foreign) == (5.0, 2, {}, {})
     assert plan.checkpoint_every_s == 30
     assert (plan.data, plan.data_options) == ([str(mine)], said)
     assert plan.torch
@@ -287,7 +287,7 @@ def left_behind(
     """A job that another command launched."""
     job = Job(name=name, engine=engine, folder=store.path / "jobs" / name, store=store.path, parts=2)
     job.folder.mkdir(parents=True)
-    PlanFile.of(cells, fake_engine.REFERENCE).write(job.plan)
+    PlanFile.of(cells).write(job.plan)
     stored = StoredJob(job=job, where=where, ids={0: "a", 1: "b"}, submitted="ada")
     stored.write()
     return stored
@@ -443,7 +443,7 @@ def test_unlike_processors_are_told(store: Store, clock: list[float], caplog: py
 
     def finish() -> None:
         for cell, model in zip(CELLS[:2], models, strict=True):
-            record = fake_engine.make_record(cell.cell)
+            record = fake_cells.make_record(cell.cell)
             store.put(dataclasses.replace(record, environment={**record.environment, "cpu": model}))
 
     engine.polls = [(finish, {})]

@@ -8,16 +8,16 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions
 from cglsuite.campaigns.executors.process import WorkerProcess, held_signals
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT]
 
 
@@ -42,11 +42,11 @@ def handlers() -> Iterator[None]:
 def cells(n: int, **overrides: Any) -> list[PlannedCell]:
     dotted = {f"method.{name}": value for name, value in overrides.items()}
     requests = [CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=dotted, seeds=Seeds(init=i)) for i in range(n)]
-    return [fake_engine.engine().plan(request, CATALOGUE) for request in requests]
+    return [plan_cell(request, CATALOGUE) for request in requests]
 
 
 def run(planned: list[PlannedCell], store: Store) -> int:
-    return LocalExecutor().run(planned, store, RunOptions(catalogue=CATALOGUE, engine=fake_engine.REFERENCE, progress=False, workers=2))
+    return LocalExecutor().run(planned, store, RunOptions(catalogue=CATALOGUE, progress=False, workers=2))
 
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.base.errors import UsageError
@@ -18,22 +17,21 @@ from cglsuite.campaigns.executors.base import Ended, Families, Job
 from cglsuite.campaigns.executors.campaign_run import CellState, all_trainings, cell_states, find_executor, trainings_text
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.observing import Observer
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.lease import Holder
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
-ENGINE = fake_engine.engine()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 
 
 def planned(seed: int = 0, method: str = "bare") -> PlannedCell:
     request = CellRequest(scenario="toy/task-il@begin-1", method=method, seeds=Seeds(init=seed))
-    return ENGINE.plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def recorded(cell: PlannedCell, **changes: Any) -> Any:
-    return fake_engine.make_record(cell.cell, **changes)
+    return fake_cells.make_record(cell.cell, **changes)
 
 
 def holder(silent: bool) -> Holder:
@@ -128,22 +126,20 @@ class Noting:
         if self.works:
             for cell in cells:
                 if cell.ready and store.cached(cell.key) is None:
-                    store.put(fake_engine.run_cell(cell.cell, CATALOGUE, store))  # type: ignore[arg-type]
+                    store.put(fake_cells.run_cell(cell.cell, CATALOGUE, store))  # type: ignore[arg-type]
             return 0
         return len(cells)
 
 
 def run(store: Store, text: str, executor: Noting, forced: Any = None, **more: Any) -> CampaignOutcome:
-    return run_campaign(Campaign.parse(tomllib.loads(text)), CATALOGUE, store, forced, executor=executor, engine=ENGINE, **more)
+    return run_campaign(Campaign.parse(tomllib.loads(text)), CATALOGUE, store, forced, executor=executor, **more)
 
 
 def test_defaults_of_the_options(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CGLSUITE_CHECKPOINT_EVERY", raising=False)
     executor = Noting()
     assert run(store, TEXT, executor).trainings == (4, 4)
-    assert executor.options == [
-        RunOptions(catalogue=CATALOGUE, engine=fake_engine.REFERENCE, workers=1, timeout_s=None, share_prefixes=True, label="x", watch=[])
-    ]
+    assert executor.options == [RunOptions(catalogue=CATALOGUE, workers=1, timeout_s=None, share_prefixes=True, label="x", watch=[])]
 
 
 def test_every_option_is_passed_on(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +174,7 @@ def test_observers_by_name_and_as_objects(store: Store, tmp_path: Path, monkeypa
     file = elsewhere / "x.toml"
     file.write_text(TEXT + '[run]\nwatch = ["csv=seen"]\n')
     monkeypatch.chdir(tmp_path)
-    run_campaign(load_campaign(file), CATALOGUE, store, executor=executor, engine=ENGINE)
+    run_campaign(load_campaign(file), CATALOGUE, store, executor=executor)
     assert executor.options[1].watch == [f"csv={elsewhere / 'seen'}"]
     run(store, TEXT, executor, watch=["csv=seen"])
     assert executor.options[2].watch == [f"csv={tmp_path / 'seen'}"]
@@ -213,7 +209,7 @@ def test_only_searches_of_wanted_cells_run(store: Store) -> None:
 
 def test_options_for_another_executor_are_refused(store: Store) -> None:
     with pytest.raises(UsageError, match=r"^--set run\.slurm\.hours: the cells are run by the executor 'local'$"):
-        run_campaign(Campaign.parse(tomllib.loads(TEXT)), CATALOGUE, store, Overrides(run={"slurm.hours": 1}), engine=ENGINE)
+        run_campaign(Campaign.parse(tomllib.loads(TEXT)), CATALOGUE, store, Overrides(run={"slurm.hours": 1}))
     with pytest.raises(UsageError, match=r"unknown option in \[run.local\]"):
         find_executor(CATALOGUE, "local", {"hours": 1})
 
@@ -234,11 +230,11 @@ class Dropping:
         self.dropped.append(list(names))
 
 
-def families(share: bool = True) -> tuple[Families, Dropping]:
+def families(monkeypatch: pytest.MonkeyPatch, share: bool = True) -> tuple[Families, Dropping]:
     """Cells are named by what they share: ``ab`` needs the checkpoints a and b."""
     store = Dropping()
-    engine: Any = dataclasses.replace(ENGINE, prefix_keys=lambda cell, catalogue: list(cell))
-    return Families(store, engine, RunOptions(catalogue=CATALOGUE, share_prefixes=share)), store  # type: ignore[arg-type]
+    monkeypatch.setattr(fake_cells, "prefix_keys", lambda cell, catalogue: list(cell))
+    return Families(store, RunOptions(catalogue=CATALOGUE, share_prefixes=share)), store  # type: ignore[arg-type]
 
 
 def named(*names: str) -> list[PlannedCell]:
@@ -247,8 +243,8 @@ def named(*names: str) -> list[PlannedCell]:
     return [*cells, PlannedCell(request=request, state="n/a")]
 
 
-def test_checkpoints_go_with_the_last_cell_that_needs_them() -> None:
-    made, store = families()
+def test_checkpoints_go_with_the_last_cell_that_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, store = families(monkeypatch)
     made.count(named("ab", "ac", "db", "e"), {"ab", "ac"})
     assert store.dropped == [["d", "e"]]  # b is still needed
     assert made.sharing() == {"ab": "a", "ac": "a"}
@@ -262,12 +258,12 @@ def test_checkpoints_go_with_the_last_cell_that_needs_them() -> None:
     assert store.dropped[2:] == [["a"], ["c"]]
 
 
-def test_a_family_of_one_shares_nothing() -> None:
+def test_a_family_of_one_shares_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does any where sharing is off, or a cell without a family."""
-    made, _ = families()
+    made, _ = families(monkeypatch)
     made.count(named("a", "b", "bc", ""), {"a", "b", "bc", ""})
     assert made.sharing() == {"b": "b", "bc": "b"}
-    made, _ = families(share=False)
+    made, _ = families(monkeypatch, share=False)
     made.count(named("a", "ab"), {"a", "ab"})
     assert made.sharing() == {}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.base.errors import StoreError
@@ -18,17 +18,16 @@ from cglsuite.campaigns.executors import ExecutorError, RunOptions, supervisor
 from cglsuite.campaigns.executors.progress import CellProgress
 from cglsuite.campaigns.executors.supervisor import Share, Supervisor, foreign_distributions, in_order
 from cglsuite.cells.observing import Observer, Observers
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
-ENGINE = fake_engine.engine()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 
 
 def planned(seed: int = 0, **request: Any) -> PlannedCell:
     made = {"scenario": "toy/task-il@begin-1", "method": "bare", "seeds": Seeds(init=seed), **request}
-    return ENGINE.plan(CellRequest(**made), CATALOGUE)
+    return plan_cell(CellRequest(**made), CATALOGUE)
 
 
 CELLS = [planned(seed) for seed in range(4)]
@@ -100,7 +99,7 @@ class Stage:
         made = Supervisor(
             {cell.key: cell for cell in cells},
             self.store,
-            RunOptions(catalogue=CATALOGUE, engine=fake_engine.REFERENCE, **options),
+            RunOptions(catalogue=CATALOGUE, **options),
             self._noted(len(cells)),
             how.pop("foreign", {}),
             how.pop("share", None),
@@ -185,7 +184,7 @@ def test_a_cell_whose_worker_ends_in_the_middle(stage: Stage, ended: list[Any], 
 
 def test_a_result_that_came_at_the_last_moment_counts(stage: Stage) -> None:
     """The worker died after it had written the record."""
-    stage.run([[start(KEYS[0], do=lambda: stage.store.put(fake_engine.make_record(CELLS[0].cell)))]], cells=CELLS[:1])
+    stage.run([[start(KEYS[0], do=lambda: stage.store.put(fake_cells.make_record(CELLS[0].cell)))]], cells=CELLS[:1])
     assert stage.status(KEYS[0]) == ("done", None)
     assert [entry for entry in stage.progress if entry[0] == "finished"] == [("finished", "done", KEYS[0])]
 
@@ -239,7 +238,7 @@ def test_a_cell_that_another_has_is_looked_at_later(stage: Stage) -> None:
 def test_a_worker_keeps_to_one_foreign_code(stage: Stage, first: str, second: str, clean: bool) -> None:
     """One that starts a cell of another is stopped, and what it made of that cell does not count."""
     foreign = {key: names for key, names in zip(KEYS, (first, second), strict=False) if names}
-    put = {"do": lambda: stage.store.put(fake_engine.make_record(CELLS[1].cell))}
+    put = {"do": lambda: stage.store.put(fake_cells.make_record(CELLS[1].cell))}
     stage.run([[start(KEYS[0]), end(KEYS[0])], [put, start(KEYS[1])], [end(KEYS[1])]], foreign=foreign)
     status, reason = stage.status(KEYS[1])
     if clean:
@@ -256,16 +255,15 @@ def test_cells_of_one_foreign_code_and_one_data_set_are_adjacent() -> None:
     cells = [*CELLS, planned(4, overrides={"dataset.n": 8}), planned(5), PlannedCell(request=CELLS[0].request, state="n/a")]
     ordered = list(in_order(cells, {cells[0].key: "z", cells[2].key: "b", cells[3].key: "b"}))
     assert ordered == [cells[n].key for n in (4, 1, 5, 2, 3, 0)]
-    assert foreign_distributions(CELLS, RunOptions(catalogue=CATALOGUE, engine=fake_engine.REFERENCE)) == {}
+    assert foreign_distributions(CELLS, RunOptions(catalogue=CATALOGUE)) == {}
 
 
 def test_foreign_distributions_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only those that have any; a cell that was not resolved has none."""
     mine, ours = {"method": {"distribution": "Mine_x"}}, {"core": {"distribution": "cglsuite"}}
-    engine = dataclasses.replace(ENGINE, sources=lambda cell, catalogue: mine if cell is CELLS[0].cell else ours)
-    monkeypatch.setattr(supervisor, "load_engine", lambda reference: engine)
+    monkeypatch.setattr(fake_cells, "sources", lambda cell, catalogue: mine if cell is CELLS[0].cell else ours)
     cells = [CELLS[0], CELLS[1], PlannedCell(request=CELLS[0].request, state="waiting")]
-    assert foreign_distributions(cells, RunOptions(catalogue=CATALOGUE, engine="x")) == {KEYS[0]: "mine-x"}
+    assert foreign_distributions(cells, RunOptions(catalogue=CATALOGUE)) == {KEYS[0]: "mine-x"}
 
 
 # --- how many workers, and where ----------------------------------------------------------------------------------------------------
@@ -313,7 +311,7 @@ def test_a_share_ends_when_there_is_no_more_to_take(stage: Stage) -> None:
         made = stage.run([[start(KEYS[0]), end(KEYS[0]), FINISHED]], share=share)
         assert list(made.pending) == [KEYS[1]]
         assert looked
-        stage.store.put(fake_engine.make_record(CELLS[1].cell, status="failed", reason="there"))
+        stage.store.put(fake_cells.make_record(CELLS[1].cell, status="failed", reason="there"))
         made = stage.run(cells=CELLS[1:2], share=share, backoff=supervisor.Backoff(first_s=0.0))
         assert made.pending == {}
 
@@ -334,7 +332,7 @@ def test_who_holds_pending_cells_is_told_once(stage: Stage, monkeypatch: pytest.
         rounds.append(seconds)
         if len(rounds) == 3:
             for cell in CELLS[:2]:
-                stage.store.put(fake_engine.make_record(cell.cell))
+                stage.store.put(fake_cells.make_record(cell.cell))
 
     monkeypatch.setattr(supervisor.time, "sleep", sleep)
     with caplog.at_level(logging.INFO):
@@ -404,7 +402,7 @@ def test_observers_hear_what_workers_report(stage: Stage) -> None:
     mine = Watching()
     spec: Any = type("Spec", (), {"scenario": type("Scenario", (), {"task_free": None})(), "method": "bare"})()
     cell = dataclasses.replace(CELLS[0], cell=spec)
-    put = {"do": lambda: stage.store.put(fake_engine.make_record(CELLS[0].cell))}
+    put = {"do": lambda: stage.store.put(fake_cells.make_record(CELLS[0].cell))}
     script = [
         [
             start(KEYS[0]),

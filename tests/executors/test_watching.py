@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.base.errors import UsageError
@@ -19,11 +19,11 @@ from cglsuite.campaigns.executors import LocalExecutor, RunOptions, run_campaign
 from cglsuite.campaigns.executors.campaign_run import _watching
 from cglsuite.campaigns.executors.remote import RemoteExecutor
 from cglsuite.cells.observing import ObservedCell, Observer, Observers
-from cglsuite.cells.plan import CellRequest, PlanFile
+from cglsuite.cells.plan import CellRequest, PlanFile, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 CAMPAIGN = """
 name = "small"
 [grid]
@@ -108,11 +108,11 @@ def test_workers_tell_every_epoch_and_give_the_same_records(tmp_path: Path, capl
 
 def planned(**overrides: Any) -> Any:
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=overrides)
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def options(**changes: Any) -> RunOptions:
-    return RunOptions(**({"catalogue": CATALOGUE, "engine": fake_engine.REFERENCE, "progress": False} | changes))
+    return RunOptions(**({"catalogue": CATALOGUE, "progress": False} | changes))
 
 
 def test_a_cell_whose_worker_dies_ends_for_observers_too(store: Store) -> None:
@@ -142,7 +142,7 @@ def test_names_have_folders_in_the_store_or_where_the_campaign_says(tmp_path: Pa
 
 
 def test_other_machines_make_named_observers_and_refuse_objects(tmp_path: Path, store: Store) -> None:
-    plan = PlanFile.of([planned()], fake_engine.REFERENCE, watch=["csv=/x"])
+    plan = PlanFile.of([planned()], watch=["csv=/x"])
     plan.write(tmp_path / "plan.json")
     assert PlanFile.read(tmp_path / "plan.json").watch == ["csv=/x"]
     launcher: Any = object()
@@ -156,12 +156,11 @@ def test_a_supervisor_on_another_machine_tells_the_observers_that_its_plan_names
     """One that cannot be had there costs a warning."""
     from cglsuite import load_catalogue
     from cglsuite.campaigns.executors.node import _observers
-    from cglsuite.cells.plan import default_engine
 
-    engine, store = default_engine(), Store(tmp_path / "store")
+    store = Store(tmp_path / "store")
     overrides = {"dataset.n_nodes": 90, "dataset.n_classes": 6, "dataset.n_features": 40, "training.epochs": 3}
     request = CellRequest(scenario="synthetic-csbm/class-il@begin-1", method="bare", overrides=overrides)
-    plan = PlanFile.of([engine.plan(request, load_catalogue())], engine.reference, watch=[f"csv={tmp_path / 'csv'}"])
+    plan = PlanFile.of([plan_cell(request, load_catalogue())], watch=[f"csv={tmp_path / 'csv'}"])
     plan.write(tmp_path / "plan.json")
     words = [sys.executable, "-m", "cglsuite.campaigns.executors.node", str(tmp_path / "plan.json"), "--store", str(store.path)]
     subprocess.run(words, check=True)
@@ -169,5 +168,5 @@ def test_a_supervisor_on_another_machine_tells_the_observers_that_its_plan_names
     (file,) = (tmp_path / "csv").glob("bare-*/epochs.csv")
     losses = [loss for curve in record.training_curves() for loss in curve["loss"]]
     assert [float(row["loss"]) for row in csv.DictReader(file.read_text().splitlines())] == losses
-    assert len(_observers(PlanFile(engine="", cells=[], watch=["no_such:Thing=/x", "csv=/y"]))) == 1
+    assert len(_observers(PlanFile(cells=[], watch=["no_such:Thing=/x", "csv=/y"]))) == 1
     assert "No module named 'no_such'" in caplog.text

@@ -7,22 +7,20 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 
 from cglsuite.campaigns.executors import worker
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 
 
 def cell(seed: int, **overrides: Any) -> PlannedCell:
     dotted = {f"method.{name}": value for name, value in overrides.items()}
-    return fake_engine.engine().plan(
-        CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=dotted, seeds=Seeds(init=seed)), CATALOGUE
-    )
+    return plan_cell(CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=dotted, seeds=Seeds(init=seed)), CATALOGUE)
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +46,8 @@ def plan(tmp_path: Path) -> Path:
 def test_a_worker_runs_what_nobody_has_run(store: Store, plan: Path, log: Path) -> None:
     """Done ones and held ones are left alone; a second worker finds nothing to do."""
     cells = [cell(n) for n in range(4)]
-    PlanFile.of(cells, fake_engine.REFERENCE).write(plan)
-    store.put(fake_engine.make_record(cells[0].cell))
+    PlanFile.of(cells).write(plan)
+    store.put(fake_cells.make_record(cells[0].cell))
     lease = store.lease(cells[1].key)
     assert lease is not None
     with lease:
@@ -65,7 +63,7 @@ def test_a_plan_says_how_often_checkpoints_are_saved(
 ) -> None:
     """None is left to the environment of the process that runs the cell."""
     monkeypatch.setenv("FAKE_INTERVALS", str(tmp_path / "intervals"))
-    PlanFile.of([cell(0)], fake_engine.REFERENCE, checkpoint_every_s=interval).write(plan)
+    PlanFile.of([cell(0)], checkpoint_every_s=interval).write(plan)
     assert work(store, plan) == 0
     assert (tmp_path / "intervals").read_text() == f"{interval}\n"
 
@@ -74,7 +72,7 @@ def test_failed_cells_are_tried_once_per_plan(store: Store, plan: Path, log: Pat
     """Not by every worker of the plan; a new plan tries them again."""
     cells = [cell(0, behave="diverge")]
     for attempts in (1, 2):
-        PlanFile.of(cells, fake_engine.REFERENCE).write(plan)
+        PlanFile.of(cells).write(plan)
         assert work(store, plan) == 0
         assert work(store, plan) == 0
         assert len(log.read_text().split()) == attempts
@@ -85,11 +83,11 @@ def test_a_cell_that_failed_elsewhere_while_its_lease_was_taken_is_not_tried_aga
 ) -> None:
     """Another worker may record a failure between this one's look at the store and its lease."""
     planned = cell(0)
-    PlanFile.of([planned], fake_engine.REFERENCE).write(plan)
+    PlanFile.of([planned]).write(plan)
     lease = Store.lease
 
     def after_another(self: Store, key: str, *more: Any) -> Any:
-        self.put(fake_engine.make_record(planned.cell, status="failed", reason="on another machine"))
+        self.put(fake_cells.make_record(planned.cell, status="failed", reason="on another machine"))
         return lease(self, key, *more)
 
     monkeypatch.setattr(Store, "lease", after_another)
@@ -105,7 +103,7 @@ def test_the_failure_of_a_cell_is_recorded_before_its_lease_is_released(
 ) -> None:
     """Otherwise another worker could take the cell in between and try it a second time."""
     planned = cell(0, behave="raise")
-    PlanFile.of([planned], fake_engine.REFERENCE).write(plan)
+    PlanFile.of([planned]).write(plan)
     holders: list[Any] = []
     put = Store.put
 
@@ -126,14 +124,16 @@ def test_the_failure_of_a_cell_is_recorded_before_its_lease_is_released(
 def test_workers_begin_in_their_own_stretch(store: Store, plan: Path, log: Path, index: int, of: int, route: str) -> None:
     """So that neighbours, which share data and prefixes, are run by the same worker; helpers come from the far end."""
     cells = [cell(n) for n in range(6)]
-    PlanFile.of(cells, fake_engine.REFERENCE).write(plan)
+    PlanFile.of(cells).write(plan)
     work(store, plan, "--index", str(index), "--of", str(of))
     assert log.read_text().split() == [cells[int(n)].key for n in route]
 
 
 def ordered(order: str) -> PlannedCell:
-    request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={"scenario.class_order": order})
-    return fake_engine.engine().plan(request, CATALOGUE)
+    """A cell with two classes in every task of ``order``."""
+    classes = order if order == "random" else ",".join(f"{2 * int(task)},{2 * int(task) + 1}" for task in order.split(","))
+    request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={"scenario.class_order": classes})
+    return plan_cell(request, CATALOGUE)
 
 
 def test_a_family_is_run_depth_first_and_told_what_is_still_needed(store: Store, plan: Path, log: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_family_is_run_depth_first_and_told_what_is_still_needed(store: Store,
     orders = ["2,0,1", "0,1,2", "random", "0,2,1", "2,1,0"]
     family, stranger = [ordered(o) for o in orders], cell(7)
     cells = [*family[:2], stranger, *family[2:]]
-    PlanFile.of(cells, fake_engine.REFERENCE, {c.key: "f" for c in family}).write(plan)
+    PlanFile.of(cells, {c.key: "f" for c in family}).write(plan)
     assert work(store, plan) == 0
     by_key = {c.key: name for c, name in zip([*family, stranger], [*orders, "stranger"], strict=True)}
     assert [by_key[key] for key in log.read_text().split()] == ["0,1,2", "0,2,1", "stranger", "2,0,1", "2,1,0", "random"]
@@ -151,11 +151,8 @@ def test_a_family_is_run_depth_first_and_told_what_is_still_needed(store: Store,
 
 
 def test_exit_statuses(store: Store, plan: Path) -> None:
-    """A plan that is none, an engine that is none, a full disk."""
+    """A plan that is none, a full disk."""
     plan.write_text("{}")
     assert work(store, plan) == 2
-    for engine in ("no.such.module:engine", "fake_engine:nothing", "fake_engine:FakeCatalogue", "json:dumps"):
-        PlanFile(engine=engine, cells=[]).write(plan)
-        assert work(store, plan) == 2
-    PlanFile.of([cell(0, behave="full")], fake_engine.REFERENCE).write(plan)
+    PlanFile.of([cell(0, behave="full")]).write(plan)
     assert work(store, plan) == worker.STORE_FAULT

@@ -21,8 +21,7 @@ def test_missing_cells_are_run_with_progress_where_their_data_are(tmp_path: Path
     here, away, unresolved = planned("here"), planned("away"), planned(None)
     executor = SimpleNamespace(run=lambda cells, store, options: asked.append((list(cells), options)))
     monkeypatch.setattr(reproduction, "find_executor", lambda catalogue, name: executor if name == "local" else None)
-    engine: Any = SimpleNamespace(reference="none:none")
-    reproduction.run_missing([here, away, unresolved], SimpleNamespace(), Store(tmp_path), absent={"away": "no file"}, engine=engine)  # type: ignore[arg-type]
+    reproduction.run_missing([here, away, unresolved], SimpleNamespace(), Store(tmp_path), absent={"away": "no file"})  # type: ignore[arg-type]
     ((cells, options),) = asked
     assert cells == [here]
-    assert (options.progress, options.workers, options.label, options.engine) == (True, 1, "reproduction", "none:none")
+    assert (options.progress, options.workers, options.label) == (True, 1, "reproduction")

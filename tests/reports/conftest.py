@@ -12,7 +12,7 @@ import pytest
 import task_free_lab
 from approved import Pages
 from no_kernel import no_kernel
-from report_lab import CAMPAIGN, EVIL, Notebooks, catalogue_of, record_of, shifted, toy_engine
+from report_lab import CAMPAIGN, EVIL, Notebooks, catalogue_of, record_of, shifted
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
@@ -44,7 +44,7 @@ def toy_catalogue() -> Catalogue:
 @pytest.fixture
 def plan(toy_catalogue: Catalogue) -> list[PlannedCell]:
     """The toy campaign's cells."""
-    return plan_campaign(Campaign.parse(CAMPAIGN), toy_catalogue, engine=toy_engine(toy_catalogue))
+    return plan_campaign(Campaign.parse(CAMPAIGN), toy_catalogue)
 
 
 @pytest.fixture
@@ -66,12 +66,11 @@ Loader = Callable[..., CampaignResults]
 
 
 @pytest.fixture
-def load(toy_catalogue: Catalogue, toy_store: Store) -> Loader:
+def load(toy_store: Store) -> Loader:
     """Results of the toy campaign; keyword arguments change the campaign's tables or the code that is there now."""
 
     def loader(source: str = "a" * 64, store: Store | None = None, **changes: Any) -> CampaignResults:
-        engine = toy_engine(toy_catalogue, source)
-        return load_campaign_results(CAMPAIGN | changes, store or toy_store, catalogue=toy_catalogue, engine=engine)
+        return load_campaign_results(CAMPAIGN | changes, store or toy_store, catalogue=catalogue_of(source=source))
 
     return loader
 
@@ -91,11 +90,11 @@ def finished(tmp_path: Path) -> Finished:
 
     def make(*extra: tuple[str, PluginSpec], **changes: Any) -> CampaignResults:
         catalogue, store = catalogue_of(*extra), Store(tmp_path / "finished")
-        campaign, engine = Campaign.parse(CAMPAIGN | changes), toy_engine(catalogue)
-        for planned in plan_campaign(campaign, catalogue, engine=engine):
+        campaign = Campaign.parse(CAMPAIGN | changes)
+        for planned in plan_campaign(campaign, catalogue):
             if planned.ready:
                 store.put(record_of(planned))
-        return load_campaign_results(campaign, store, catalogue=catalogue, engine=engine)
+        return load_campaign_results(campaign, store, catalogue=catalogue)
 
     return make
 
@@ -109,13 +108,12 @@ def task_free_results(tmp_path: Path) -> Callable[..., TaskFreeResults]:
 
     def make(vary: dict[str, list[Any]] | None = None, *, tampered: bool = False, **tables: Any) -> TaskFreeResults:
         catalogue, store = catalogue_of(*task_free_lab.EXTRA), Store(tmp_path / "store")
-        engine = toy_engine(catalogue)
         first = CAMPAIGN | {"grid": {"scenarios": [task_free_lab.NAME], "methods": task_free_lab.METHODS}, "title": "Flows"} | tables
         given = [first, *one_at_a_time(first, {"schedule.width": task_free_lab.WIDTHS} if vary is None else vary)]
-        for planned in (p for one in given for p in plan_campaign(Campaign.parse(one), catalogue, engine=engine)):
+        for planned in (p for one in given for p in plan_campaign(Campaign.parse(one), catalogue)):
             if planned.ready:
                 store.put(task_free_lab.recorded(planned, tampered))
-        return load_pooled_results(given[0], given[1:], store, catalogue=catalogue, engine=engine), catalogue
+        return load_pooled_results(given[0], given[1:], store, catalogue=catalogue), catalogue
 
     return make
 

@@ -12,7 +12,6 @@ import pytest
 from submission_lab import Submission
 
 from cglsuite.cells.keys import claimed_key
-from cglsuite.cells.plan import default_engine
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage.store import Store
@@ -244,7 +243,7 @@ def test_other_code_is_accepted_as_unverified_and_marked(submission: Submission)
     from cglsuite.cells.records.metric_values import metrics_from  # noqa: F401 - what follows needs the room loaded
 
     old = submission.key_of("bare")
-    planned = Replanner(submission.catalogue, default_engine()).of(Record.from_json(submission.read(old))).planned
+    planned = Replanner(submission.catalogue).of(Record.from_json(submission.read(old))).planned
     assert planned is not None
     assert planned.cell is not None
 

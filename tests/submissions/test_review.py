@@ -161,11 +161,11 @@ def test_verdicts_of_a_rerun(submission: Submission) -> None:
 @pytest.mark.nightly
 def test_a_record_of_a_gpu_is_marked(submission: Submission) -> None:
     """Its key is right for CUDA, and no CUDA is here: nothing is rerun, and the record says so."""
-    from cglsuite.cells.plan import CellRequest, default_engine
+    from cglsuite.cells.plan import CellRequest, plan_cell
     from cglsuite.learning.reproducibility.numerics import numerics_of
 
     request = CellRequest(scenario=SCENARIO, method="bare", overrides=TINY, seeds=Seeds(), device="cuda")
-    planned = default_engine().plan(request, submission.catalogue)
+    planned = plan_cell(request, submission.catalogue)
 
     def change(data: dict[str, Any]) -> None:
         data["cell"]["device"] = "cuda"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-import fake_engine
+import fake_cells
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
@@ -13,7 +13,7 @@ from cglsuite.cells.plan import PlannedCell
 
 __all__ = ["BASE", "CATALOGUE", "campaign", "plan", "rate"]
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 
 
 BASE = """
@@ -29,7 +29,7 @@ def campaign(text: str = "", base: str = BASE) -> Campaign:
 
 
 def plan(text: str = "", overrides: Any = None, **more: Any) -> list[PlannedCell]:
-    return plan_campaign(campaign(text), CATALOGUE, overrides, engine=fake_engine.engine(), **more)
+    return plan_campaign(campaign(text), CATALOGUE, overrides, **more)
 
 
 def rate(cell: PlannedCell) -> float:

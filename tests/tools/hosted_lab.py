@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from made_records import CAMPAIGN, fill_store, made_catalogue
-from report_lab import toy_engine
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -39,7 +38,7 @@ def mark_of(record: Record) -> Mark | None:
 def results_folder(path: Path, mark: Callable[[Record], Mark | None] = mark_of, **changes: Any) -> tuple[Store, Catalogue]:
     """A store with the records of the made campaign, and their marks."""
     catalogue = made_catalogue()
-    fill_store(CAMPAIGN | SMALL | changes, catalogue, path, toy_engine(catalogue))
+    fill_store(CAMPAIGN | SMALL | changes, catalogue, path)
     store = Store(path)
     marks = [one for record in store.records() if (one := mark(record)) is not None]
     write_marks(path, "20260101T000000Z-0", {"when": "2026-01-01"}, marks)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from made_records import CAMPAIGN, made_record
-from report_lab import toy_engine
+from report_lab import with_toy_cells
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
@@ -54,7 +54,8 @@ def hostile_catalogue() -> Catalogue:
     """The hostile plugin's catalogue, and a plugin that failed with a hostile error."""
     plugin = PluginRecord(distribution=HOSTILE, version=HOSTILE, entry_point=HOSTILE, module="toy", status="ok")
     broken = dataclasses.replace(plugin, status="failed", error=HOSTILE, fix=HOSTILE, details=HOSTILE)
-    return Catalogue([plugin, broken], [Entry(kind=kind, name=spec.name, spec=spec, record=plugin) for kind, spec in _specs()])
+    entries = [Entry(kind=kind, name=spec.name, spec=spec, record=plugin) for kind, spec in _specs()]
+    return with_toy_cells(Catalogue([plugin, broken], entries))
 
 
 def _hostile(record: Record) -> Record:
@@ -72,12 +73,12 @@ def attacked_results(path: Path) -> tuple[CampaignResults, Catalogue]:
     catalogue = hostile_catalogue()
     grid = {"scenarios": ["cora/task-il@begin-1"], "methods": ["bare", "joint"]}
     campaign = Campaign.parse(CAMPAIGN | {"title": HOSTILE, "description": HOSTILE, "grid": grid})
-    engine, store = toy_engine(catalogue), Store(path)
-    plan = plan_campaign(campaign, catalogue, engine=engine)
+    store = Store(path)
+    plan = plan_campaign(campaign, catalogue)
     for planned in plan[1:]:
         store.put(_hostile(made_record(planned, catalogue)))
     store.put(made_record(plan[0], catalogue, status="failed", reason=HOSTILE))
-    return load_campaign_results(campaign, store, catalogue=catalogue, engine=engine), catalogue
+    return load_campaign_results(campaign, store, catalogue=catalogue), catalogue
 
 
 def attacked_site(results: CampaignResults, catalogue: Catalogue) -> str:

@@ -1,29 +1,28 @@
 """For tests of the reproduction ledger: a catalogue with BeGin's Cora and a few other published presets, and records of set accuracies.
 
 A record made by :func:`flat` has one accuracy everywhere at and below the diagonal, so that AP is this accuracy, AF is 0 and INT is the
-difference from joint training's. Cells that the engine of :func:`engine` runs come out like that too, but for those of ``ewc``, which fail.
+difference from joint training's. Cells of :func:`catalogue` that are run come out like that too, but for those of ``ewc``, which fail.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report_lab import catalogue_of, record_of, toy_engine
+from report_lab import ToyCells, catalogue_of, record_of, with_toy_cells
 
 from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
-from cglsuite.cells.plan import CellRequest, Engine, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.studies.ledger.compute import Ledger, load_ledger
 from cglsuite.specs import BackboneSpec, DatasetSpec, ExecutorSpec, MethodSpec, PluginSpec, ScenarioSpec, TrainingSpec
 
-__all__ = ["ACCURACY", "CORA", "Made", "absent", "broken", "catalogue", "engine", "fill", "flat", "ledger_of", "present"]
+__all__ = ["ACCURACY", "CORA", "Made", "absent", "broken", "catalogue", "fill", "flat", "ledger_of", "present"]
 
 CORA = {"paper": "BeGin", "dataset": "Cora", "setting": "task-IL"}
 ACCURACY: Mapping[str, float] = {"bare": 0.90, "lwf": 0.95, "continual-gnn": 0.91, "packnet": 0.93, "joint": 0.92}
@@ -58,7 +57,7 @@ def catalogue(*extra: tuple[str, PluginSpec]) -> Catalogue:
         given |= {} if level == "NC" else {"training": TrainingSpec(backbone="graph-gcn")}
         given |= {"labels": "real", "performance": "negative-mae"} if level == "GR" else {}
         specs.append(("scenario", ScenarioSpec(name=name, summary=name, **given)))
-    return catalogue_of(
+    whole = catalogue_of(
         *specs,
         ("dataset", DatasetSpec(name="citeseer", summary="absent", factory="ledger_lab:absent")),
         ("dataset", DatasetSpec(name="zinc", summary="there", factory="ledger_lab:present", levels=("GC", "GR"))),
@@ -66,6 +65,7 @@ def catalogue(*extra: tuple[str, PluginSpec]) -> Catalogue:
         ("executor", ExecutorSpec(name="local", summary="local", factory="cglsuite.campaigns.executors.supervisor:LocalExecutor")),
         *extra,
     )
+    return with_toy_cells(whole, LedgerCells())
 
 
 def flat(planned: PlannedCell, accuracy: float, **changes: Any) -> Record:
@@ -76,24 +76,20 @@ def flat(planned: PlannedCell, accuracy: float, **changes: Any) -> Record:
     return record_of(planned, **({"matrix": matrix} | others | changes))
 
 
-def engine() -> Engine:
-    """Real resolving over :func:`catalogue`; cells run in no time. Every run appends the label of its cell to ``$LEDGER_LOG``."""
-    known = catalogue()
-    return replace(toy_engine(known), reference="ledger_lab:engine", run_cell=_run_cell)
+class LedgerCells(ToyCells):
+    """Toys that run in no time. Every run appends the label of its cell to ``$LEDGER_LOG``."""
 
-
-def _run_cell(cell: Any, known: Any, store: Store, **_: Any) -> Record:
-    request = CellRequest(scenario=cell.scenario.name, method=cell.method, seeds=cell.seeds)
-    key = engine().cell_key(cell, known)
-    planned = PlannedCell(request=request, state="ready", cell=cell, key=key)
-    with open(os.environ["LEDGER_LOG"], "a") as log:
-        log.write(f"{cell.method} {cell.seeds.init}\n")
-    if cell.method == "ewc":
-        record = record_of(planned, status="diverged", reason="the loss is not finite")
-    else:
-        record = flat(planned, ACCURACY.get(cell.method, 0.5))
-    store.put(record)
-    return record
+    def run_cell(self, cell: Any, known: Any, store: Store, **_: Any) -> Record:
+        request = CellRequest(scenario=cell.scenario.name, method=cell.method, seeds=cell.seeds)
+        planned = PlannedCell(request=request, state="ready", cell=cell, key=self.cell_key(cell, known))
+        with open(os.environ["LEDGER_LOG"], "a") as log:
+            log.write(f"{cell.method} {cell.seeds.init}\n")
+        if cell.method == "ewc":
+            record = record_of(planned, status="diverged", reason="the loss is not finite")
+        else:
+            record = flat(planned, ACCURACY.get(cell.method, 0.5))
+        store.put(record)
+        return record
 
 
 Made = Callable[[PlannedCell], "Record | None"]
@@ -101,9 +97,8 @@ Made = Callable[[PlannedCell], "Record | None"]
 
 def fill(path: Path, made: Made, **selection: Any) -> list[PlannedCell]:
     """Put into a store what ``made`` gives for each cell of a selection; returns the cells."""
-    mine, store = engine(), Store(path)
-    known = mine.load_catalogue()
-    cells = reproduction_of(Selection(**(CORA | selection)), known).plan(known, engine=mine)
+    store, known = Store(path), catalogue()
+    cells = reproduction_of(Selection(**(CORA | selection)), known).plan(known)
     for planned in cells:
         if planned.ready and (record := made(planned)) is not None:
             store.put(record)
@@ -112,4 +107,4 @@ def fill(path: Path, made: Made, **selection: Any) -> list[PlannedCell]:
 
 def ledger_of(path: Path, **selection: Any) -> Ledger:
     """The ledger of a selection from a store."""
-    return load_ledger(Selection(**(CORA | selection)), path, engine=engine())
+    return load_ledger(Selection(**(CORA | selection)), path, catalogue=catalogue())

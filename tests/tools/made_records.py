@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report_lab import catalogue_of, record_of, toy_engine
+from report_lab import catalogue_of, record_of
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.keys import torch_version
-from cglsuite.cells.plan import Engine, PlannedCell
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
@@ -57,16 +57,15 @@ def made_catalogue(*extra: tuple[str, PluginSpec]) -> Catalogue:
 def made_results(path: Path, *extra: tuple[str, PluginSpec], **changes: Any) -> tuple[CampaignResults, Catalogue]:
     """The results of :data:`CAMPAIGN`, whose tables keyword arguments replace, with records made in a store at ``path``."""
     catalogue = made_catalogue(*extra)
-    engine = toy_engine(catalogue)
-    fill_store(CAMPAIGN | changes, catalogue, path, engine)
-    return load_campaign_results(CAMPAIGN | changes, path, catalogue=catalogue, engine=engine), catalogue
+    fill_store(CAMPAIGN | changes, catalogue, path)
+    return load_campaign_results(CAMPAIGN | changes, path, catalogue=catalogue), catalogue
 
 
-def fill_store(campaign: Campaign | Mapping[str, Any], catalogue: Catalogue, path: Path, engine: Engine | None = None) -> list[PlannedCell]:
+def fill_store(campaign: Campaign | Mapping[str, Any], catalogue: Catalogue, path: Path) -> list[PlannedCell]:
     """Put a record of every cell that can be run into a store; returns the plan."""
     campaign = campaign if isinstance(campaign, Campaign) else Campaign.parse(campaign)
-    store, more = Store(path), {"engine": engine} if engine else {}
-    plan = plan_campaign(campaign, catalogue, store=store, **more)
+    store = Store(path)
+    plan = plan_campaign(campaign, catalogue, store=store)
     for planned in plan:
         if planned.ready:
             store.put(made_record(planned, catalogue))

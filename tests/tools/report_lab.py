@@ -6,19 +6,21 @@ Two scenarios (one named like a published one), four methods, and a hostile stri
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import approved
+import fakes
 import numpy as np
 
 from cglsuite.base.hashing import digest, plain
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.keys import design_key, torch_version
-from cglsuite.cells.plan import Engine, PlannedCell
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, Entry, PluginRecord
@@ -32,6 +34,7 @@ from cglsuite.specs import (
     NotebookSpec,
     PluginSpec,
     ScenarioSpec,
+    Seeds,
     switches,
 )
 
@@ -41,6 +44,7 @@ __all__ = [
     "Elements",
     "Notebooks",
     "Tables",
+    "ToyCells",
     "assert_harmless",
     "assert_holds_together",
     "catalogue_of",
@@ -49,7 +53,7 @@ __all__ = [
     "raised_results",
     "record_of",
     "shifted",
-    "toy_engine",
+    "with_toy_cells",
 ]
 
 EVIL = '<script>alert("x")</script>'
@@ -77,8 +81,8 @@ def _metric(name: str, label: str, direction: Any, **more: Any) -> MetricSpec:
     )
 
 
-def catalogue_of(*extra: tuple[str, PluginSpec]) -> Catalogue:
-    """The toy plugin's catalogue, and ``extra`` entries."""
+def catalogue_of(*extra: tuple[str, PluginSpec], source: str = "a" * 64) -> Catalogue:
+    """The toy plugin's catalogue, and ``extra`` entries, over code with this hash."""
     gcn = BackboneSpec(name="gcn", summary="gcn", factory="json:loads")
     strength = Hyperparameter(name="lambda", default=1.0, doc="strength")
     specs: list[tuple[str, PluginSpec]] = [
@@ -97,31 +101,39 @@ def catalogue_of(*extra: tuple[str, PluginSpec]) -> Catalogue:
         ("metric", _metric("intransigence", "INT", "down", needs_joint=True, quantity="intransigence")),
         *extra,
     ]
-    return Catalogue([PLUGIN], [Entry(kind=kind, name=spec.name, spec=spec, record=PLUGIN) for kind, spec in specs])
+    entries = [Entry(kind=kind, name=spec.name, spec=spec, record=PLUGIN) for kind, spec in specs]
+    return with_toy_cells(Catalogue([PLUGIN], entries), ToyCells(source))
 
 
-def toy_engine(catalogue: Catalogue, source: str = "a" * 64) -> Engine:
-    """Real resolving over the toy catalogue; keys follow from the design, ``source``, the hash of the code, and the device."""
+class ToyCells:
+    """Real resolving; keys follow from the design, ``source``, the hash of the code, and the device. Nothing can be trained."""
 
-    def sources(cell: Any, _: Any) -> dict[str, dict[str, str]]:
-        return {"core": {"name": "core", "distribution": "cglsuite", "version": "0.1.0", "source": source}}
+    def __init__(self, source: str = "a" * 64) -> None:
+        self.source = source
 
-    def refuse(*_: Any) -> Any:
+    def sources(self, cell: Any, _: Any) -> dict[str, dict[str, str]]:
+        return {"core": {"name": "core", "distribution": "cglsuite", "version": "0.1.0", "source": self.source}}
+
+    def cell_key(self, cell: Any, _: Any) -> str:
+        return digest(["key", design_key(cell), self.source, *(() if cell.device == "cpu" else (cell.device,))])
+
+    def seeded_keys(self, cell: Any, _: Any) -> Callable[[Seeds], str]:
+        return lambda seeds: self.cell_key(replace(cell, seeds=seeds), _)
+
+    def prefix_keys(self, cell: Any, _: Any) -> list[str]:
+        return []
+
+    def planned_code(self, cells: Any, _: Any) -> dict[str, Any]:
+        return {}
+
+    def run_cell(self, *_: Any, **__: Any) -> Record:
         raise AssertionError("nothing is trained in these tests")
 
-    def key(cell: Any, _: Any) -> str:
-        return digest(["key", design_key(cell), source, *(() if cell.device == "cpu" else (cell.device,))])
 
-    return Engine(
-        reference="none:none",
-        load_catalogue=lambda: catalogue,
-        cell_key=key,
-        prefix_keys=lambda cell, _: [],
-        foreseen=lambda cell: None,
-        sources=sources,
-        planned_code=lambda cells, catalogue: {},
-        run_cell=refuse,
-    )
+def with_toy_cells(catalogue: Catalogue, cells: ToyCells | None = None) -> Catalogue:
+    """The catalogue, whose cells are toys from now on (:mod:`fakes`)."""
+    vars(catalogue)["fakes"] = cells or ToyCells()
+    return catalogue
 
 
 def record_of(planned: PlannedCell, source: str = "a" * 64, **changes: Any) -> Record:
@@ -187,16 +199,16 @@ def raised_results(
     over = {**({"method.lambda": list(lambdas)} if lambdas else {}), **(axes or {})}
     content = CAMPAIGN | {"grid": {"scenarios": list(scenarios), "methods": list(by), "axes": over}, "seeds": seeds}
     catalogue = catalogue_of()
-    store, engine = Store(path), toy_engine(catalogue)
+    store = Store(path)
     base = np.array(MATRIX) - 0.2  # the mean of its last row is 60 %
-    for place, planned in enumerate(plan_campaign(Campaign.parse(content), catalogue, store=store, engine=engine)):
+    for place, planned in enumerate(plan_campaign(Campaign.parse(content), catalogue, store=store)):
         order, method = planned.request.seeds.order, planned.request.method
         own = wobble.get(method, 0.002) * np.cos(7.0 * place)
         weight = planned.request.overrides.get("method.lambda", 0.0)
         matrix = base + by[method] + NOISE[order] + own + 0.01 * weight
         kept = {"validation_matrix": (matrix - 0.02 * weight).tolist()} if validated else {}
         store.put(record_of(planned, matrix=matrix.tolist(), **kept))
-    return load_campaign_results(content, store, catalogue=catalogue, engine=engine)
+    return load_campaign_results(content, store, catalogue=catalogue)
 
 
 def shifted(planned: PlannedCell) -> list[list[float]]:
@@ -387,3 +399,6 @@ def assert_harmless(page: str) -> None:
     assert len(styles) == 1
     assert "@import" not in styles[0].split("</style>")[0]
     assert "url(" not in styles[0].split("</style>")[0]
+
+
+fakes.install()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cglsuite import load_catalogue
 from cglsuite.campaigns.migrate import Candidate, _cell, choose, replanned
-from cglsuite.cells.plan import load_engine
+from cglsuite.cells.run import run_cell
 from cglsuite.cells.storage.store import Store
 
 
@@ -28,18 +28,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2000)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    catalogue, engine, other = load_catalogue(), load_engine(), Store(args.other)
+    catalogue, other = load_catalogue(), Store(args.other)
     found = []
     for record in Store(args.store).records():
         if not record.done or (args.keys and record.key not in args.keys):
             continue
-        planned, reason = replanned(record, catalogue, engine)
+        planned, reason = replanned(record, catalogue)
         if planned is None or planned.key != record.key:
             print(f"left out  {record.label}: {reason or 'this code is not the one that made it'}", flush=True)
             continue
         found.append(Candidate(record=record, planned=planned, used={}, changes=frozenset()))
     for candidate in found if args.keys else choose(found, args.sample, args.seconds):
-        made = engine.run_cell(_cell(candidate.planned), catalogue, other)
+        made = run_cell(_cell(candidate.planned), catalogue, other)
         print(f"{made.status:9s} {candidate.seconds:7.1f} s then  {made.key[:12]}  {made.label}", flush=True)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite import Catalogue, Seeds
-from cglsuite.cells.plan import CellRequest, default_engine
+from cglsuite.cells.plan import CellRequest, plan_cell
+from cglsuite.cells.run import run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.submissions.checks import Finding
 from cglsuite.commons.submissions.review import Options, Review, review
@@ -35,12 +36,12 @@ def passes(method: str) -> Finding:
 
 def fill_honest(path: Path, catalogue: Catalogue) -> None:
     """Train two methods with three orders each into a store."""
-    store, engine = Store(path), default_engine()
+    store = Store(path)
     for method in ("bare", "ewc"):
         for order in range(3):
-            planned = engine.plan(CellRequest(scenario=SCENARIO, method=method, overrides=TINY, seeds=Seeds(order=order)), catalogue)
+            planned = plan_cell(CellRequest(scenario=SCENARIO, method=method, overrides=TINY, seeds=Seeds(order=order)), catalogue)
             assert planned.cell is not None
-            assert engine.run_cell(planned.cell, catalogue, store).done
+            assert run_cell(planned.cell, catalogue, store).done
 
 
 class Submission:
@@ -81,4 +82,4 @@ class Submission:
 
     def review(self, **options: Any) -> Review:
         given = Options(**{"sample": 0, "examine": passes, **options})
-        return review(self.path, self.results, self.catalogue, default_engine(), given)
+        return review(self.path, self.results, self.catalogue, given)

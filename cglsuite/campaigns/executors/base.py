@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import cglsuite.cells.keys as keys
 from cglsuite.base.errors import CglsuiteError
-from cglsuite.cells.plan import DEFAULT_ENGINE, Engine, PlannedCell
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ class RunOptions:
 
     Args:
         catalogue: the catalogue used to resolve the cells.
-        engine: name of the engine with which workers resolve and run cells.
         workers: number of processes. timeout_s: limit per cell; None = no limit.
         checkpoint_every_s: seconds of finished work that an interruption of a cell may cost; None = as the worker's environment says.
         detach: return once other machines have been asked to run the cells; only for executors that can.
@@ -51,7 +51,6 @@ class RunOptions:
     """
 
     catalogue: Catalogue
-    engine: str = DEFAULT_ENGINE
     workers: int = 1
     timeout_s: float | None = None
     checkpoint_every_s: float | None = None
@@ -176,8 +175,8 @@ class Launcher(Protocol):
 class Families:
     """The families of some cells, each of which shares checkpoints, and how many of its cells are unfinished."""
 
-    def __init__(self, store: Store, engine: Engine, options: RunOptions) -> None:
-        self.store, self.engine, self.options = store, engine, options
+    def __init__(self, store: Store, options: RunOptions) -> None:
+        self.store, self.options = store, options
         self._unfinished = Counter[str]()
         self._of: dict[str, list[str]] = {}
 
@@ -188,7 +187,7 @@ class Families:
         for planned in cells:
             if planned.cell is None or not (saved or planned.key in unfinished):
                 continue
-            names = list(self.engine.prefix_keys(planned.cell, self.options.catalogue))
+            names = list(keys.prefix_keys(planned.cell, self.options.catalogue))
             if planned.key in unfinished:
                 self._unfinished.update(names)
                 self._of[planned.key] = names

@@ -13,7 +13,7 @@ from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted
 from cglsuite.campaigns.executors.base import Executor, RunOptions
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.cells.plan import Engine, PlannedCell, load_engine
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
@@ -161,7 +161,6 @@ def run_campaign(
     only: Sequence[str] = (),
     progress: bool = True,
     executor: Executor | None = None,
-    engine: Engine | None = None,
     detach: bool = False,
     watch: Sequence[str | Observer | type[Observer]] | None = None,
 ) -> CampaignOutcome:
@@ -181,7 +180,6 @@ def run_campaign(
     from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 
     campaign.refuse_code(observers=watch is None)
-    engine = engine or load_engine()
     forced = Overrides.of(overrides)
     name = forced.executor or campaign.run.executor
     names, observers = _watching(campaign, store, watch)
@@ -190,7 +188,6 @@ def run_campaign(
     def run(cells: Iterable[PlannedCell], label: str) -> int:
         options = RunOptions(
             catalogue=catalogue,
-            engine=engine.reference,
             workers=forced.workers or campaign.run.workers,
             timeout_s=campaign.run.timeout_s,
             checkpoint_every_s=campaign.run.checkpoint_every_s if forced.checkpoint_every_s is None else forced.checkpoint_every_s,
@@ -203,11 +200,11 @@ def run_campaign(
         )
         return executor.run(list(cells), store, options)
 
-    planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine, to_run=True), only)
+    planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, to_run=True), only)
     if not planned:
         raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
     wanted = {_group(p): p.state for p in planned if p.state != "n/a"}
-    searches = plan_search(campaign, catalogue, forced, store=store, engine=engine, to_run=True)
+    searches = plan_search(campaign, catalogue, forced, store=store, to_run=True)
     searches = [s for s in searches if _group(s.cells[0]) in wanted]
     if searches:
         unfinished = run([cell for s in searches if wanted[_group(s.cells[0])] == "waiting" for cell in s.cells], f"{campaign.name} search")
@@ -215,7 +212,7 @@ def run_campaign(
             return _outcome(planned, store)
         for search in searches:
             search.settle(store)
-        planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, engine=engine, to_run=True), only)
+        planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, to_run=True), only)
     run(planned, campaign.name)
     return _outcome(planned, store)
 

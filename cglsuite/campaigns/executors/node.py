@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
+from cglsuite import host
 from cglsuite.base.errors import CglsuiteError, StoreError, UsageError
 from cglsuite.campaigns.executors.base import AGAIN, REFUSED, RunOptions
 from cglsuite.campaigns.executors.progress import CellProgress, say
@@ -26,7 +27,7 @@ from cglsuite.cells.device import check_device, visible_gpus
 from cglsuite.cells.job import in_job
 from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.observing import Observers, observer_of
-from cglsuite.cells.plan import Engine, PlanFile, PlannedCell, load_engine
+from cglsuite.cells.plan import PlanFile, PlannedCell, plan_cells
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import naming
 from cglsuite.host import Catalogue
@@ -83,18 +84,16 @@ def _work(path: Path, store: Store, index: int, of: int, options: argparse.Names
         say(f"part {index} of {of}: the plan {path} is gone; there is nothing to do")
         return 0
     plan, since_ns = PlanFile.read(path), path.stat().st_mtime_ns
-    engine = load_engine(plan.engine)
     _refuse_other_torch(plan)
     try:
         naming(plugins=plan.plugins, data=plan.data, options=plan.data_options)
     except UsageError as error:
         raise _Refusal(str(error)) from error
-    catalogue = engine.load_catalogue()
-    cells = _resolved(plan, engine, catalogue)
+    catalogue = host.load_catalogue()
+    cells = _resolved(plan, catalogue)
     missing = {key: planned for key, planned in cells.items() if store.outcome(key, since_ns) is None}
     run = RunOptions(
         catalogue=catalogue,
-        engine=plan.engine,
         workers=options.workers or plan.workers,
         timeout_s=plan.timeout_s,
         checkpoint_every_s=plan.checkpoint_every_s,
@@ -131,9 +130,9 @@ def _refuse_other_torch(plan: PlanFile) -> None:
         )
 
 
-def _resolved(plan: PlanFile, engine: Engine, catalogue: Catalogue) -> dict[str, PlannedCell]:
+def _resolved(plan: PlanFile, catalogue: Catalogue) -> dict[str, PlannedCell]:
     """The plan's cells as resolved here; they must match those on the machine that made the plan."""
-    planned = engine.plan_all([request for _, request in plan.cells], catalogue)
+    planned = plan_cells([request for _, request in plan.cells], catalogue)
     for (key, request), cell in zip(plan.cells, planned, strict=True):
         if not cell.ready or cell.key != key:
             how = cell.reason or f"another key ({cell.key[:12]}, planned {key[:12]})"

@@ -32,7 +32,7 @@ from cglsuite.campaigns.executors.progress import CellProgress, say
 from cglsuite.campaigns.executors.supervisor import frozen, outstanding
 from cglsuite.cells.code.inputs import declared
 from cglsuite.cells.keys import torch_version
-from cglsuite.cells.plan import PlanFile, PlannedCell, load_engine
+from cglsuite.cells.plan import PlanFile, PlannedCell
 from cglsuite.cells.storage.lease import Backoff, Lease
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import data_files, data_options, plugin_files
@@ -77,7 +77,7 @@ class RemoteExecutor:
         store.sweep()
         if missing:
             store.warn_without_locks()
-        families = Families(store, load_engine(options.engine), options)
+        families = Families(store, options)
         families.count(wanted.values(), missing)
         with CellProgress(len(missing), options.label, options.progress and not options.detach) as progress:
             run = _Run(self.name, self.launcher, missing, store, options, progress, families, foreign)
@@ -233,7 +233,7 @@ class _Run:
             "data": list(map(str, data_files())),
             "data_options": data_options(),
         }
-        PlanFile.of(cells.values(), self.options.engine, sharing, foreign, **run, **files).write(stored.job.plan)
+        PlanFile.of(cells.values(), sharing, foreign, **run, **files).write(stored.job.plan)
         stored.write()
         job = _Live(stored, set(cells), stored.since_ns)
         try:

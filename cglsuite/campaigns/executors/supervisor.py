@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import cglsuite.cells.keys as keys
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.executors.base import ExecutorError, Families, RunOptions
@@ -23,7 +24,7 @@ from cglsuite.cells.code.inputs import declared
 from cglsuite.cells.device import check_device, visible_gpus
 from cglsuite.cells.observing import Audience
 from cglsuite.cells.obtain import failure_record
-from cglsuite.cells.plan import Engine, PlanFile, PlannedCell, load_engine
+from cglsuite.cells.plan import PlanFile, PlannedCell
 from cglsuite.cells.records.describe import foreign_code
 from cglsuite.cells.records.record import Record, Status
 from cglsuite.cells.storage.lease import Backoff
@@ -43,8 +44,7 @@ logger = logging.getLogger(__name__)
 
 def foreign_distributions(cells: Sequence[PlannedCell], options: RunOptions) -> dict[str, str]:
     """By key, the third-party distributions whose code a cell runs. Decided in this process, where no method runs."""
-    engine = load_engine(options.engine)
-    found = {p.key: foreign_code(engine.sources(p.cell, options.catalogue)) for p in cells if p.cell is not None}
+    found = {p.key: foreign_code(keys.sources(p.cell, options.catalogue)) for p in cells if p.cell is not None}
     return {key: names for key, names in found.items() if names}
 
 
@@ -71,14 +71,13 @@ def frozen(cells: Iterable[PlannedCell], foreign: Mapping[str, str], store: Stor
     Raises:
         UsageError: a file was edited after the keys were computed.
     """
-    engine = load_engine(options.engine)
     of_users = {p.key: p for p in cells if p.key in foreign and p.cell is not None}
     if not of_users:
         return {}
-    files = engine.planned_code([p.cell for p in of_users.values() if p.cell is not None], options.catalogue)
+    files = keys.planned_code([p.cell for p in of_users.values() if p.cell is not None], options.catalogue)
     groups = {(p.request.scenario, p.request.method, p.request.backbone): p for p in of_users.values()}
     for planned in groups.values():
-        if planned.cell is not None and engine.cell_key(planned.cell, options.catalogue) != planned.key:
+        if planned.cell is not None and keys.cell_key(planned.cell, options.catalogue) != planned.key:
             raise UsageError(f"code of {planned.request.label} was edited while the cells were planned: run the same command again")
     return Bundle.keep(files, store.path).to_json()
 
@@ -123,7 +122,6 @@ class Supervisor:
     ) -> None:
         self.pending, self.store, self.options, self.progress = dict(cells), store, options, progress
         self.foreign = {key: names for key, names in foreign.items() if key in cells}
-        self.engine: Engine = load_engine(options.engine)
         self.share = share
         self.plan_path = share.plan if share else store.path / "plans" / f"{os.getpid()}-{secrets.token_hex(4)}.json"
         self.workers: list[WorkerProcess] = []
@@ -135,7 +133,7 @@ class Supervisor:
         self.gpus = share.gpus if share else visible_gpus() if on_cuda else ()
         per_gpu = max(1, len(self.gpus)) if share else 1  # of this machine alone, the campaign says how many workers there are
         self.size = min(options.workers * per_gpu, len(cells))
-        self.families = Families(store, self.engine, options)
+        self.families = Families(store, options)
         self.audience = Audience(options.observers)
         self.environment = worker_environment(max((p.request.threads for p in cells.values()), default=1))
 
@@ -151,7 +149,7 @@ class Supervisor:
         shared = self.families.sharing()
         code = frozen(self.pending.values(), self.foreign, self.store, self.options)
         run = {"code": code, "declared": declared(), "checkpoint_every_s": every_s}
-        plan = PlanFile.of(self.pending.values(), self.options.engine, shared, self.foreign, **run)
+        plan = PlanFile.of(self.pending.values(), shared, self.foreign, **run)
         with self.store.lease(plan_lease(self.plan_path)) or contextlib.nullcontext():
             plan.write(self.plan_path)
             self.since_ns = self.plan_path.stat().st_mtime_ns
@@ -329,9 +327,7 @@ class Supervisor:
             return
         record: Record | None = None if despite_result else self.store.cached(key)  # it may have finished at the last moment
         if record is None:
-            record = failure_record(
-                planned.cell, self.options.catalogue, self.engine, key=key, status=status, reason=reason, elapsed_s=elapsed_s
-            )
+            record = failure_record(planned.cell, self.options.catalogue, key=key, status=status, reason=reason, elapsed_s=elapsed_s)
             self.store.put(record)
         self.store.forget_attempts(key)
         self.store.discard_stale_lease(key)

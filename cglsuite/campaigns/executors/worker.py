@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite import host
 from cglsuite.base.errors import CglsuiteError, StoreError
 from cglsuite.base.traces import adopt_orphans, end_process, end_with_parent
 from cglsuite.campaigns.executors.base import AGAIN
@@ -31,15 +32,15 @@ from cglsuite.cells.code.inputs import declare, watch
 from cglsuite.cells.code.user import is_user_module
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.observing import Observers, Sender
-from cglsuite.cells.obtain import failure_record, reason_of, run_if_free
-from cglsuite.cells.plan import CellRequest, Engine, PlanFile, PlannedCell, load_engine
-from cglsuite.cells.sharing.tasks import Family, depth_first
+from cglsuite.cells.obtain import failure_record, run_if_free
+from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
+from cglsuite.cells.records.record import Record, reason_of
+from cglsuite.cells.sharing.tasks import Family, depth_first, foreseen_tasks
 from cglsuite.cells.storage.lease import TaskElsewhere
 from cglsuite.cells.storage.store import Store
 from cglsuite.host.frozen import Bundle, serve
 
 if TYPE_CHECKING:
-    from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
 
 __all__ = ["Worker", "main"]
@@ -66,10 +67,8 @@ class Worker:
         since_ns: cells with a record later than this time have already been attempted in this run.
     """
 
-    def __init__(
-        self, plan: PlanFile, store: Store, engine: Engine, emit: Emit, *, share: tuple[int, int] = (0, 1), since_ns: int = 0
-    ) -> None:
-        self.plan, self.store, self.engine, self.emit, self.share, self.since_ns = plan, store, engine, emit, share, since_ns
+    def __init__(self, plan: PlanFile, store: Store, emit: Emit, *, share: tuple[int, int] = (0, 1), since_ns: int = 0) -> None:
+        self.plan, self.store, self.emit, self.share, self.since_ns = plan, store, emit, share, since_ns
         self.requests = dict(plan.cells)
         self.planned: dict[str, PlannedCell] = {}
         self.families: dict[str, Family] = {}
@@ -78,7 +77,7 @@ class Worker:
 
     def run(self) -> bool:
         """Pass over the plan until a pass runs nothing; return whether another process must be started for the rest."""
-        catalogue = self.engine.load_catalogue()
+        catalogue = host.load_catalogue()
         left = self._route(catalogue)
         try:
             while left:
@@ -110,8 +109,8 @@ class Worker:
         """The tasks of a cell of a family; the resolved cell is kept. Its errors are reported when it is run."""
         _limit_threads(self.requests[key])
         with contextlib.suppress(CglsuiteError):
-            planned = self.planned[key] = self.engine.plan(self.requests[key], catalogue)
-            return None if planned.cell is None else self.engine.foreseen(planned.cell)
+            planned = self.planned[key] = plan_cell(self.requests[key], catalogue)
+            return None if planned.cell is None else foreseen_tasks(planned.cell)
         return None
 
     def _in_common(self, key: str) -> Callable[[], int]:
@@ -144,7 +143,7 @@ class Worker:
         return True
 
     def _run(self, catalogue: Catalogue, key: str, request: CellRequest) -> Record | None:
-        planned = self.planned.pop(key, None) or self.engine.plan(request, catalogue)
+        planned = self.planned.pop(key, None) or plan_cell(request, catalogue)
         cell = planned.cell
         if cell is None or planned.key != key:
             raise CglsuiteError(
@@ -159,7 +158,7 @@ class Worker:
         def failed(error: Exception) -> Record:
             # The cell boundary: an error that run_cell does not expect costs only this cell.
             logger.info("cell %s", key, exc_info=error)
-            record = failure_record(cell, catalogue, self.engine, key=key, status="failed", reason=reason_of(error, place=False))
+            record = failure_record(cell, catalogue, key=key, status="failed", reason=reason_of(error, place=False))
             self.store.put(record)
             self.worn.add(key)  # the process may be in any state now
             return record
@@ -169,7 +168,6 @@ class Worker:
                 planned,
                 catalogue,
                 self.store,
-                self.engine,
                 since_ns=self.since_ns,
                 in_common=self._in_common(key),
                 on_start=begin,
@@ -217,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             threading.Thread(target=_hold_lifeline, args=(store,), name="lifeline", daemon=True).start()
         with watch(store.path) if plan.foreign else contextlib.nullcontext():
             declare(plan.declared if plan.foreign else ())
-            worker = Worker(plan, store, load_engine(plan.engine), emit, share=(options.index, options.of), since_ns=since_ns)
+            worker = Worker(plan, store, emit, share=(options.index, options.of), since_ns=since_ns)
             again = worker.run()
     except StoreError as error:
         emit("store-fault", reason=str(error))

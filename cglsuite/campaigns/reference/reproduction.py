@@ -17,7 +17,8 @@ from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.campaigns.reference.matching import REFERENCE, Recipe, RecipeBook, dataset_key, keyed_results, method_key
 from cglsuite.campaigns.reference.values import PAPERS, Paper, known_about, paper_named
-from cglsuite.cells.plan import Engine, PlannedCell, load_engine
+from cglsuite.cells.keys import design_key
+from cglsuite.cells.plan import PlannedCell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,13 +93,11 @@ class Reproduction:
     unprinted: int = 0
     campaigns: Mapping[tuple[Any, ...], Campaign] = field(default_factory=dict)
 
-    def plan(
-        self, catalogue: Catalogue, overrides: Overrides | Mapping[str, Any] | None = None, *, engine: Engine | None = None
-    ) -> list[PlannedCell]:
+    def plan(self, catalogue: Catalogue, overrides: Overrides | Mapping[str, Any] | None = None) -> list[PlannedCell]:
         """The cells of all campaigns, one that several of them need once."""
         cells: dict[Any, PlannedCell] = {}
         for campaign in self.campaigns.values():
-            for planned in plan_campaign(campaign, catalogue, overrides, engine=engine):
+            for planned in plan_campaign(campaign, catalogue, overrides):
                 cells.setdefault(planned.key or planned.request.label, planned)
         return list(cells.values())
 
@@ -277,14 +276,13 @@ def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
     return [planned for planned in cells if planned.key in unfinished]
 
 
-def done_elsewhere(cells: Iterable[PlannedCell], records: Iterable[Record], *, engine: Engine | None = None) -> dict[str, int]:
+def done_elsewhere(cells: Iterable[PlannedCell], records: Iterable[Record]) -> dict[str, int]:
     """How many of the cells, all planned for one kind of device, have a result among the records of others, by device."""
-    engine = engine or load_engine()
     cells = [planned for planned in cells if planned.cell is not None]
     here = {planned.request.device for planned in cells}
     others = [record for record in records if record.done and record.cell["device"] not in here]
     kinds = {(record.cell["scenario"], record.cell["method"]) for record in others}
-    designs = {engine.design_key(p.cell) for p in cells if p.cell is not None and (p.request.scenario, p.request.method) in kinds}
+    designs = {design_key(p.cell) for p in cells if p.cell is not None and (p.request.scenario, p.request.method) in kinds}
     found = {(record.cell["device"], record.design) for record in others if record.design in designs}
     return dict(sorted(Counter(device for device, _ in found).items()))
 
@@ -370,7 +368,6 @@ def run_missing(
     store: Store,
     *,
     absent: Mapping[str, str],
-    engine: Engine | None = None,
     workers: int | None = None,
     label: str = "reproduction",
     progress: bool = True,
@@ -381,8 +378,7 @@ def run_missing(
         StoreError: the store cannot be written.
     """
     runnable = [p for p in cells if p.cell is not None and p.cell.scenario.dataset not in absent]
-    engine = engine or load_engine()
-    options = RunOptions(catalogue=catalogue, engine=engine.reference, workers=workers or 1, label=label, progress=progress)
+    options = RunOptions(catalogue=catalogue, workers=workers or 1, label=label, progress=progress)
     find_executor(catalogue, "local").run(runnable, store, options)
 
 

@@ -9,10 +9,8 @@ otherwise the one that was made last. Digests of variables never leave the store
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import importlib.util
-import logging
 import os
 import re
 import stat
@@ -20,24 +18,17 @@ import sys
 import sysconfig
 import threading
 import time
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from cglsuite.base.errors import UncleanError, UsageError
 from cglsuite.base.hashing import digest
 from cglsuite.cells.code.user import is_user_module, places
-from cglsuite.cells.records.describe import foreign_code
-from cglsuite.cells.storage.layout import Digests, Inputs, noted_keys, read_inputs, write_inputs
+from cglsuite.cells.storage.layout import Digests, write_inputs
 from cglsuite.host.frozen import Stamp, active, stamp_of
-
-if TYPE_CHECKING:
-    from cglsuite.cells.plan import Engine, PlannedCell
-    from cglsuite.cells.storage.store import Store
-    from cglsuite.host import Catalogue
 
 __all__ = [
     "Reading",
@@ -50,62 +41,16 @@ __all__ = [
     "variable_name",
     "watch",
     "watching",
-    "with_inputs",
     "witnessed",
     "written",
 ]
 
-logger = logging.getLogger(__name__)
 _READ = "read"
 
 
 def second_key(first: str, asked: Digests) -> str:
     """The key of a cell whose inputs are not those of its first key: of names without folders, and digests."""
     return digest([first, sorted([re.split("[/:]", name)[-1], content] for name, content in asked.items())])
-
-
-def with_inputs(cells: Sequence[PlannedCell], store: Store, engine: Engine, catalogue: Catalogue, *, to_run: bool) -> list[PlannedCell]:
-    """The cells under the keys of records whose inputs are as they are now.
-
-    Args:
-        to_run: where there is none, a cell gets a second key; otherwise it is read as it was run last. Either is logged.
-    """
-    declared_names = declared()
-    now: dict[str, str | None] = {}
-    changed, absent = Counter[str](), Counter[str]()
-
-    def asked(noted: Sequence[Inputs]) -> Digests:
-        names = {*declared_names, *(name for one in noted for name in one.read)}
-        now.update({name: present(name) for name in names if name not in now})
-        changes = {one.key: one.changes(now, declared_names) for one in noted}
-        fitting = sorted((one for one in noted if not changes[one.key]), key=lambda one: len(one.absent(now)))
-        if not fitting:
-            changed.update(sorted(changes.values(), key=len)[0])
-            if to_run:
-                return {name: now[name] for name in names}
-        best = next((one for one in fitting or noted if store.cached(one.key) is not None), (fitting or noted)[0])
-        absent.update(best.absent(now))
-        return best.asked
-
-    noted = {key: read_inputs(store.path, key) for key in noted_keys(store.path, (p.key for p in cells if p.ready))}
-    for planned in cells if declared_names else ():  # of results that were made before anything was declared
-        known = planned.cell is None or planned.key in noted or store.cached(planned.key) is None
-        if not known and foreign_code(engine.sources(planned.cell, catalogue)):  # type: ignore[arg-type]
-            noted[planned.key] = [Inputs(key=planned.key, asked={}, read={}, written_ns=0)]
-    chosen = {key: asked(found) for key, found in noted.items() if found}
-    requests = [dataclasses.replace(p.request, inputs=chosen[p.key]) for p in cells if chosen.get(p.key)]
-    replanned = iter(engine.plan_all(requests, catalogue))
-    follows = "trained again, beside the old results" if to_run else "the results are of what it was; run the same command again"
-    for name, number in changed.items():
-        what = f"environment variable {name[1:]}" if variable_name(name) else name
-        logger.warning("%s has changed since %s read it: %s", what, _cells(number), follows)
-    for name, number in absent.items() if to_run else ():
-        logger.info("%s is not here: the results of %s that read it stand", name, _cells(number))
-    return [next(replanned) if chosen.get(p.key) else p for p in cells]
-
-
-def _cells(number: int) -> str:
-    return "a cell" if number == 1 else f"{number} cells"
 
 
 # --- while a cell runs -----------------------------------------------------------------------------------------------------------------

@@ -9,12 +9,14 @@ import hashlib
 import json
 import math
 import re
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from cglsuite.base.errors import StoreError
+from cglsuite.base.errors import CglsuiteError, StoreError, said, shortened
 from cglsuite.base.hashing import plain
 from cglsuite.base.inputs import quoted
 from cglsuite.base.markup import displayed
@@ -24,7 +26,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SCHEMA", "STATUSES", "Curves", "Matrix", "NewerSchemaError", "NoCurvesError", "Record", "Status", "as_array"]
+__all__ = [
+    "SCHEMA",
+    "STATUSES",
+    "Curves",
+    "Matrix",
+    "NewerSchemaError",
+    "NoCurvesError",
+    "Record",
+    "Status",
+    "as_array",
+    "reason_of",
+    "recordable",
+]
 
 # What a run leaves beside its record: the curves of its trainings, epoch by epoch, and the fingerprints of states and answers.
 # They are most of the bytes of a run, and tables and pages read none of them. A record holds :attr:`Curves.facts`: what is read of a
@@ -99,6 +113,7 @@ def _facts(training: Mapping[str, Any]) -> dict[str, Any]:
 SCHEMA = 4
 _WITH_CURVES = 3  # the schema before held curves and fingerprints itself
 _DEEPEST = 201
+_MOST_REASON = 10_000
 """Levels of lists and mappings: as many as pydantic's parser takes."""
 _LONG = re.compile(rb"(?<![0-9.])[0-9]{19}|[:,\[]-?[0-9.]+[eE]\+?[0-9]{3}")
 """A number that may be beyond 64 bits; rarely part of a digest."""
@@ -420,3 +435,18 @@ def as_array(rows: Matrix) -> NDArray[np.float64]:
     return np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(
         len(rows), len(rows[0]) if rows else 0
     )
+
+
+def reason_of(error: BaseException, *, place: bool = True) -> str:
+    """``error`` as the reason of a record: what it says and, with ``place``, where an error of others was raised."""
+    name, text = type(error).__name__, said(error, _MOST_REASON)
+    if isinstance(error, CglsuiteError):
+        return recordable(text if text.strip() else name)
+    frames = traceback.extract_tb(error.__traceback__)[-1:] if place else ()
+    at = "".join(f" (at {Path(frame.filename).name}:{frame.lineno} in {frame.name})" for frame in frames)
+    return recordable(f"{name}: {shortened(text, _MOST_REASON // 2)}{at}")
+
+
+def recordable(text: str) -> str:
+    """``text`` as a record can hold it: Unicode, and of a length that tables can show."""
+    return shortened(text.encode(errors="backslashreplace").decode(), _MOST_REASON)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from cglsuite.campaigns.overrides import Overrides
     from cglsuite.cells.drift import ForgettingSplit
     from cglsuite.cells.observing import Observer
-    from cglsuite.cells.plan import Engine, PlannedCell
+    from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.cells.storage.store import Store
@@ -125,11 +125,10 @@ def cell(
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
     from cglsuite.cells.code.inputs import watch as watch_inputs
-    from cglsuite.cells.code.inputs import with_inputs
     from cglsuite.cells.device import resolve_device
-    from cglsuite.cells.plan import CellRequest, load_engine
+    from cglsuite.cells.plan import CellRequest, plan_cell, with_inputs
 
-    store, engine = open_store(store_path), load_engine()
+    store = open_store(store_path)
     ctx.with_resource(watch_inputs(store.path))
     catalogue = session.catalogue()
     if scenario.startswith(TINY_PREFIX):
@@ -149,7 +148,7 @@ def cell(
         threads=threads,
         device=resolve_device(overrides.device or "auto"),
     )
-    [planned] = with_inputs([engine.plan(request, catalogue)], store, engine, catalogue, to_run=True)
+    [planned] = with_inputs([plan_cell(request, catalogue)], store, catalogue, to_run=True)
     if not planned.ready:
         if as_json:
             print_json({"key": None, "status": "skipped", "reason": planned.reason, "request": request.to_json()})
@@ -158,7 +157,7 @@ def cell(
         from cglsuite.reports.studies.findings.compute import keep_split
 
         _check_split(planned)
-    record = _obtain(planned, catalogue, store, engine, rerun, watch, quiet, overrides.checkpoint_every_s)
+    record = _obtain(planned, catalogue, store, rerun, watch, quiet, overrides.checkpoint_every_s)
     split = _split(planned, catalogue) if split_forgetting and record.done else None
     if split is not None:
         keep_split(store.path, record.key, _split_values(split))
@@ -177,7 +176,6 @@ def _obtain(
     planned: PlannedCell,
     catalogue: Catalogue,
     store: Store,
-    engine: Engine,
     rerun: bool,
     watch: Sequence[str],
     quiet: bool,
@@ -206,7 +204,6 @@ def _obtain(
             planned,
             catalogue,
             store,
-            engine,
             rerun=rerun,
             on_wait=waits,
             observers=[*observers, *progress],

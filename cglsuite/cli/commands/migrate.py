@@ -83,14 +83,13 @@ def migrate(
     Exit status: 0 done, or nothing to do; 1 a rerun differs.
     """  # fmt: skip
     from cglsuite.campaigns import migrate as core
-    from cglsuite.cells.plan import default_engine
     from cglsuite.cells.storage.store import Store
 
-    store, catalogue, engine = Store(store_path), session.catalogue(), default_engine()
+    store, catalogue = Store(store_path), session.catalogue()
     if not store.path.is_dir():
         raise UsageError(f"there is no store at {store.path}: name the folder that holds cells/")
     here = core.machine()
-    survey = core.survey(store, catalogue, engine, here=here, scenarios=scenarios, methods=methods)
+    survey = core.survey(store, catalogue, here=here, scenarios=scenarios, methods=methods)
     comparable = unshown = [candidate for candidate in survey.candidates if candidate.changes or not candidate.same]
     if against_path is not None:
         if not against_path.is_dir():
@@ -107,7 +106,7 @@ def migrate(
         with tempfile.TemporaryDirectory(prefix="cglsuite-migrate-") as folder:
             for number, candidate in enumerate(chosen, 1):
                 _log.info("%d of %d: %s (%.0f s then)", number, len(chosen), candidate.record.label, candidate.seconds)
-                differences = core.rerun_and_compare(candidate, catalogue, engine, Store(folder))
+                differences = core.rerun_and_compare(candidate, catalogue, Store(folder))
                 if differences:
                     differing.append((candidate, differences))
     refuted = {id(candidate) for candidate, _ in differing}

@@ -79,7 +79,6 @@ def submit(
 
     Exit status: 0 everything is accepted; 1 a record is refused, or the merge has conflicts; 2 wrong request.
     """
-    from cglsuite.cells.plan import default_engine
     from cglsuite.commons.submissions.review import Options, accept, review, write_report
     from cglsuite.reports.site.submission import submission_html
 
@@ -90,7 +89,7 @@ def submit(
         options = Options(
             sample=sample, tolerance=tolerance, workers=workers, timeout_s=timeout_s, progress=not quiet, examine=examiner, **more
         )
-        done = review(submission, into, catalogue, default_engine(), options)
+        done = review(submission, into, catalogue, options)
     if not plan:
         accept(done)
         if done.accepted:

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from cglsuite.base.hashing import canonical, plain
 from cglsuite.base.markup import plain_text
 from cglsuite.campaigns.migrate import replanned
-from cglsuite.cells.keys import claimed_key
-from cglsuite.cells.plan import Engine, PlannedCell
+from cglsuite.cells.keys import claimed_key, design_key, seeded_keys, sources
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.describe import describe
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import Record
@@ -71,8 +71,8 @@ class Replanned:
 class Replanner:
     """Plans the cells of records again from their own configurations; records that differ in their seeds alone share the work."""
 
-    def __init__(self, catalogue: Catalogue, engine: Engine) -> None:
-        self.catalogue, self.engine = catalogue, engine
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
         self._planned: dict[str, Replanned] = {}
         self._keys: dict[str, Callable[[Seeds], str]] = {}
 
@@ -85,19 +85,19 @@ class Replanner:
         self._planned[group] = first
         seeds = Seeds(**{axis: record.cell["seeds"][axis] for axis in ("order", "split", "init")})
         cell = dataclasses.replace(first.planned.cell, seeds=seeds)
-        if self.engine.design_key(cell) != record.design:
+        if design_key(cell) != record.design:
             return Replanned(planned=None, forged=True, reason=_FORGED)
         request = dataclasses.replace(first.planned.request, seeds=seeds)
         return Replanned(planned=PlannedCell(request=request, state="ready", cell=cell, key=self._key_of(group, cell, seeds)))
 
     def _key_of(self, group: str, cell: CellSpec, seeds: Seeds) -> str:
         if group not in self._keys:
-            self._keys[group] = self.engine.keys_of(cell, self.catalogue)
+            self._keys[group] = seeded_keys(cell, self.catalogue)
         return self._keys[group](seeds)
 
     def _first(self, record: Record) -> Replanned:
         try:
-            planned, reason = replanned(record, self.catalogue, self.engine)
+            planned, reason = replanned(record, self.catalogue)
         except Exception as error:  # noqa: BLE001 - whatever a stranger's values do to a plugin's code is a finding
             return Replanned(planned=None, reason=f"its cell cannot be planned: {type(error).__name__}: {error}")
         if planned is not None:
@@ -176,7 +176,7 @@ def _key(record: Record, again: Replanned, replanner: Replanner) -> Finding:
         return Finding(check="key", verdict="unverified", reason=reason)
     if planned.key == record.key:
         return Finding(check="key", verdict="verified")
-    used = replanner.engine.sources(planned.cell, replanner.catalogue)
+    used = sources(planned.cell, replanner.catalogue)
     stated = {part["role"]: str(part.get("source")) for part in record.makers if part.get("role") not in (None, "metric")}
     claims = record.environment.get("numerics") or dataclasses.asdict(numerics_of(planned.cell.device, planned.cell.threads))
     torch = str(record.environment.get("torch"))

@@ -26,7 +26,8 @@ from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.migrate import elsewhere, machine
 from cglsuite.campaigns.reference.values import Paper, paper_of
 from cglsuite.cells.device import check_device
-from cglsuite.cells.plan import Engine, PlannedCell
+from cglsuite.cells.keys import sources
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
@@ -161,7 +162,7 @@ def _merge_json(merged: Merge) -> dict[str, Any]:
     }
 
 
-def review(submission: Path, results: Path, catalogue: Catalogue, engine: Engine, options: Options) -> Review:
+def review(submission: Path, results: Path, catalogue: Catalogue, options: Options) -> Review:
     """Check every record of ``submission``; nothing is written to ``results``.
 
     Raises:
@@ -170,12 +171,12 @@ def review(submission: Path, results: Path, catalogue: Catalogue, engine: Engine
     refuse_inside(submission, results)
     staged, refusals, notes = stage(submission)
     items = [Reviewed(file=one.file, findings=[Finding(check=one.check, verdict="refused", reason=one.reason)]) for one in refusals]
-    replanner = Replanner(catalogue, engine)
+    replanner = Replanner(catalogue)
     for one in staged:
         findings, planned = checked(one.record, catalogue, replanner)
         items.append(Reviewed(file=one.file, record=one.record, planned=planned, findings=findings))
     here = machine()
-    _examine(items, catalogue, engine, options.examine)
+    _examine(items, catalogue, options.examine)
     _rerun(items, catalogue, options, here)
     missing = incomplete(item.record for item in items if item.record is not None and not item.refused)
     for item in items:
@@ -197,7 +198,7 @@ def review(submission: Path, results: Path, catalogue: Catalogue, engine: Engine
     )
 
 
-def _examine(items: Sequence[Reviewed], catalogue: Catalogue, engine: Engine, examine: Examine | None) -> None:
+def _examine(items: Sequence[Reviewed], catalogue: Catalogue, examine: Examine | None) -> None:
     """Whether the methods pass their check here; that says something of records by the same source of the method only."""
     found: dict[str, Finding] = {}
     for item in items:
@@ -207,7 +208,7 @@ def _examine(items: Sequence[Reviewed], catalogue: Catalogue, engine: Engine, ex
         method = str(record.cell["method"])
         if planned is None or planned.cell is None:
             finding = Finding(check="check", verdict="unverified", reason="its cell cannot be planned here")
-        elif not _same_method(record, engine.sources(planned.cell, catalogue)):
+        elif not _same_method(record, sources(planned.cell, catalogue)):
             finding = Finding(check="check", verdict="unverified", reason=f"the installed code of {method} is not that of the record")
         elif examine is None:
             finding = Finding(check="check", verdict="unverified", reason="not asked for")

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import cglsuite.cells.keys as keys
 from cglsuite.base.hashing import canonical, digest
 from cglsuite.base.markup import displayed
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.keys import keyed_torch, torch_version
-from cglsuite.cells.plan import CellRequest, Engine, PlannedCell, load_engine
+from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
+from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.text import scenario_words, value_text
 from cglsuite.reports.results.variants import PresetVariant, preset_variants, record_variants
 from cglsuite.specs import NO_PRETRAINING, MetricSpec, Seeds
@@ -32,7 +34,6 @@ from cglsuite.specs.plugins import PRETRAINING_SCHEME
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.host import Catalogue
 
 __all__ = [
     "MOST_DRAWN",
@@ -204,7 +205,6 @@ def load_campaign_results(
     only: Sequence[str] = (),
     catalogue: Catalogue | None = None,
     device: str | None = None,
-    engine: Engine | None = None,
     train_missing: bool = False,
     same_device: bool = False,
 ) -> CampaignResults:
@@ -224,22 +224,21 @@ def load_campaign_results(
         UsageError: the campaign is invalid or contains an unknown name.
     """
     campaign = _as_campaign(campaign)  # names its data and plugin files before the catalogue is loaded
-    engine = engine or load_engine()
     overrides = Overrides.of(overrides)
     if device:
         overrides = dataclasses.replace(overrides, device=device)
-    catalogue = catalogue or engine.load_catalogue()
+    catalogue = catalogue or load_catalogue()
     store = store if isinstance(store, Store) else Store(store)
     if train_missing:
         from cglsuite.campaigns.executors.campaign_run import run_campaign
 
-        run_campaign(campaign, catalogue, store, overrides, engine=engine, only=only)
-    planned = select_cells(plan_campaign(campaign, catalogue, overrides, store=store, engine=engine), only)
+        run_campaign(campaign, catalogue, store, overrides, only=only)
+    planned = select_cells(plan_campaign(campaign, catalogue, overrides, store=store), only)
     exact = dict(store.find(p.key for p in planned if p.ready))
     lacking = [p for p in planned if p.ready and exact[p.key] is None]
-    alike = _same_design(lacking, store, engine, same_device=same_device)
-    cells = [_reported(p, exact.get(p.key), alike.get(p.key), catalogue, engine) for p in _distinct(planned)]
-    searches = [search.choose(store) for search in plan_search(campaign, catalogue, overrides, store=store, engine=engine)]
+    alike = _same_design(lacking, store, same_device=same_device)
+    cells = [_reported(p, exact.get(p.key), alike.get(p.key), catalogue) for p in _distinct(planned)]
+    searches = [search.choose(store) for search in plan_search(campaign, catalogue, overrides, store=store)]
     metrics = catalogue.specs(MetricSpec)
     return CampaignResults(
         campaign=campaign,
@@ -253,14 +252,12 @@ def load_campaign_results(
     )
 
 
-def load_results_by_device(
-    campaign: Campaign, store: Store, *, overrides: Overrides, catalogue: Catalogue, engine: Engine | None = None
-) -> list[CampaignResults]:
+def load_results_by_device(campaign: Campaign, store: Store, *, overrides: Overrides, catalogue: Catalogue) -> list[CampaignResults]:
     """The results of a campaign on each kind of device on which any of its cells has been run, and on this machine's; most cells first.
 
     With a device in ``overrides``, on that one alone. No record of another device is among a device's results: a mean never mixes two.
     """
-    load = partial(load_campaign_results, campaign, store, overrides=overrides, catalogue=catalogue, engine=engine)
+    load = partial(load_campaign_results, campaign, store, overrides=overrides, catalogue=catalogue)
     if overrides.device:
         return [load(same_device=True)]
     every = load()
@@ -328,11 +325,11 @@ def _distinct(planned: Iterable[PlannedCell]) -> list[PlannedCell]:
     return list({p.key if p.ready else str(place): p for place, p in enumerate(planned)}.values())
 
 
-def _same_design(lacking: Sequence[PlannedCell], store: Store, engine: Engine, *, same_device: bool) -> dict[str, Record]:
+def _same_design(lacking: Sequence[PlannedCell], store: Store, *, same_device: bool) -> dict[str, Record]:
     """A record of the same design for each planned cell's key; among several, one by the code that made most of them."""
     if not lacking:
         return {}
-    designs = {engine.design_key(p.cell): p for p in lacking if p.cell is not None}
+    designs = {keys.design_key(p.cell): p for p in lacking if p.cell is not None}
     by_design: dict[str, list[Record]] = defaultdict(list)
     for record in store.with_designs(designs.keys()):
         planned = designs[record.design]
@@ -349,23 +346,23 @@ def _made_by(record: Record) -> str:
     return digest([record.provenance["core"]["source"], plugins, record.environment.get("torch"), cell["device"], cell["threads"]])
 
 
-def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, catalogue: Catalogue, engine: Engine) -> ReportedCell:
+def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, catalogue: Catalogue) -> ReportedCell:
     if not planned.ready:
         return ReportedCell(planned=planned, state=planned.state, reason=planned.reason)
     record = exact or alike
     if record is None:
         return ReportedCell(planned=planned, state="missing", reason="not run yet")
     shown = completed(record, catalogue)
-    differences = [*([] if exact is not None else [_difference(record, planned, catalogue, engine)]), *unlike_metrics(shown, catalogue)]
+    differences = [*([] if exact is not None else [_difference(record, planned, catalogue)]), *unlike_metrics(shown, catalogue)]
     return ReportedCell(planned=planned, state=record.status, reason=record.reason or "", record=shown, stale="; ".join(differences))
 
 
-def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue, engine: Engine) -> str:
+def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue) -> str:
     """How the code and environment of ``record`` differ from the current ones."""
     cell = planned.cell
     if cell is None:
         return "different code"
-    now = engine.sources(cell, catalogue)
+    now = keys.sources(cell, catalogue)
     then = {"core": record.provenance["core"]} | {p.get("role", p.get("distribution", "")): p for p in record.provenance["plugins"]}
     changes: dict[tuple[str, str], str] = {}  # a change in the core itself is listed once, not per role
     for role, source in now.items():

@@ -1,7 +1,8 @@
 """Cells that behave as a check of executors says, and the process in which an executor runs them.
 
 The process is apart, so that the check can interrupt it and survives an executor that hangs. It finds the executor by its spec, which
-arrives as data; cells are real ones on a tiny stream, and workers find them by the engine's name.
+arrives as data; cells are real ones on a tiny stream. This module is also the plugin file in which workers find that stream and the
+cells' method: plans name plugin files.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cglsuite import Hyperparameter, MethodSpec, __version__, load_catalogue
+from cglsuite import DatasetSpec, Hyperparameter, MethodSpec, ScenarioSpec, hookimpl, load_catalogue
 from cglsuite.base.atomic import write_atomic
 from cglsuite.campaigns.executors import RunOptions
 from cglsuite.campaigns.executors.campaign_run import find_executor
-from cglsuite.cells.plan import CellRequest, Engine, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cells
 from cglsuite.cells.storage.store import Store
-from cglsuite.host import Catalogue, Entry, PluginRecord
+from cglsuite.graphs.files.named import naming
+from cglsuite.host import Catalogue, Entry
 from cglsuite.learning.method import Method
 from cglsuite.specs import KINDS, Seeds
-from cglsuite.testing.streams import tiny_catalogue, with_specs
+from cglsuite.testing.streams import tiny_scenarios, tiny_specs
 
-__all__ = ["Asked", "Obedient", "cells_of", "engine", "known", "main"]
+__all__ = ["Asked", "Obedient", "cells_of", "known", "main"]
 
 _NAME = "testing-obedient"
 _STREAM = "testing-nodes/task-il@testing-1"
@@ -52,27 +54,34 @@ class Obedient(Method):
             time.sleep(3600.0)
 
 
-def catalogue() -> Catalogue:
-    """The installed plugins, the tiny streams and the obedient method."""
-    whole = tiny_catalogue(load_catalogue())
-    spec = MethodSpec(
-        name=_NAME,
-        summary="plain training that waits, fails, dies or hangs as it is asked",
-        factory="cglsuite.testing.staged.executor_cells:Obedient",
-        hyperparameters=(
-            Hyperparameter(name="number", default=0, doc="what it writes to the log"),
-            Hyperparameter(name="log", default="", doc="path of the log"),
-            Hyperparameter(name="seconds", default=0.0, minimum=0, doc="how long it waits before it trains"),
-            Hyperparameter(name="behave", default="ok", choices=("ok", "raise", "kill", "hang"), doc="what it does then"),
-        ),
-    )
-    record = PluginRecord(distribution="cglsuite", version=__version__, entry_point="testing", module="cglsuite.testing", status="ok")
-    return with_specs(whole, [spec], record)
+@hookimpl
+def cglsuite_datasets() -> list[DatasetSpec]:
+    """Those of the tiny scenarios."""
+    return [spec for spec in tiny_specs() if isinstance(spec, DatasetSpec)]
 
 
-def engine() -> Engine:
-    """The suite's engine, with the obedient method in its catalogue."""
-    return Engine(reference="cglsuite.testing.staged.executor_cells:engine", load_catalogue=catalogue)
+@hookimpl
+def cglsuite_scenarios() -> list[ScenarioSpec]:
+    """The one that is run."""
+    return [spec for spec in tiny_scenarios() if spec.name == _STREAM]
+
+
+@hookimpl
+def cglsuite_methods() -> list[MethodSpec]:
+    """The obedient method."""
+    return [
+        MethodSpec(
+            name=_NAME,
+            summary="plain training that waits, fails, dies or hangs as it is asked",
+            factory="cglsuite.testing.staged.executor_cells:Obedient",
+            hyperparameters=(
+                Hyperparameter(name="number", default=0, doc="what it writes to the log"),
+                Hyperparameter(name="log", default="", doc="path of the log"),
+                Hyperparameter(name="seconds", default=0.0, minimum=0, doc="how long it waits before it trains"),
+                Hyperparameter(name="behave", default="ok", choices=("ok", "raise", "kill", "hang"), doc="what it does then"),
+            ),
+        )
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +106,9 @@ class Asked:
 
 
 def known(entry: Entry) -> Catalogue:
-    """The catalogue, with this entry in it."""
-    whole = catalogue()
+    """The catalogue with this file, which is named for this process and its children, and with this entry."""
+    naming(plugins=[__file__])
+    whole = load_catalogue()
     entries = [e for kind in KINDS for e in whole.entries(kind) if (kind, e.name) != (entry.kind, entry.name)]
     return Catalogue([*whole.records, entry.record], [*entries, entry])
 
@@ -115,7 +125,7 @@ def cells_of(asked: Asked, whole: Catalogue) -> list[PlannedCell]:
         )
         for n, settings in enumerate(asked.cells)
     ]
-    return engine().plan_all(requests, whole)
+    return plan_cells(requests, whole)
 
 
 def main() -> None:
@@ -132,7 +142,6 @@ def main() -> None:
         with _noted(executor, launched):
             options = RunOptions(
                 catalogue=whole,
-                engine=engine().reference,
                 workers=asked.workers,
                 timeout_s=asked.timeout_s,
                 share_prefixes=False,

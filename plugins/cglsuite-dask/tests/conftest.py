@@ -1,4 +1,4 @@
-"""Gives these tests a Dask scheduler with two worker processes, a store, and supervisors that find the fake engine."""
+"""Gives these tests a Dask scheduler with two worker processes, a store, and supervisors that find the fake cells."""
 
 from __future__ import annotations
 
@@ -90,6 +90,7 @@ def _prepare(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(exist_ok=True)
     path = os.pathsep.join([str(ROOT), str(TOOLS), str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     patch.setenv("PYTHONPATH", path)
+    patch.setenv("FAKE_CATALOGUE", "fake_cells:FakeCatalogue")
     patch.setenv("FAKE_LOG", str(folder / "log"))
     (folder / "log").touch()
     return folder

@@ -13,27 +13,27 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from cglsuite_dask.launcher import DaskLauncher
 
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.cells import Store
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 
 
 def cell(seed: int = 0, **overrides: Any) -> PlannedCell:
     dotted = {f"method.{name}": value for name, value in overrides.items()}
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=dotted, seeds=Seeds(init=seed))
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def options(**changes: Any) -> RunOptions:
-    return RunOptions(**({"catalogue": CATALOGUE, "engine": fake_engine.REFERENCE, "progress": False} | changes))
+    return RunOptions(**({"catalogue": CATALOGUE, "progress": False} | changes))
 
 
 def launcher(dask: Any, **changes: Any) -> DaskLauncher:
@@ -276,7 +276,7 @@ def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(dask: Any, t
     """Through the command line."""
     (tmp_path / "bits.toml").write_text(CAMPAIGN)
     results = {}
-    environment = {name: value for name, value in os.environ.items() if name != "FAKE_LOG"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FAKE_")}
     for words in (("local",), ("dask", "--set", f"run.dask.scheduler_file={dask.file}", "--set", "run.dask.parts=2")):
         command = [sys.executable, "-m", "cglsuite", "run", "bits.toml", "--no-reports", "--store", words[0], "--executor", *words]
         ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100, env=environment)

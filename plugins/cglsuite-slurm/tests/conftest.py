@@ -1,4 +1,4 @@
-"""Gives these tests a Slurm of two nodes, a store, and supervisors that find the fake engine."""
+"""Gives these tests a Slurm of two nodes, a store, and supervisors that find the fake cells."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def cluster() -> Iterator[TinySlurm]:
 def slurm(cluster: TinySlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinySlurm]:
     """The cluster with an empty queue and idle nodes; commands of this process and its children find it."""
     path = os.pathsep.join([str(ROOT), str(TOOLS), str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    for name, value in {**cluster.environment, "PYTHONPATH": path, "FAKE_LOG": str(tmp_path / "log")}.items():
+    fakes = {"FAKE_CATALOGUE": "fake_cells:FakeCatalogue", "FAKE_LOG": str(tmp_path / "log")}
+    for name, value in {**cluster.environment, "PYTHONPATH": path, **fakes}.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "log").touch()
     yield cluster

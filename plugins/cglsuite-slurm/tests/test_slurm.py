@@ -14,28 +14,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from cglsuite_slurm.launcher import SlurmLauncher
 from tiny_slurm import TinySlurm
 
 from cglsuite.campaigns.executors import ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.cells import Store
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.specs import Seeds
 
-CATALOGUE: Any = fake_engine.FakeCatalogue()
+CATALOGUE: Any = fake_cells.FakeCatalogue()
 SMALL = ("--exclusive",)  # a node for each element
 
 
 def cell(seed: int = 0, **overrides: Any) -> PlannedCell:
     dotted = {f"method.{name}": value for name, value in overrides.items()}
     request = CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides=dotted, seeds=Seeds(init=seed))
-    return fake_engine.engine().plan(request, CATALOGUE)
+    return plan_cell(request, CATALOGUE)
 
 
 def options(**changes: Any) -> RunOptions:
-    return RunOptions(**({"catalogue": CATALOGUE, "engine": fake_engine.REFERENCE, "progress": False} | changes))
+    return RunOptions(**({"catalogue": CATALOGUE, "progress": False} | changes))
 
 
 def run(cells: list[PlannedCell], store: Store, array: str = "2", **changes: Any) -> int:
@@ -314,7 +314,7 @@ def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(slurm: TinyS
     """Through the command line. Shared prefixes are trained once on Slurm too."""
     (tmp_path / "bits.toml").write_text(CAMPAIGN)
     results = {}
-    environment = {name: value for name, value in os.environ.items() if name != "FAKE_LOG"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FAKE_")}
     for executor in ("local", "slurm"):
         words = [sys.executable, "-m", "cglsuite", "run", "bits.toml", "--no-reports", "--store", executor, "--executor", executor]
         ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100, env=environment)

@@ -14,8 +14,8 @@ import pytest
 import cglsuite as cgl
 from cglsuite.base.errors import UsageError
 from cglsuite.cells import Store
-from cglsuite.cells.code.inputs import Reading, present, second_key, with_inputs
-from cglsuite.cells.plan import CellRequest, PlannedCell
+from cglsuite.cells.code.inputs import Reading, present, second_key
+from cglsuite.cells.plan import CellRequest, PlannedCell, with_inputs
 from cglsuite.cells.storage.layout import INPUTS, Inputs, copy_inputs, noted_keys, read_inputs, write_inputs
 
 CODE = """
@@ -110,8 +110,7 @@ def test_a_result_of_a_files_absence_comes_before_those_whose_file_is_absent(tmp
     write_inputs(tmp_path, A, B, {gone: B}, {gone: B})
     cell = PlannedCell(request=CellRequest(scenario="s", method="m"), state="ready", key=A)
     store = SimpleNamespace(path=tmp_path, cached=lambda key: key)
-    engine = SimpleNamespace(plan_all=lambda requests, catalogue: requests)
-    assert with_inputs([cell], store, engine, None, to_run=True) == [cell]  # type: ignore[arg-type]
+    assert with_inputs([cell], store, None, to_run=True) == [cell]  # type: ignore[arg-type]
 
 
 def test_results_of_other_inputs_than_now_are_read_and_it_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -121,10 +120,9 @@ def test_results_of_other_inputs_than_now_are_read_and_it_is_told(tmp_path: Path
     write_inputs(tmp_path, A, A, {}, {str(file): present(str(file))})
     cells = [PlannedCell(request=CellRequest(scenario="s", method="m"), state="ready", key=A)]
     store = SimpleNamespace(path=tmp_path, cached=lambda key: key)
-    engine = SimpleNamespace(plan_all=lambda requests, catalogue: requests)
     for content, told in (("1", ""), ("22", f"{file} has changed since a cell read it: the results are of what it was")):
         file.write_text(content)
-        assert with_inputs(cells, store, engine, None, to_run=False) == cells  # type: ignore[arg-type]
+        assert with_inputs(cells, store, None, to_run=False) == cells  # type: ignore[arg-type]
         assert told in caplog.text
         assert bool(told) == bool(caplog.text)
 

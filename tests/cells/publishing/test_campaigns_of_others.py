@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from made_records import CAMPAIGN, fill_store, made_catalogue
-from report_lab import toy_engine
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.executors.campaign_run import cell_states
@@ -25,7 +24,7 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Store]:
     """The store of a campaign, the folder that it was published to, and a store that pulled from there."""
     monkeypatch.setenv("CGLSUITE_CACHE", str(tmp_path / "cache"))
     catalogue = made_catalogue()
-    fill_store(SMALL, catalogue, tmp_path / "own", toy_engine(catalogue))
+    fill_store(SMALL, catalogue, tmp_path / "own")
     publish(Store(tmp_path / "own", quarantine=False), str(tmp_path / "published"))
     pull(str(tmp_path / "published"), Store(tmp_path / "pulled"))
     return {name: Store(tmp_path / name) for name in ("own", "published", "pulled")}
@@ -34,8 +33,7 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Store]:
 def test_a_campaign_is_finished(stores: dict[str, Store]) -> None:
     """State by state; nothing is left to run."""
     catalogue = made_catalogue()
-    engine = toy_engine(catalogue)
-    plan = plan_campaign(Campaign.parse(SMALL), catalogue, store=stores["own"], engine=engine)
+    plan = plan_campaign(Campaign.parse(SMALL), catalogue, store=stores["own"])
     expected = list(cell_states(plan, stores["own"]))
     assert {state.state for state in expected} >= {"done"}
     for store in stores.values():
@@ -45,8 +43,7 @@ def test_a_campaign_is_finished(stores: dict[str, Store]) -> None:
 
 def test_a_report_has_the_same_records_and_tables(stores: dict[str, Store]) -> None:
     catalogue = made_catalogue()
-    engine = toy_engine(catalogue)
-    results = {n: load_campaign_results(SMALL, store, catalogue=catalogue, engine=engine) for n, store in stores.items()}
+    results = {n: load_campaign_results(SMALL, store, catalogue=catalogue) for n, store in stores.items()}
     expected = results["own"]
     assert len(expected.used) > 10
     for found in results.values():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -18,18 +18,18 @@ import pytest
 
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import digest
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.records.frame import joint_metrics, render_frame, results_frame, write_frame
 from cglsuite.cells.records.record import Record
 from cglsuite.specs import Seeds
 
-JOINT = {"intransigence": fake_engine.intransigence}
+JOINT = {"intransigence": fake_cells.intransigence}
 
 
 def record(method: str = "bare", scenario: str = "toy/task-il@begin-1", seed: int = 0, lr: float = 1e-3, **changes: Any) -> Record:
     request = CellRequest(scenario=scenario, method=method, overrides={"training.lr": lr}, seeds=Seeds(order=seed, init=seed))
-    planned = fake_engine.engine().plan(request, fake_engine.FakeCatalogue())
-    return fake_engine.make_record(planned.cell, **changes)
+    planned = plan_cell(request, fake_cells.FakeCatalogue())
+    return fake_cells.make_record(planned.cell, **changes)
 
 
 def test_one_row_per_record_with_everything_named() -> None:
@@ -163,7 +163,7 @@ def test_a_joint_metric_that_fails_or_writes_costs_its_own_column_alone(caplog: 
 
 def test_functions_come_from_the_metric_plugins() -> None:
     """Only metrics that declare that they need joint."""
-    assert joint_metrics(fake_engine.FakeCatalogue()) == JOINT
+    assert joint_metrics(fake_cells.FakeCatalogue()) == JOINT
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pytest
 from filelock import FileLock, SoftFileLease
 from lease_files import ELSEWHERE, dead_pid, facts_of, write_lease
 
 from cglsuite.base.errors import StoreError
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.storage import lease as lease_module
 from cglsuite.cells.storage.lease import Lease, has_locks, read_holder
 from cglsuite.cells.storage.store import Store
@@ -415,22 +415,23 @@ def test_the_lease_of_a_killed_process_is_taken_over_at_once(tmp_path: Path) -> 
 SLEEP = """
 import sys
 sys.path.insert(0, sys.argv[2])
-import fake_engine
+import fake_cells
 from cglsuite.cells.obtain import obtain_record
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.storage.store import Store
 from dataclasses import replace
-engine, catalogue, store = fake_engine.engine(), fake_engine.FakeCatalogue(), Store(sys.argv[1])
-planned = engine.plan(CellRequest(scenario="toy/task-il@begin-1", method="bare"), catalogue)
+catalogue, store = fake_cells.FakeCatalogue(), Store(sys.argv[1])
+planned = plan_cell(CellRequest(scenario="toy/task-il@begin-1", method="bare"), catalogue)
 def run_cell(cell, catalogue, store, progress=None, in_common=None):
     print(planned.key, flush=True)
     sys.stdin.readline()
-    record = fake_engine.make_record(cell)
+    record = fake_cells.make_record(cell)
     store.put(record)
     return record
 lease = store.lease
 store.lease = lambda key: lease(key, 0.5)
-record = obtain_record(planned, catalogue, store, replace(engine, run_cell=run_cell))
+fake_cells.run_cell = run_cell
+record = obtain_record(planned, catalogue, store)
 print(record.metrics["x"], flush=True)
 """
 
@@ -448,8 +449,8 @@ def test_a_runner_that_slept_past_its_lease_does_not_overwrite(tmp_path: Path) -
         assert seconds_until(successor.acquire) >= 0.4
         with successor:
             request = CellRequest(scenario="toy/task-il@begin-1", method="bare")
-            planned = fake_engine.engine().plan(request, fake_engine.FakeCatalogue())
-            store.put(replace(fake_engine.make_record(planned.cell), metrics={"x": 0.75}))
+            planned = plan_cell(request, fake_cells.FakeCatalogue())
+            store.put(replace(fake_cells.make_record(planned.cell), metrics={"x": 0.75}))
             before = store.record_path(key).read_bytes()
             os.kill(sleeper.pid, signal.SIGCONT)
             out, err = sleeper.communicate(b"\n")

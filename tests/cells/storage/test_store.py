@@ -376,16 +376,16 @@ def test_a_record_set_aside_is_not_seen_and_stays_until_a_finished_one_replaces_
 RERUN = """
 import sys
 sys.path.insert(0, sys.argv[2])
-import fake_engine
+import fake_cells
 from cglsuite.cells.obtain import obtain_record
-from cglsuite.cells.plan import CellRequest
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.storage.store import Store
-engine, catalogue = fake_engine.engine(), fake_engine.FakeCatalogue()
-planned = engine.plan(CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={"method.behave": "kill"}), catalogue)
+catalogue = fake_cells.FakeCatalogue()
+planned = plan_cell(CellRequest(scenario="toy/task-il@begin-1", method="bare", overrides={"method.behave": "kill"}), catalogue)
 store = Store(sys.argv[1])
-store.put(fake_engine.make_record(planned.cell))
+store.put(fake_cells.make_record(planned.cell))
 print(planned.key, flush=True)
-obtain_record(planned, catalogue, store, engine, rerun=True)
+obtain_record(planned, catalogue, store, rerun=True)
 """
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import fake_engine
+import fake_cells
 import pandas as pd
 import pytest
 from lease_files import ELSEWHERE, write_lease
@@ -40,14 +40,14 @@ init = [0, 1]
 
 @pytest.fixture(autouse=True)
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The fake engine behind the commands and in workers; every run of a cell appends its key to this file."""
+    """Fake cells behind the commands and in workers; every run of a cell appends its key to this file."""
     for name in ("CGLSUITE_SET", "CGLSUITE_DEVICE", "CGLSUITE_WORKERS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CGLSUITE_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH")])))
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
-    monkeypatch.setattr("cglsuite.cells.plan.default_engine", fake_engine.engine)
-    monkeypatch.setattr(Session, "catalogue", lambda self: fake_engine.FakeCatalogue())
+    monkeypatch.setenv("FAKE_CATALOGUE", fake_cells.REFERENCE)
+    monkeypatch.setattr(Session, "catalogue", lambda self: fake_cells.FakeCatalogue())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log").touch()
     (tmp_path / "x.toml").write_text(CAMPAIGN)
@@ -241,7 +241,7 @@ def overrides_asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append(dict(overrides))
         raise UsageError("refused")
 
-    monkeypatch.setattr("cglsuite.cells.plan.default_engine", lambda: replace(fake_engine.engine(), resolve_cell=resolve))
+    monkeypatch.setattr(fake_cells, "resolve_cell", resolve)
     return asked
 
 
@@ -272,7 +272,7 @@ def test_tasks_is_for_scenarios_in_which_classes_arrive(
 ) -> None:
     """The tasks of domains and time steps follow from the data."""
     spec = ScenarioSpec(name="toy/domain-il@test-1", summary="toy", dataset="toy", setting="domain-il", task_key="place")
-    monkeypatch.setitem(fake_engine.SPECS, "scenario", [*fake_engine.SPECS["scenario"], spec])
+    monkeypatch.setitem(fake_cells.SPECS, "scenario", [*fake_cells.SPECS["scenario"], spec])
     status, out, err = call(capfd, *command, spec.name, "--tasks", "3")
     assert (status, out) == (2, "")
     assert "follow from the data and are not groups of classes" in err

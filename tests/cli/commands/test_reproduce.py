@@ -12,7 +12,6 @@ import pytest
 
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
-from cglsuite.cells import plan as engines
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.cli.options import Session
@@ -25,14 +24,14 @@ CORA = ("reproduce", "--paper", "begin", "--dataset", "cora", "--setting", "task
 
 @pytest.fixture(autouse=True)
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The engine of ``ledger_lab`` behind the command and in its workers, which append a line to this file for every run of a cell."""
+    """The cells of ``ledger_lab`` behind the command and in its workers, which append a line to this file for every run of a cell."""
     for name in ("CGLSUITE_SET", "CGLSUITE_DEVICE", "CGLSUITE_WORKERS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CGLSUITE_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("CGLSUITE_OFFLINE", "1")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH")])))
     monkeypatch.setenv("LEDGER_LOG", str(tmp_path / "log"))
-    monkeypatch.setattr(engines, "default_engine", ledger_lab.engine)
+    monkeypatch.setenv("FAKE_CATALOGUE", "ledger_lab:catalogue")
     monkeypatch.setattr(Session, "catalogue", lambda self: ledger_lab.catalogue())
     monkeypatch.setattr(notebook, "render_notebook", no_kernel)
     monkeypatch.chdir(tmp_path)
@@ -95,10 +94,9 @@ def test_the_plan_counts_what_is_done_and_what_the_rest_takes(capfd: pytest.Capt
 
 def test_the_plan_counts_what_another_device_has_done(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """They are missing here, and the times of a GPU say nothing of this machine; the ledger reads them."""
-    mine = ledger_lab.engine()
-    known = mine.load_catalogue()
+    known = ledger_lab.catalogue()
     chosen = Selection(**(ledger_lab.CORA | {"method": "Bare", "repeats": 3}))
-    for planned in reproduction_of(chosen, known).plan(known, Overrides(device="cuda"), engine=mine):
+    for planned in reproduction_of(chosen, known).plan(known, Overrides(device="cuda")):
         Store(tmp_path / "store").put(ledger_lab.flat(planned, 0.9))
     status, out, _ = call(capfd, *CORA, "--method", "Bare", "--plan-only", "--json")
     plan = json.loads(out)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from report_lab import CAMPAIGN, catalogue_of, toy_engine
+from report_lab import CAMPAIGN, catalogue_of, with_toy_cells
 
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, PluginRecord
@@ -40,6 +40,6 @@ def test_plugins_that_do_not_work_are_not_named(tmp_path: Path) -> None:
     entries = [entry for kind in KINDS for entry in toy.entries(kind)]
     broken = PluginRecord(distribution="broken", version="3", entry_point="b", module="b", status="quarantined")
     other = PluginRecord(distribution="another", version="2", entry_point="a", module="a", status="ok")
-    whole = Catalogue([*toy.records, broken, other, other], entries)
-    results = load_campaign_results(CAMPAIGN, Store(tmp_path), catalogue=whole, engine=toy_engine(whole))
+    whole = with_toy_cells(Catalogue([*toy.records, broken, other, other], entries))
+    results = load_campaign_results(CAMPAIGN, Store(tmp_path), catalogue=whole)
     assert results.plugins == (("another", "2"), ("toy-plugin", "1.2"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_lab import CAMPAIGN, MATRIX, catalogue_of, page_of, record_of, toy_engine
+from report_lab import CAMPAIGN, MATRIX, catalogue_of, page_of, record_of
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign, plan_search
@@ -33,15 +33,15 @@ def made(tmp_path: Path) -> Made:
 
     def make(change: Change, *extra: tuple[str, PluginSpec], catalogue: Catalogue | None = None, **tables: Any) -> CampaignResults:
         catalogue = catalogue or catalogue_of(*extra)
-        store, engine, campaign = Store(tmp_path), toy_engine(catalogue), CAMPAIGN | {"grid": GRID} | tables
+        store, campaign = Store(tmp_path), CAMPAIGN | {"grid": GRID} | tables
         parsed = Campaign.parse(campaign)
-        for search in plan_search(parsed, catalogue, engine=engine):
+        for search in plan_search(parsed, catalogue):
             for planned in search.cells:
                 store.put(record_of(planned, **change(planned)))
-        for planned in plan_campaign(parsed, catalogue, store=store, engine=engine):
+        for planned in plan_campaign(parsed, catalogue, store=store):
             if planned.ready:
                 store.put(record_of(planned, **change(planned)))
-        return load_campaign_results(campaign, store, catalogue=catalogue, engine=engine)
+        return load_campaign_results(campaign, store, catalogue=catalogue)
 
     return make
 

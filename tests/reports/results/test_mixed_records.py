@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made_records import made_record, made_results
 from page_elements import texts
-from report_lab import page_with, toy_engine
+from report_lab import page_with
 
 from cglsuite.base.hashing import digest
 from cglsuite.cells.records.record import Record
@@ -36,7 +36,7 @@ def changed(path: Path, change: Change, **campaign: Any) -> tuple[CampaignResult
         if (facts := change(cell.record)) is not None:
             store.record_path(cell.record.key).unlink()
             store.put(replace(made_record(cell.planned, catalogue), **facts))
-    return load_campaign_results(results.campaign, path, catalogue=catalogue, engine=toy_engine(catalogue)), catalogue
+    return load_campaign_results(results.campaign, path, catalogue=catalogue), catalogue
 
 
 def of_tasks(record: Record, n: int) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from made_records import CAMPAIGN, made_record, made_results
-from report_lab import toy_engine
 from scipy import stats
 
 from cglsuite.campaigns.reference import published_results, values
@@ -64,7 +63,7 @@ def in_orders(path: Path, shift: dict[str, float], seeds: dict[str, Any]) -> Cam
         Store(path).record_path(cell.record.key).unlink()
         level = shift[cell.record.cell["method"]] + 0.01 * noise.normal()
         Store(path).put(made_record(cell.planned, catalogue, metrics={"average_performance": level}))
-    return load_campaign_results(CAMPAIGN | {"grid": grid, "seeds": seeds}, path, catalogue=catalogue, engine=toy_engine(catalogue))
+    return load_campaign_results(CAMPAIGN | {"grid": grid, "seeds": seeds}, path, catalogue=catalogue)
 
 
 def test_verdicts_over_orders(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import report_lab as lab
 
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.reports.results import summary, tables
 from cglsuite.reports.results.results import CampaignResults, ReportedCell, group_cells
@@ -123,8 +123,7 @@ def test_other_code_makes_records_stale_and_unlike_code_does_not_mix(load: Any, 
     assert "core by cglsuite 0.1.0 (aaaaaaaa), now 0.1.0 (cccccccc)" in results.cells[0].stale
     assert len(results.used) == 18
     renewed = plan[0]
-    engine = lab.toy_engine(lab.catalogue_of(), "c" * 64)
-    again = engine.plan(renewed.request, lab.catalogue_of())
+    again = plan_cell(renewed.request, lab.catalogue_of(source="c" * 64))
     store = Store(results.store)
     store.put(lab.record_of(again, source="c" * 64))
     mixed = load(source="c" * 64)

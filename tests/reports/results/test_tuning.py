@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import pytest
-from report_lab import CAMPAIGN, MATRIX, catalogue_of, record_of, toy_engine
+from report_lab import CAMPAIGN, MATRIX, catalogue_of, record_of
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.planning import plan_campaign, plan_search
@@ -46,7 +46,7 @@ def made(tmp_path: Path) -> Made:
 
     def make(**search: Any) -> tuple[CampaignResults, Any]:
         catalogue = catalogue_of(("scenario", OPEN))
-        store, engine, campaign = Store(tmp_path), toy_engine(catalogue), CAMPAIGN | {"grid": GRID, "search": SEARCH | search}
+        store, campaign = Store(tmp_path), CAMPAIGN | {"grid": GRID, "search": SEARCH | search}
         parsed = Campaign.parse(campaign)
 
         def record(planned: Any) -> Any:
@@ -55,12 +55,12 @@ def made(tmp_path: Path) -> Made:
             validation[np.triu_indices(4, 0, 3)] = np.nan
             return record_of(planned, validation_matrix=validation)
 
-        for search_ in plan_search(parsed, catalogue, engine=engine):
+        for search_ in plan_search(parsed, catalogue):
             for planned in search_.cells:
                 store.put(record(planned))
-        for planned in plan_campaign(parsed, catalogue, store=store, engine=engine):
+        for planned in plan_campaign(parsed, catalogue, store=store):
             store.put(record(planned))
-        return load_campaign_results(campaign, store, catalogue=catalogue, engine=engine), catalogue
+        return load_campaign_results(campaign, store, catalogue=catalogue), catalogue
 
     return make
 

@@ -15,7 +15,7 @@ from hostile_plugin import HOSTILE, MARK, attacked_results, attacked_site, hosti
 from hypothesis import given
 from hypothesis import strategies as st
 from made_records import CAMPAIGN, fill_store
-from report_lab import Elements, assert_harmless, page_with, toy_engine
+from report_lab import Elements, assert_harmless, page_with
 
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
@@ -177,5 +177,5 @@ def test_store_of_the_attack_is_ordinary(tmp_path: Path) -> None:
     """The factory makes records that the store takes, so that the attack came through the same door as any plugin's text."""
     catalogue = hostile_catalogue()
     grid = {"scenarios": ["cora/task-il@begin-1"], "methods": ["bare"]}
-    plan = fill_store(CAMPAIGN | {"grid": grid}, catalogue, tmp_path, toy_engine(catalogue))
+    plan = fill_store(CAMPAIGN | {"grid": grid}, catalogue, tmp_path)
     assert len(list(Store(tmp_path).records())) == len(plan) == 5

@@ -16,7 +16,7 @@ import pytest
 from bs4 import BeautifulSoup
 from hosted_lab import ONE_BOARD, REASON, SMALL, UNVERIFIED, hosted, mark_of, results_folder
 from made_records import CAMPAIGN, made_catalogue
-from report_lab import Elements, toy_engine
+from report_lab import Elements
 
 from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
@@ -102,7 +102,7 @@ def test_the_numbers_are_those_of_a_campaign_over_the_same_records(tmp_path: Pat
     store, catalogue = results_folder(tmp_path / "results", all_verified, grid=grid)
     built = build_site(store, tmp_path / "site", catalogue)
     assert built.unverified == 0
-    results = load_campaign_results(CAMPAIGN | SMALL | {"grid": grid}, store, catalogue=catalogue, engine=toy_engine(catalogue))
+    results = load_campaign_results(CAMPAIGN | SMALL | {"grid": grid}, store, catalogue=catalogue)
     for board in boards(results, catalogue):
         name = f"scenario-{board.preset.replace('/', '-')}"
         shown = json.loads((tmp_path / "site" / "feeds" / "boards" / f"{name}.json").read_text())["boards"]["verified"]

@@ -20,7 +20,7 @@ import pytest
 from bs4 import BeautifulSoup
 from made_records import fill_store, made_catalogue, made_results
 from page_elements import text_of
-from report_lab import EVIL, PLUGIN, Elements, catalogue_of, toy_engine
+from report_lab import EVIL, PLUGIN, Elements, catalogue_of
 
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.cells.storage.store import Store
@@ -373,7 +373,7 @@ def inputs(tmp_path: Path) -> tuple[Path, Path, Catalogue]:
     """A store with records, a notebook file, a catalogue."""
     catalogue = made_catalogue()
     small = {"name": "s", "grid": {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare"]}, "run": {"device": "cpu"}}
-    fill_store(small, catalogue, tmp_path / "store", toy_engine(catalogue))
+    fill_store(small, catalogue, tmp_path / "store")
     (tmp_path / "n.ipynb").write_text("{}")
     return tmp_path / "store", tmp_path / "n.ipynb", catalogue
 
@@ -454,7 +454,7 @@ def test_only_a_complete_and_untouched_page_is_kept(tmp_path: Path, status: str)
 def test_boards_regenerate_from_records_alone(site: Site) -> None:
     """Loaded once more from the same files: the same page but for the time at its foot."""
     _, page, results, catalogue = site
-    again = load_campaign_results(results.campaign, results.store, catalogue=catalogue, engine=toy_engine(catalogue))
+    again = load_campaign_results(results.campaign, results.store, catalogue=catalogue)
     other = site_html(results.campaign, [report("campaign_report"), report("leaderboard")], catalogue, again)
     stamp = re.compile(r"written \d{4}-\d\d-\d\d \d\d:\d\d UTC")
     assert stamp.sub("", other) == stamp.sub("", page)

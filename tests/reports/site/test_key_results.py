@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from report_lab import EVIL, catalogue_of, raised_results, toy_engine
+from report_lab import EVIL, catalogue_of, raised_results
 from scipy import stats
 
 from cglsuite.reports.rendering.page import Page, page_html
@@ -107,7 +107,7 @@ def test_bounds_alone_have_no_best_method(made: Made) -> None:
 
 def test_without_records_there_is_no_section(made: Made, tmp_path: Path) -> None:
     results = made({"bare": 0.0})
-    empty = load_campaign_results(results.campaign, tmp_path / "empty", catalogue=catalogue_of(), engine=toy_engine(catalogue_of()))
+    empty = load_campaign_results(results.campaign, tmp_path / "empty", catalogue=catalogue_of())
     assert key_results(empty, catalogue_of()) is None
 
 

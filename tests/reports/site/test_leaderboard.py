@@ -15,7 +15,7 @@ import pytest
 from bs4 import BeautifulSoup
 from made_records import CAMPAIGN, fill_store, made_record, made_results
 from page_elements import texts
-from report_lab import catalogue_of, page_with, toy_engine
+from report_lab import catalogue_of, page_with
 from scipy import stats
 
 from cglsuite.base.errors import UnknownNameError
@@ -123,7 +123,7 @@ def test_order_seeds_that_give_the_same_order_are_no_replicates_of_orders(tmp_pa
 
 
 def load_again(results: CampaignResults, catalogue: Catalogue, path: Path) -> CampaignResults:
-    return load_campaign_results(results.campaign, path, catalogue=catalogue, engine=toy_engine(catalogue))
+    return load_campaign_results(results.campaign, path, catalogue=catalogue)
 
 
 def test_unlike_presets_never_share_a_board(finished: Results) -> None:

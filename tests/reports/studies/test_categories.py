@@ -9,7 +9,7 @@ import pytest
 from made_records import CAMPAIGN, made_catalogue, made_results
 from page_elements import text_of, texts
 from page_numbers import exact_numbers, numbers
-from report_lab import Elements, Tables, assert_harmless, page_with, toy_engine
+from report_lab import Elements, Tables, assert_harmless, page_with
 from scipy import stats as scipy_stats
 
 from cglsuite.base.errors import UnknownNameError, UsageError
@@ -235,7 +235,7 @@ def test_a_method_twice_in_a_scenario_is_refused(made: tuple[CampaignResults, Ca
 def test_nothing_done_yet(tmp_path: Path) -> None:
     """The paper's figure stands there all the same."""
     catalogue = made_catalogue()
-    results = load_campaign_results(CAMPAIGN | {"grid": GRID}, Store(tmp_path), catalogue=catalogue, engine=toy_engine(catalogue))
+    results = load_campaign_results(CAMPAIGN | {"grid": GRID}, Store(tmp_path), catalogue=catalogue)
     found = category_study(results, catalogue)
     page = page_with(*(getattr(show_category_ranks, name)(found) for name in CAMPAIGN_PARTS))
     assert page.count("No cell of this campaign is finished yet.") == 4  # figures, tests, ranks, provenance

@@ -15,7 +15,7 @@ import pytest
 from made_records import CAMPAIGN, made_catalogue, made_record
 from page_elements import text_of, texts
 from page_numbers import exact_numbers, numbers
-from report_lab import EVIL, Elements, Tables, assert_harmless, page_with, toy_engine
+from report_lab import EVIL, Elements, Tables, assert_harmless, page_with
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
@@ -56,14 +56,13 @@ def study_of(tmp_path: Path) -> Make:
         catalogue, store = made_catalogue(*extra), Store(tmp_path / "store")
         seeds = [{"order": o, "init": i} for o in range(4) for i in range(3)]
         given = CAMPAIGN | {"grid": GRID, "seeds": {name: [s[name] for s in seeds] for name in ("order", "init")}} | tables
-        engine = toy_engine(catalogue)
-        for planned in plan_campaign(Campaign.parse(given), catalogue, engine=engine):
+        for planned in plan_campaign(Campaign.parse(given), catalogue):
             if planned.ready and (keep is None or keep(planned)):
                 drawn = planned.request.seeds
                 last = at(planned.request.method, drawn.order, drawn.init)
                 changes = {"matrix": made_matrix(last, tasks), "metrics": {"average_performance": last, "average": last}}
                 store.put(made_record(planned, catalogue, **changes | ({"tasks": task_order(drawn.order, tasks)} if tasks != 5 else {})))
-        return comparison.study(load_campaign_results(given, store, catalogue=catalogue, engine=engine), question)
+        return comparison.study(load_campaign_results(given, store, catalogue=catalogue), question)
 
     return make
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from page_elements import texts
-from report_lab import CAMPAIGN, assert_harmless, catalogue_of, page_with, record_of, toy_engine
+from report_lab import CAMPAIGN, assert_harmless, catalogue_of, page_with, record_of
 from scipy import stats as scipy_stats
 
 from cglsuite import stats
@@ -65,7 +65,7 @@ def made(planned: PlannedCell, **changes: Any) -> Record:
 def planned(known: Catalogue, *scenarios: str) -> list[PlannedCell]:
     seeds = {"order": list(range(N)), "split": list(range(N)), "init": list(range(N))}
     content = CAMPAIGN | {"grid": CAMPAIGN["grid"] | {"scenarios": list(scenarios)}, "seeds": seeds}
-    return [cell for cell in plan_campaign(Campaign.parse(content), known, engine=toy_engine(known)) if cell.ready]
+    return [cell for cell in plan_campaign(Campaign.parse(content), known) if cell.ready]
 
 
 ALL = ("cora/task-il@begin-1", "cora/task-il@begin-2", "toy/class-il@cglb-1", "made/task-il@example-1")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from ledger_lab import ACCURACY, CORA, Made, engine, fill, flat, ledger_of
+from ledger_lab import ACCURACY, CORA, Made, catalogue, fill, flat, ledger_of
 from page_elements import text_of, texts
 from page_numbers import exact_numbers
 from report_lab import EVIL, Elements, Tables, assert_harmless, page_with, record_of
@@ -105,13 +105,13 @@ def test_trials_are_those_of_searches_that_chose_the_values_of_the_cells(tmp_pat
 @pytest.mark.nightly
 def test_runs_at_what_a_search_chose_come_before_those_at_the_presets_settings(tmp_path: Path) -> None:
     """Without the order on which it chose; with fewer than three runs it gives way to the preset's own settings if these have more."""
-    store, preset, mine = Store(tmp_path), preset_of(ledger_of(tmp_path)), engine()
+    store, preset = Store(tmp_path), preset_of(ledger_of(tmp_path))
     last = {"order": 9000, "split": 0, "init": 9000}
     found = outcome("packnet", [0.5, 0.75, 0.25], **{"training.lr": 0.02}) | {"scenario": preset, "seeds": [last]}
     store.put_search("a" * 64, found)
-    reproduction = reproduction_of(Selection(**CORA), mine.load_catalogue())
+    reproduction = reproduction_of(Selection(**CORA), catalogue())
     ((choice,),) = choices(reproduction, store.search_outcomes()).values()
-    planned = [p for p in plan_campaign(choice.campaign, mine.load_catalogue(), engine=mine) if p.request.method == "packnet"]
+    planned = [p for p in plan_campaign(choice.campaign, catalogue()) if p.request.method == "packnet"]
     assert {p.cell.configuration["training.lr"] for p in planned if p.cell is not None} == {0.02}
 
     def run(*orders: int) -> None:
@@ -373,13 +373,13 @@ def test_rows_are_taken_from_the_device_with_most_of_their_cells(tmp_path: Path)
     """Two repetitions here and three on a GPU: a mean never mixes both, and names no record of the GPU stale."""
     bare: Made = lambda p: flat(p, 0.9) if p.request.method == "bare" else None  # noqa: E731
     fill(tmp_path, bare, method="Bare", repeats=2)
-    known, chosen = engine().load_catalogue(), Selection(**(CORA | {"method": "Bare", "repeats": 3}))
-    for cell in reproduction_of(chosen, known).plan(known, Overrides(device="cuda"), engine=engine()):
+    known, chosen = catalogue(), Selection(**(CORA | {"method": "Bare", "repeats": 3}))
+    for cell in reproduction_of(chosen, known).plan(known, Overrides(device="cuda")):
         if cell.request.method == "bare":
             Store(tmp_path).put(flat(cell, 0.8))
     found = row(ledger_of(tmp_path, method="Bare", repeats=3), "Bare")
     assert (found["our_n"], found["our_mean"], found["stale"]) == (3, pytest.approx(80.0), "")
-    asked = load_ledger(chosen, tmp_path, overrides=Overrides(device="cpu"), engine=engine())
+    asked = load_ledger(chosen, tmp_path, overrides=Overrides(device="cpu"), catalogue=catalogue())
     assert (row(asked, "Bare")["our_n"], row(asked, "Bare")["our_mean"]) == (2, pytest.approx(90.0))
 
 
@@ -388,8 +388,8 @@ def test_each_row_is_taken_from_the_device_with_most_of_its_repetitions(tmp_path
     """Fine-tuning was repeated on a GPU, EWC here: neither hides the other's runs, and the plan counts a cell once."""
     chosen = {"method": None, "repeats": 3}
     fill(tmp_path, lambda p: flat(p, 0.9) if p.request.method == "ewc" or p.request.seeds.order == 0 else None, **chosen)
-    known = engine().load_catalogue()
-    planned = reproduction_of(Selection(**(CORA | chosen)), known).plan(known, Overrides(device="cuda"), engine=engine())
+    known = catalogue()
+    planned = reproduction_of(Selection(**(CORA | chosen)), known).plan(known, Overrides(device="cuda"))
     for cell in planned:
         if cell.request.method == "bare" or (cell.request.method == "ewc" and cell.request.seeds.order == 0):
             Store(tmp_path).put(flat(cell, 0.8))
@@ -397,7 +397,7 @@ def test_each_row_is_taken_from_the_device_with_most_of_its_repetitions(tmp_path
     values = {method: tuple(row(ledger, method)[["our_n", "our_mean"]]) for method in ("Bare", "EWC")}
     assert values == {"Bare": (3, pytest.approx(80.0)), "EWC": (3, pytest.approx(90.0))}
     assert [{c.record.cell["device"] for c in one.cells if c.record} for one in ledger.results] == [{"cpu"}, {"cuda"}]
-    cells = load_papers(CORA | chosen, tmp_path, engine=engine()).cells.iloc[0]
+    cells = load_papers(CORA | chosen, tmp_path, catalogue=catalogue()).cells.iloc[0]
     done = {(p.request.method, p.request.seeds) for p in planned if p.request.method in ("bare", "ewc") or p.request.seeds.order == 0}
     assert (cells["planned"], cells["done"]) == (len(planned), len(done))
 
@@ -608,7 +608,7 @@ def test_names_that_are_not_there(tmp_path: Path, wrong: dict[str, str], message
 def test_settings_are_not_for_a_ledger(tmp_path: Path) -> None:
     """Values of changed presets stand beside nothing."""
     with pytest.raises(UsageError, match="training.epochs=5 is set"):
-        load_ledger(CORA, tmp_path, overrides={"training.epochs": 5}, engine=engine())
+        load_ledger(CORA, tmp_path, overrides={"training.epochs": 5}, catalogue=catalogue())
 
 
 def test_values_have_as_many_digits_as_papers_print() -> None:

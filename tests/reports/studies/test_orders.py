@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from page_elements import text_of, texts
-from report_lab import CAMPAIGN, EVIL, Elements, Tables, assert_harmless, catalogue_of, page_with, record_of, toy_engine
+from report_lab import CAMPAIGN, EVIL, Elements, Tables, assert_harmless, catalogue_of, page_with, record_of
 
 from cglsuite import stats
 from cglsuite.campaigns.campaign import Campaign
@@ -77,12 +77,11 @@ def study_of(tmp_path: Path) -> Study:
         catalogue, store = catalogue_of(("scenario", SPEC)), Store(tmp_path / "store")
         grid = {"scenarios": [UCLA], "methods": METHODS}
         given = [CAMPAIGN | {"name": f"toy-{n}", "grid": grid, "seeds": one} | tables for n, one in enumerate(seeds)]
-        engine = toy_engine(catalogue)
         for one in given:
-            for planned in plan_campaign(Campaign.parse(one), catalogue, engine=engine):
+            for planned in plan_campaign(Campaign.parse(one), catalogue):
                 if planned.ready and (keep is None or keep(planned)):
                     store.put(made(planned, **(change(planned) if change else {})))
-        return pool(load_pooled_results(given[0], given[1:], store, catalogue=catalogue, engine=engine))
+        return pool(load_pooled_results(given[0], given[1:], store, catalogue=catalogue))
 
     return make
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ledger_lab import ACCURACY, catalogue, engine, fill, flat
+from ledger_lab import ACCURACY, catalogue, fill, flat
 from page_elements import text_of, texts
 from report_lab import assert_harmless, page_with, record_of
 
@@ -52,7 +52,7 @@ def steady(planned: PlannedCell) -> Record | None:
 
 
 def papers_of(path: Path, table: pd.DataFrame | None = None, **selection: Any) -> Papers:
-    return load_papers(Selection(**(CORA | selection)), path, engine=engine(), mechanisms=table)
+    return load_papers(Selection(**(CORA | selection)), path, catalogue=catalogue(), mechanisms=table)
 
 
 def page_of(papers: Papers) -> str:
@@ -170,7 +170,7 @@ def with_change(path: Path, accuracy: Callable[[int], float], repeats: int | Non
     wanted = reproduction_of(Selection(paper="BeGin", **CORA, method="LwF", repeats=repeats), known)
     recipe = next(entry.recipe for entry in wanted.entries if entry.recipe is not None and not entry.recipe.needs_joint)
     campaign = campaign_of(wanted.selection, wanted.paper, [recipe])
-    for planned in plan_campaign(campaign, known, Overrides(values={"training.lr": "0.5"}, device=device), engine=engine()):
+    for planned in plan_campaign(campaign, known, Overrides(values={"training.lr": "0.5"}, device=device)):
         store.put(flat(planned, accuracy(planned.request.seeds.init // 1000)))
 
 
@@ -248,10 +248,10 @@ def test_a_change_is_paired_with_runs_on_the_same_kind_of_device(tmp_path: Path)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_what_a_search_chose_is_taken_from_one_kind_of_device(tmp_path: Path, device: str) -> None:
     """Of the runs at the chosen settings, those on one kind of device make a row, whichever it is; no other's complete them."""
-    known, store, mine = catalogue(), Store(tmp_path), engine()
+    known, store = catalogue(), Store(tmp_path)
     choice = chosen_by_search(store, repeats=6)
     for place, few in ((device, False), ("cuda" if device == "cpu" else "cpu", True)):
-        for planned in plan_campaign(choice.campaign, known, Overrides(device=place), engine=mine):
+        for planned in plan_campaign(choice.campaign, known, Overrides(device=place)):
             if planned.request.method == "lwf" and (planned.request.seeds.order >= 4000) == few:
                 store.put(flat(planned, 0.5 if few else 0.9))
     rows = papers_of(tmp_path, method="LwF", repeats=6).rows
@@ -262,10 +262,10 @@ def test_what_a_search_chose_is_taken_from_one_kind_of_device(tmp_path: Path, de
 
 def test_a_mechanism_is_about_the_settings_of_the_row(tmp_path: Path) -> None:
     """A search chose a weight decay for LwF: records with the change have it too, and those at the preset's own count for nothing."""
-    known, store, mine = catalogue(), Store(tmp_path), engine()
+    known, store = catalogue(), Store(tmp_path)
     choice = chosen_by_search(store)
     for change, accuracy in (({}, 0.95), ({"training.lr": "0.5"}, 0.915)):
-        for planned in plan_campaign(choice.campaign, known, Overrides(values=change), engine=mine):
+        for planned in plan_campaign(choice.campaign, known, Overrides(values=change)):
             order = planned.request.seeds.order
             if planned.request.method == "lwf":
                 store.put(flat(planned, 0.1 if order == 9000 else accuracy + NOISE[order // 1000]))

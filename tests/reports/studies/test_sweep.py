@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from page_elements import texts
-from report_lab import CAMPAIGN, Elements, assert_harmless, catalogue_of, page_with, record_of, toy_engine
+from report_lab import CAMPAIGN, Elements, assert_harmless, catalogue_of, page_with, record_of
 
 from cglsuite import stats
 from cglsuite.base.errors import UnknownNameError
@@ -47,9 +47,8 @@ def sweep_of(tmp_path: Path) -> Make:
 
     def make(*axes: dict[str, list[int]], seeds: dict[str, Any] = SEEDS, chosen: str | tuple[str, ...] = (), keep: Any = None) -> Sweep:
         catalogue, store = catalogue_of(("backbone", NET)), Store(tmp_path / "store")
-        engine = toy_engine(catalogue)
         given = [CAMPAIGN | {"name": f"toy-{n}", "grid": GRID | {"axes": one}, "seeds": seeds} for n, one in enumerate(axes)]
-        for planned in (p for one in given for p in plan_campaign(Campaign.parse(one), catalogue, engine=engine)):
+        for planned in (p for one in given for p in plan_campaign(Campaign.parse(one), catalogue)):
             assert planned.cell is not None
             overrides, drawn = planned.cell.configuration, planned.request.seeds
             last = accuracy(planned.request.method, overrides["backbone.width"], overrides["backbone.layers"], drawn.init)
@@ -61,7 +60,7 @@ def sweep_of(tmp_path: Path) -> Make:
                 store.put(
                     record_of(planned, matrix=matrix, tasks=tasks, parameters={"model": overrides["backbone.width"] * 10, "method": 0})
                 )
-        return sweep(load_pooled_results(given[0], given[1:], store, catalogue=catalogue, engine=engine), chosen)
+        return sweep(load_pooled_results(given[0], given[1:], store, catalogue=catalogue), chosen)
 
     return make
 
@@ -168,10 +167,9 @@ HAS_MARGIN = MethodSpec(
 def of_methods(tmp_path: Path) -> Sweep:
     """A campaign whose axes are hyper-parameters of one of its two methods, one of them with ``none`` among its values."""
     catalogue, store = catalogue_of(("backbone", NET), ("method", HAS_MARGIN)), Store(tmp_path / "store")
-    engine = toy_engine(catalogue)
     grid = GRID | {"methods": ["bounded", "bare"], "axes": {"method.margin": [0.5, "none", 0.1], "method.steps": [2, 4]}}
     given = CAMPAIGN | {"name": "toy", "title": "Two of its own", "grid": grid, "seeds": {"order": [0, 1, 2]}}
-    for planned in plan_campaign(Campaign.parse(given), catalogue, engine=engine):
+    for planned in plan_campaign(Campaign.parse(given), catalogue):
         overrides = planned.cell.configuration
         last = 0.3 + 0.1 * float(overrides.get("method.margin") or 0) + 0.01 * overrides.get("method.steps", 0)
         tasks = [
@@ -179,7 +177,7 @@ def of_methods(tmp_path: Path) -> Sweep:
             for k in range(2)
         ]
         store.put(record_of(planned, matrix=[[0.5, 0.5], [0.9, 0.5], [last, last]], tasks=tasks, parameters={"model": 10, "method": 3}))
-    return sweep(load_pooled_results(given, [], store, catalogue=catalogue, engine=engine))
+    return sweep(load_pooled_results(given, [], store, catalogue=catalogue))
 
 
 def test_hyper_parameters_of_a_method_are_axes_for_that_method_alone(of_methods: Sweep) -> None:

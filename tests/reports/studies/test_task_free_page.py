@@ -26,7 +26,7 @@ from cglsuite.reports.studies.task_free.compute import STREAM_AXES, TaskFreeStud
 
 def test_the_page(small_study: TaskFreeStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every number has its exact value behind it, nothing on the page is harmful, and every stream has its figures."""
-    monkeypatch.setattr(stream_tables, "installed_catalogue", lambda: catalogue_of(*EXTRA))
+    monkeypatch.setattr(stream_tables, "load_catalogue", lambda: catalogue_of(*EXTRA))
     plain = [getattr(task_free_page, name)(small_study) for name in task_free_page.__all__ if name not in {"contrast", "solved", "sweeps"}]
     page = page_with(*plain, task_free_page.solved(small_study, {"overlap": [0.5], "entropy": [2.0]}))
     assert_harmless(page)

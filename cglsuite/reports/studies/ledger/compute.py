@@ -52,11 +52,11 @@ from cglsuite.campaigns.reference.values import (
     unit_note,
     verdict_on,
 )
-from cglsuite.cells.plan import Engine, PlannedCell, load_engine
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.frame import UPPER_BOUND, render_frame
 from cglsuite.cells.spec import CellSpec
 from cglsuite.cells.storage.store import Store
-from cglsuite.host import Catalogue
+from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.results.results import CampaignResults, ReportedCell, load_results_by_device
 from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, STATISTICS, load_statistics, own_times, ratios
 from cglsuite.reports.studies.orders.compute import pool, repeat_totals
@@ -297,7 +297,6 @@ def load_ledger(
     *,
     overrides: Overrides | Mapping[str, Any] | None = None,
     catalogue: Catalogue | None = None,
-    engine: Engine | None = None,
     train_missing: bool = False,
     besides: bool = True,
 ) -> Ledger:
@@ -325,17 +324,16 @@ def load_ledger(
         UnknownNameError, NotApplicable: see :func:`cglsuite.campaigns.reference.reproduction.reproduction_of`.
         UsageError: likewise; or values are overridden.
     """
-    engine = engine or load_engine()
-    catalogue = catalogue or engine.load_catalogue()
+    catalogue = catalogue or load_catalogue()
     selection = selection if isinstance(selection, Selection) else Selection(**selection)
     overrides = without_configuration(overrides)
     reproduction = reproduction_of(selection, catalogue)
     store = store if isinstance(store, Store) else Store(store)
     if train_missing:
-        cells = reproduction.plan(catalogue, overrides, engine=engine)
+        cells = reproduction.plan(catalogue, overrides)
         absent = absences(lacking(cells, store), catalogue, fetch=True)
-        run_missing(cells, catalogue, store, absent=absent, engine=engine, workers=overrides.workers)
-    by_device = partial(load_results_by_device, store=store, overrides=overrides, catalogue=catalogue, engine=engine)
+        run_missing(cells, catalogue, store, absent=absent, workers=overrides.workers)
+    by_device = partial(load_results_by_device, store=store, overrides=overrides, catalogue=catalogue)
     run = {design: by_device(campaign) for design, campaign in reproduction.campaigns.items()}
     loaded = {design: found[0] for design, found in run.items()}
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]

@@ -22,10 +22,9 @@ from cglsuite.campaigns.reference import disagreements, mechanisms
 from cglsuite.campaigns.reference.matching import dataset_key, keyed_results, method_key
 from cglsuite.campaigns.reference.reproduction import Selection, campaign_of, selections_of
 from cglsuite.campaigns.reference.values import ARTEFACT, LEAST_RUNS, UNITS, known_about, paper_named, paper_of
-from cglsuite.cells.plan import Engine, load_engine
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.host import Catalogue
+from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.results.results import ReportedCell, load_campaign_results, load_results_by_device
 from cglsuite.reports.results.tables import mean_interval, mean_std
@@ -77,14 +76,14 @@ class Crossing:
         return {name: dict(value) if name == "question" else plain(value) for name, value in vars(self).items()}
 
 
-def crossings(store: Store, catalogue: Catalogue, *, engine: Engine | None = None, table: pd.DataFrame | None = None) -> list[Crossing]:
+def crossings(store: Store, catalogue: Catalogue, *, table: pd.DataFrame | None = None) -> list[Crossing]:
     """Every row of :func:`cglsuite.campaigns.reference.disagreements` whose presets this installation has."""
     known = disagreements() if table is None else table
     there = set(catalogue.names("scenario"))
-    return [_crossing_kinds(row, store, catalogue, engine) for row in as_rows(known) if set(row["presets"].split("|")) <= there]
+    return [_crossing_kinds(row, store, catalogue) for row in as_rows(known) if set(row["presets"].split("|")) <= there]
 
 
-def _crossing_kinds(row: Mapping[str, str], store: Store, catalogue: Catalogue, engine: Engine | None) -> Crossing:
+def _crossing_kinds(row: Mapping[str, str], store: Store, catalogue: Catalogue) -> Crossing:
     presets, values = row["presets"].split("|"), row["values"].split("|")
     orders = [int(order) for order in row["orders"].split("|")]
     method = next(name for name in catalogue.names("method") if method_key(name) == method_key(row["method"]))
@@ -95,7 +94,7 @@ def _crossing_kinds(row: Mapping[str, str], store: Store, catalogue: Catalogue, 
     }
     given = parse_overrides(filter(None, row["given"].split(";")), "disagreements")
     campaign, changed = Campaign.parse(content), Overrides(values=given)
-    results = load_results_by_device(campaign, store, overrides=changed, catalogue=catalogue, engine=engine)[0]
+    results = load_results_by_device(campaign, store, overrides=changed, catalogue=catalogue)[0]
     metric = paper_named(_paper(presets[0])).metrics[row["metric"]]
     scored = []
     for record in results.used:
@@ -236,7 +235,6 @@ def load_papers(
     *,
     overrides: Overrides | Mapping[str, Any] | None = None,
     catalogue: Catalogue | None = None,
-    engine: Engine | None = None,
     mechanisms: pd.DataFrame | None = None,
 ) -> Papers:
     """The ledgers of all papers that have rows of a selection, from the records in a store; nothing is run.
@@ -249,15 +247,13 @@ def load_papers(
         UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.campaigns.reference.reproduction.selections_of` and
             ``load_ledger``.
     """
-    engine = engine or load_engine()
-    catalogue = catalogue or engine.load_catalogue()
+    catalogue = catalogue or load_catalogue()
     store = store if isinstance(store, Store) else Store(store)
     asked = selection if isinstance(selection, Selection) else Selection(**(selection or {}))
-    how: dict[str, Any] = {"catalogue": catalogue, "engine": engine}
-    ledgers = tuple(load_ledger(one, store, overrides=overrides, besides=False, **how) for one in selections_of(asked))
-    checks = {ledger.reproduction.paper.name: checked(ledger, store, table=mechanisms, **how) for ledger in ledgers}
+    ledgers = tuple(load_ledger(one, store, overrides=overrides, besides=False, catalogue=catalogue) for one in selections_of(asked))
+    checks = {ledger.reproduction.paper.name: checked(ledger, store, catalogue, table=mechanisms) for ledger in ledgers}
     whole = not (asked.paper or asked.dataset or asked.setting or asked.method)
-    found = tuple(crossings(store, **how)) if whole else ()
+    found = tuple(crossings(store, catalogue)) if whole else ()
     return Papers(selection=asked, ledgers=ledgers, checks=checks, crossings=found, store=store.path)
 
 
@@ -369,9 +365,7 @@ def closes(published: float, without: Sequence[float], changed: Sequence[float])
     return abs(published - float(np.mean(changed))) <= abs(published - float(np.mean(without))) / 2
 
 
-def checked(
-    ledger: Ledger, store: Store, catalogue: Catalogue, *, engine: Engine | None = None, table: pd.DataFrame | None = None
-) -> pd.DataFrame:
+def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.DataFrame | None = None) -> pd.DataFrame:
     """The mechanisms of a ledger's rows that have a value here, each checked.
 
     Args:
@@ -391,7 +385,7 @@ def checked(
                 continue
             facts = {"mechanism": mechanism["mechanism"], "row": place, "change": mechanism["change"], "reason": mechanism["reason"]}
             without = dict(zip(ours["unit"], ours["value"], strict=True))
-            found.append(facts | _check(ledger, place, mechanism, without, store, catalogue, engine))
+            found.append(facts | _check(ledger, place, mechanism, without, store, catalogue))
     frame = pd.DataFrame(found, columns=CHECKS)
     numbers = dict.fromkeys(("gap", "left", "effect", "low", "high"), "float64")
     return frame.astype(numbers).astype({"why": "object", "records": "object"}).fillna({"why": "", "records": ""})
@@ -417,7 +411,6 @@ def _check(
     without: Mapping[str, float],
     store: Store,
     catalogue: Catalogue,
-    engine: Engine | None,
 ) -> dict[str, Any]:
     entry = ledger.reproduction.entries[place]
     if entry.recipe is None:
@@ -428,7 +421,7 @@ def _check(
     values = parse_overrides(mechanism["change"].split(";"), f"mechanism {mechanism['mechanism']}")
     try:
         given = Overrides(values=values, device=side.device)
-        results = load_campaign_results(campaign, store, overrides=given, catalogue=catalogue, engine=engine, same_device=True)
+        results = load_campaign_results(campaign, store, overrides=given, catalogue=catalogue, same_device=True)
     except CglsuiteError as error:
         return {"state": "no records", "n": 0, "held_out": 0, "why": str(error)}
     value = Ours(results, choice).value(entry.recipe)

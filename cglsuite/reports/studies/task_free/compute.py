@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cglsuite.base.errors import CglsuiteError, SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.record import Record
-from cglsuite.host import Catalogue
+from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.text import scenario_words
 from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_bounds, performance_name, stream_facts, value_of
 from cglsuite.reports.results.results import CampaignResults, Group
@@ -122,7 +122,7 @@ def solved_hyperparameters(
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()
     for stream in study.streams.values():
-        spec = (catalogue or installed_catalogue()).schedule(stream.schedule)
+        spec = (catalogue or load_catalogue()).schedule(stream.schedule)
         name = _knob(spec, knob)
         rest = {n: v for n, v in stream.hyperparameters.items() if n != name}
         identity = canonical([stream.schedule, rest, stream.spans.tolist()])
@@ -301,7 +301,7 @@ def task_free_study(
         if group.preset in streams or group.preset in not_dealt:
             continue
         try:
-            streams[group.preset] = _dealt(study, group, catalogue or installed_catalogue())
+            streams[group.preset] = _dealt(study, group, catalogue or load_catalogue())
         except CglsuiteError as error:
             not_dealt[group.preset] = str(error)
     return replace(study, streams=streams, not_dealt={study.title(preset): why for preset, why in not_dealt.items()})
@@ -335,13 +335,6 @@ def _distinguishing_values(results: Sequence[CampaignResults]) -> dict[str, dict
             named = [n for n in varying if configuration is first or canonical(configuration.get(n)) != canonical(first.get(n))]
             distinguishing[preset] = {n: configuration.get(n) for n in named}
     return distinguishing
-
-
-def installed_catalogue() -> Catalogue:
-    """The catalogue of installed plugins, as loaded by cells run here."""
-    from cglsuite.cells.plan import default_engine
-
-    return default_engine().load_catalogue()
 
 
 def _dealt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> DealtStream:

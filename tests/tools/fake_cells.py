@@ -1,4 +1,4 @@
-"""A fake engine for tests of everything around cells: a catalogue of two scenarios and a few methods, cells that run in no time.
+"""Fake cells for tests of everything around cells: a catalogue of two scenarios and a few methods, cells that run in no time.
 
 What a cell does is told by its settings, so that workers in other processes do as a test says:
 
@@ -8,7 +8,7 @@ What a cell does is told by its settings, so that workers in other processes do 
 - ``method.seconds``: how long it takes.
 
 Every run of a cell appends a line to ``$FAKE_LOG``, and leaves in the store's folder ``common`` what it was told to have in common with
-others before and after.
+others before and after. Importing this puts them in place (:mod:`fakes`); workers get them by ``$FAKE_CATALOGUE``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
+
+import fakes
 
 from cglsuite.base.errors import NotApplicable, SpecError, StoreError, UnknownNameError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.keys import torch_version
-from cglsuite.cells.plan import Engine
 from cglsuite.cells.records.record import Curves, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, Entry, PluginRecord
@@ -41,16 +43,17 @@ from cglsuite.specs import (
     switches,
 )
 
-__all__ = ["REFERENCE", "FakeCatalogue", "FakeCell", "engine", "make_record"]
+__all__ = ["REFERENCE", "FakeCatalogue", "FakeCell", "make_record"]
 
-REFERENCE = "fake_engine:engine"
+REFERENCE = "fake_cells:FakeCatalogue"
+"""For ``$FAKE_CATALOGUE``."""
 _BEHAVE = Hyperparameter(name="behave", default="ok", doc="what the cell does")
 _SECONDS = Hyperparameter(name="seconds", default=0.0, doc="how long it takes")
 _LAMBDA = Hyperparameter(name="lambda", default=1.0, doc="strength")
 
 
 def _method(name: str, *more: Hyperparameter, settings: tuple[str, ...] = ("task-il", "class-il")) -> MethodSpec:
-    return MethodSpec(name=name, summary=name, factory="fake_engine:none", hyperparameters=(_BEHAVE, _SECONDS, *more), settings=settings)
+    return MethodSpec(name=name, summary=name, factory="fake_cells:none", hyperparameters=(_BEHAVE, _SECONDS, *more), settings=settings)
 
 
 SPECS: dict[str, list[Any]] = {
@@ -60,18 +63,18 @@ SPECS: dict[str, list[Any]] = {
     "method": [_method("bare"), _method("ewc", _LAMBDA), _method("joint"), _method("packnet", settings=("task-il",))],
     "backbone": [
         BackboneSpec(
-            name="gcn", summary="gcn", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="width", default=8, doc="width"),)
+            name="gcn", summary="gcn", factory="fake_cells:none", hyperparameters=(Hyperparameter(name="width", default=8, doc="width"),)
         ),
         BackboneSpec(
-            name="gat", summary="gat", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="heads", default=2, doc="heads"),)
+            name="gat", summary="gat", factory="fake_cells:none", hyperparameters=(Hyperparameter(name="heads", default=2, doc="heads"),)
         ),
     ],
     "dataset": [
-        DatasetSpec(name="toy", summary="toy", factory="fake_engine:none", hyperparameters=(Hyperparameter(name="n", default=9, doc="n"),))
+        DatasetSpec(name="toy", summary="toy", factory="fake_cells:none", hyperparameters=(Hyperparameter(name="n", default=9, doc="n"),))
     ],
     "metric": [
         MetricSpec(
-            name="average_performance", summary="AP", formula="mean_j M[T,j]", direction="up", range=(0, 1), factory="fake_engine:average"
+            name="average_performance", summary="AP", formula="mean_j M[T,j]", direction="up", range=(0, 1), factory="fake_cells:average"
         ),
         MetricSpec(
             name="intransigence",
@@ -80,7 +83,7 @@ SPECS: dict[str, list[Any]] = {
             direction="down",
             range=(-1, 1),
             needs_joint=True,
-            factory="fake_engine:intransigence",
+            factory="fake_cells:intransigence",
         ),
     ],
     "executor": [ExecutorSpec(name="local", summary="local", factory="cglsuite.campaigns.executors.supervisor:LocalExecutor")],
@@ -102,6 +105,8 @@ def intransigence(matrix: Any, joint: Any = None) -> float:
 class FakeCatalogue(Catalogue):
     """A catalogue of these specs alone."""
 
+    fakes = sys.modules[__name__]
+
     def __init__(self) -> None:
         record = PluginRecord(distribution="fake", version="1", entry_point="fake", module=__name__, status="ok")
         super().__init__([record], [Entry(kind=kind, name=s.name, spec=s, record=record) for kind, specs in SPECS.items() for s in specs])
@@ -110,6 +115,8 @@ class FakeCatalogue(Catalogue):
 @dataclass(frozen=True, kw_only=True)
 class FakeCell:
     """The same fields as a real one."""
+
+    fakes: ClassVar[Any] = sys.modules[__name__]
 
     scenario: ScenarioSpec
     preset: str
@@ -184,6 +191,11 @@ def cell_key(cell: FakeCell, catalogue: Any) -> str:
     return digest(["cell", cell, os.environ.get("FAKE_VERSION", "1")])
 
 
+def seeded_keys(cell: FakeCell, catalogue: Any) -> Callable[[Seeds], str]:
+    """The keys by seeds."""
+    return lambda seeds: cell_key(replace(cell, seeds=seeds), catalogue)
+
+
 def prefix_keys(cell: FakeCell, catalogue: Any) -> list[str]:
     """Cells that differ in the order seed only share checkpoints."""
     return [
@@ -193,15 +205,14 @@ def prefix_keys(cell: FakeCell, catalogue: Any) -> list[str]:
     ]
 
 
-def foreseen(cell: FakeCell) -> tuple[str, ...] | None:
-    """The classes of a written-out order, one task each."""
-    order = cell.scenario.class_order
-    return tuple(order.split(",")) if "," in order else None
-
-
 def sources(cell: FakeCell, catalogue: Any) -> dict[str, dict[str, str]]:
     """The core alone."""
     return {"core": {"name": "core", "distribution": "cglsuite", "version": "0.1.0", "source": "0" * 64}}
+
+
+def planned_code(cells: Any, catalogue: Any) -> dict[str, Any]:
+    """None."""
+    return {}
 
 
 def run_cell(
@@ -301,17 +312,4 @@ def _cpu(cell: Any) -> str:
     return f"model {cell.seeds.init}" if "FAKE_CPU" in os.environ else "x"
 
 
-def engine() -> Engine:
-    """The fake engine."""
-    return Engine(
-        reference=REFERENCE,
-        load_catalogue=FakeCatalogue,
-        resolve_cell=resolve_cell,
-        cell_key=cell_key,
-        design_key=design_key,
-        prefix_keys=prefix_keys,
-        foreseen=foreseen,
-        sources=sources,
-        planned_code=lambda cells, catalogue: {},
-        run_cell=run_cell,
-    )
+fakes.install()
